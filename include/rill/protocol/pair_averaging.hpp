@@ -2,11 +2,9 @@
 
 #include <rill/collective/agree.hpp>
 #include <rill/collective/group.hpp>
-#include <rill/concept/pairing.hpp>
 #include <rill/concept/replica.hpp>
 #include <rill/concept/tensor.hpp>
 #include <rill/concept/transport.hpp>
-#include <rill/concept/update.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
@@ -16,6 +14,8 @@
 #include <rill/core/text.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/protocol/detail/model_shelf.hpp>
+#include <rill/protocol/detail/pair_kind.hpp>
+#include <rill/protocol/detail/pair_requirements.hpp>
 #include <rill/protocol/detail/pair_service.hpp>
 #include <rill/protocol/detail/piled_up.hpp>
 #include <rill/protocol/detail/saved_parts.hpp>
@@ -23,7 +23,6 @@
 #include <rill/topology/tree.hpp>
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -34,26 +33,6 @@
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI {
-
-namespace detail {
-
-/// The base of `pair_averaging`, so that its messages come before all others.
-template <class Net, class Who, class Move, class T>
-struct pair_requirements {
-    static_assert(ConcurrentTransport<Net>,
-                  "rill::pair_averaging: the transport does not model ConcurrentTransport, so no rank can answer while "
-                  "it computes; use in_process, simulated or mpi with MPI_THREAD_MULTIPLE");
-    static_assert(Pairing<Who>,
-                  "rill::pair_averaging: the policy after the transport does not model Pairing, which says who may ask "
-                  "whom; use topology::bipartite or anyone (see rill/concept/pairing.hpp)");
-    static_assert(std::floating_point<T>,
-                  "rill::pair_averaging: the model's elements are no floating-point numbers, which cannot be halved");
-    static_assert(Update<Move, T>,
-                  "rill::pair_averaging: the policy after the pairing does not model Update for the model's elements; "
-                  "use train::descent (see rill/concept/update.hpp)");
-};
-
-}  // namespace detail
 
 /// A replica of which each rank has a model of its own, and averages it with that of one other rank at a time.
 ///

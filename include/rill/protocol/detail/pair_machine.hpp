@@ -8,11 +8,11 @@
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
 #include <rill/protocol/detail/pair_kind.hpp>
+#include <rill/protocol/detail/pair_peers.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <span>
 #include <vector>
 
@@ -36,14 +36,7 @@ template <class Who>
 class pair_machine {
   public:
     pair_machine(const Who& who, int size, rank_t self, random_key key, duration timeout)
-        : who_(who),
-          self_(self),
-          key_(key),
-          timeout_(timeout),
-          ranks_(static_cast<std::size_t>(size)),
-          everyone_(ranks_.size()) {
-        std::iota(everyone_.begin(), everyone_.end(), rank_t{0});
-    }
+        : who_(who), self_(self), key_(key), timeout_(timeout), peers_(size) {}
 
     machine_action begin(time_point now) {
         now_ = now;
@@ -62,7 +55,7 @@ class pair_machine {
         return asked;
     }
 
-    std::span<const rank_t> neighbours(segment) const { return everyone_; }
+    std::span<const rank_t> neighbours(segment) const { return peers_.ranks(); }
     /// Whether the model that is kept answers this rank's own: both average with what they had sent.
     bool has_crossed() const { return has_crossed_; }
     /// How many partners this rank has drawn.
@@ -73,11 +66,7 @@ class pair_machine {
     /// Calls `visit` with each number that the next actions depend on.
     template <class Visit>
     void visit_state(Visit&& visit) const {
-        for (const peer& each : ranks_) {
-            for (const bool flag : {each.has_gone, each.is_lost, each.has_finished, each.is_busy, each.has_replied})
-                visit(flag);
-            visit(each.heard);
-        }
+        for (const pair_peer& each : peers_) each.visit_state(visit);
         for (const letter& each : letters_) visit(each.to), visit(each.kind.number), visit(each.number);
         for (const rank_t rank : {asking_, held_by_, cut_off_from_}) visit(rank);
         for (const time_point time : {asked_at_, held_at_, called_at_}) visit(time.ns);
@@ -86,24 +75,14 @@ class pair_machine {
     }
 
   private:
-    struct peer {
-        bool has_gone = false;      ///< it answers no more
-        bool is_lost = false;       ///< it may live
-        bool has_finished = false;  ///< it asks no more
-        bool is_busy = false;       ///< it has refused the exchange that is due
-        bool has_replied = false;   ///< that it has heard this rank's latest call
-        std::uint64_t heard = 0;    ///< its latest question: see `is_new`
-
-        bool is_there() const { return !has_gone && !is_lost; }
-    };
     struct letter {
         rank_t to;
         message_kind kind;
         std::uint64_t number;
     };
 
-    peer& at(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
-    const peer& at(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+    pair_peer& at(rank_t rank) { return peers_.at(rank); }
+    const pair_peer& at(rank_t rank) const { return peers_.at(rank); }
 
     bool take(const machine_event& event) {
         const message_kind kind = event.head.kind;
@@ -115,8 +94,8 @@ class pair_machine {
         if (!at(from).is_there()) return false;
         if (kind == pair_kind::pushed) is_due_ = leaves_ != pair_kind::ends;
         if (kind == pair_kind::leaves) leave(number);
-        if (kind == pair_kind::ask && is_new(from, 2 * number)) take_question(from, number);
-        if (kind == pair_kind::request) return is_new(from, 2 * number + 1) && take_model(from, number);
+        if (kind == pair_kind::ask && at(from).is_new(2 * number)) take_question(from, number);
+        if (kind == pair_kind::request) return at(from).is_new(2 * number + 1) && take_model(from, number);
         if (from == asking_ && number == number_) {
             if (kind == pair_kind::free && !has_sent_) send_model();
             if (kind == pair_kind::busy) refuse();
@@ -128,12 +107,6 @@ class pair_machine {
         return false;
     }
 
-    /// Whether a question has not come before. An exchange has two: its `ask` and its `request`.
-    bool is_new(rank_t from, std::uint64_t question) {
-        if (question <= at(from).heard) return false;
-        at(from).heard = question;
-        return true;
-    }
     void take_question(rank_t from, std::uint64_t number) {
         if (from == asking_ && !has_sent_) return send_model();
         const bool is_busy = asking_ != no_rank || held_by_ != no_rank;
@@ -161,20 +134,19 @@ class pair_machine {
     }
     rank_t draw() const {
         const auto is_open = [&](rank_t rank) {
-            const peer& each = at(rank);
+            const pair_peer& each = at(rank);
             return each.is_there() && !each.has_finished && !each.is_busy && may_ask(self_, rank);
         };
-        const auto open = std::count_if(everyone_.begin(), everyone_.end(), is_open);
+        const auto open = std::count_if(peers_.ranks().begin(), peers_.ranks().end(), is_open);
         if (open == 0) return no_rank;
         auto before = multiply_high(key_.derive(self_, number_).value, static_cast<std::uint64_t>(open));
-        return *std::find_if(everyone_.begin(), everyone_.end(),
+        return *std::find_if(peers_.ranks().begin(), peers_.ranks().end(),
                              [&](rank_t rank) { return is_open(rank) && before-- == 0; });
     }
-    bool may_ask(rank_t asker, rank_t other) const {
-        return asker != other && who_.asks(asker, other, static_cast<int>(ranks_.size()));
-    }
+    bool may_ask(rank_t asker, rank_t other) const { return asker != other && who_.asks(asker, other, peers_.size()); }
     bool may_be_busy(rank_t rank) const {
-        return std::any_of(everyone_.begin(), everyone_.end(), [&](rank_t other) { return may_ask(rank, other); });
+        return std::any_of(peers_.ranks().begin(), peers_.ranks().end(),
+                           [&](rank_t other) { return may_ask(rank, other); });
     }
     void send_model() {
         letters_.push_back({asking_, pair_kind::request, number_});
@@ -191,7 +163,7 @@ class pair_machine {
     }
     void end_exchange() {
         asking_ = no_rank;
-        for (peer& each : ranks_) each.is_busy = false;
+        for (pair_peer& each : peers_) each.is_busy = false;
     }
 
     void leave(std::uint64_t how) {
@@ -211,23 +183,21 @@ class pair_machine {
         begin_call();
     }
     void call_again() {
-        for (const rank_t rank : everyone_)
-            if (is_awaited(at(rank))) letters_.push_back({rank, pair_kind::finished, told_});
+        for (const rank_t rank : peers_.ranks())
+            if (at(rank).is_awaited()) letters_.push_back({rank, pair_kind::finished, told_});
         begin_call();
     }
     void begin_call() {
-        for (peer& each : ranks_)
-            if (is_awaited(each)) each.has_replied = false;
+        for (pair_peer& each : peers_)
+            if (each.is_awaited()) each.has_replied = false;
         called_at_ = now_;
     }
-    /// Without its reply, this rank would not learn that it is cut off from it.
-    static bool is_awaited(const peer& each) { return each.is_there() && !(each.has_finished && each.has_replied); }
     bool is_over() const {
-        return leaves_ == pair_kind::is_destroyed || (told_ == leaves_ && told_ != pair_kind::stays &&
-                                                      std::none_of(ranks_.begin(), ranks_.end(), is_awaited));
+        return leaves_ == pair_kind::is_destroyed ||
+               (told_ == leaves_ && told_ != pair_kind::stays && peers_.await_nobody());
     }
     void tell_all(message_kind kind, std::uint64_t number) {
-        for (const rank_t rank : everyone_)
+        for (const rank_t rank : peers_.ranks())
             if (rank != self_ && at(rank).is_there()) letters_.push_back({rank, kind, number});
     }
 
@@ -235,8 +205,8 @@ class pair_machine {
     void give_up() {
         if (asking_ != no_rank && now_ >= asked_at_ + timeout_) return lose(asking_);
         if (held_by_ != no_rank && now_ >= held_at_ + timeout_) return lose(held_by_);
-        for (const rank_t rank : everyone_)
-            if (is_awaited(at(rank)) && !at(rank).has_replied) lose(rank);
+        for (const rank_t rank : peers_.ranks())
+            if (at(rank).is_awaited() && !at(rank).has_replied) lose(rank);
         call_again();
     }
 
@@ -245,29 +215,22 @@ class pair_machine {
         at(rank).is_lost = true;
         forget(rank);
         letters_.push_back({rank, pair_kind::lost, 0});
-        require_most(rank);
+        review();
     }
     void leave_out(rank_t rank) {
-        forget(rank);
         at(rank).has_gone = true;
-        const auto lost = std::find_if(ranks_.begin(), ranks_.end(), is_out_of_reach);
-        if (lost != ranks_.end()) require_most(static_cast<rank_t>(lost - ranks_.begin()));
+        forget(rank);
+        review();
     }
     void forget(rank_t rank) {
         std::erase_if(letters_, [&](const letter& each) { return each.to == rank; });
         if (held_by_ == rank) held_by_ = no_rank;
         if (asking_ == rank) draw_again();
     }
-    /// Whether a rank lives, or has lived until it had finished.
-    static bool counts(const peer& each) { return !each.has_gone || each.has_finished; }
-    static bool is_out_of_reach(const peer& each) { return each.is_lost && counts(each); }
-    /// Fails because of `lost` if this rank has lost half of those that count.
-    void require_most(rank_t lost) {
-        const auto living = std::count_if(ranks_.begin(), ranks_.end(), counts);
-        const auto missing = std::count_if(ranks_.begin(), ranks_.end(), is_out_of_reach);
-        if (cut_off_from_ != no_rank || 2 * missing < living) return;
-        cut_off_from_ = lost;
-        tell_all(pair_kind::gone, 0);
+    void review() {
+        if (cut_off_from_ != no_rank) return;
+        cut_off_from_ = peers_.cut_off_from();
+        if (cut_off_from_ != no_rank) tell_all(pair_kind::gone, 0);
     }
 
     machine_action next() {
@@ -307,8 +270,7 @@ class pair_machine {
     rank_t self_;
     random_key key_;
     duration timeout_;
-    std::vector<peer> ranks_;
-    std::vector<rank_t> everyone_;
+    pair_peers peers_;
     std::vector<letter> letters_;
     time_point now_{};
     time_point asked_at_{};
