@@ -1,6 +1,7 @@
 /// All published systems that rill provides, as compositions of its policies; needs Eigen.
 #pragma once
 
+#include <rill/system/ad_psgd.hpp>
 #include <rill/system/coded_reduce.hpp>
 #include <rill/system/eager_sgd.hpp>
 #include <rill/system/local_sgd.hpp>

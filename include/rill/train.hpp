@@ -30,6 +30,7 @@
 #include <rill/train/optimizer.hpp>
 #include <rill/train/overlapped_bsp.hpp>
 #include <rill/train/paced.hpp>
+#include <rill/train/pair_replica.hpp>
 #include <rill/train/partial_bsp.hpp>
 #include <rill/train/partial_replica.hpp>
 #include <rill/train/perceptron.hpp>

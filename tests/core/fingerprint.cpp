@@ -38,3 +38,9 @@ TEST_CASE("a policy's fingerprint depends on its name and each of its options") 
     CHECK(fingerprint(policy) != fingerprint(with_options{.factor = 0.25}));
     CHECK(fingerprint(with_options{.arity = -1}) != fingerprint(with_options{.arity = 1}));
 }
+
+TEST_CASE("a policy without a name has the fingerprint 0, where it needs none") {
+    struct nameless {};
+    CHECK(fingerprint_if_named(nameless{}) == 0);
+    CHECK(fingerprint_if_named(plain{}) == fingerprint(plain{}));
+}

@@ -2,9 +2,13 @@
 
 #include "document.hpp"
 
+#include <rill/protocol/pair_averaging.hpp>
 #include <rill/rill.hpp>
 #include <rill/session/survivors.hpp>
+#include <rill/topology/bipartite.hpp>
 #include <rill/train/checkpoint.hpp>
+#include <rill/train/descent.hpp>
+#include <rill/transport/fault_plan.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
 
@@ -243,3 +247,24 @@ TEST_CASE("library_error") {
     }
 }
 #endif
+
+TEST_CASE("errors.md shows the message of a rank that is cut off from the others") {
+    simulated::network network;
+    network.faults.faults.push_back(faults::cut_between(0, any_rank).at(milliseconds(3)));
+    std::string message;
+    simulated::run(4, network, [&](auto& net) {
+        std::vector<double> model(2);
+        pair_averaging replica{net, topology::bipartite{}, train::descent{}, model, patient};
+        try {
+            for (int step = 0; const auto held = replica.pull(model); ++step) {
+                if (step == 9) replica.retire();
+                if (step < 9) replica.push(model, *held);
+                net.sleep_until(net.now() + milliseconds(1));
+            }
+        } catch (const timeout& failed) {
+            CHECK(net.rank() == 0);
+            message = failed.what();
+        }
+    });
+    require_message(message);
+}

@@ -9,12 +9,15 @@
 #include <rill/train/descent.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/sgd.hpp>
+#include <rill/transport/fault_plan.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -41,6 +44,7 @@ struct account {
     std::set<std::uint64_t> told;
     std::map<outcome, std::uint64_t> fates;
     vector model;
+    std::uint64_t version = 0;
 
     void take(auto& replica) {
         while (const auto fate = replica.fate()) {
@@ -52,10 +56,11 @@ struct account {
 
 /// Pushes `count` gradients of -(1 + rank) at all coordinates, a while apart, and retires.
 template <class Net, class Who>
-account push_some(Net& net, Who who, std::uint64_t count, std::size_t size = 3) {
+account push_some(Net& net, Who who, std::uint64_t count, std::size_t size = 3,
+                  rill::duration timeout = rill::seconds(10)) {
     account seen;
     seen.model.resize(size);
-    pair_averaging replica{net, who, plain, seen.model, {.timeout = rill::seconds(10)}};
+    pair_averaging replica{net, who, plain, seen.model, {.timeout = timeout}};
     const vector gradient(size, -1.0 - net.rank());
     while (const auto held = replica.pull(seen.model)) {
         seen.take(replica);
@@ -69,6 +74,7 @@ account push_some(Net& net, Who who, std::uint64_t count, std::size_t size = 3) 
     }
     seen.take(replica);
     CHECK(seen.model == vector(replica.newest().begin(), replica.newest().end()));
+    seen.version = replica.version();
     return seen;
 }
 
@@ -108,14 +114,34 @@ TEST_CASE("pair_averaging: the sum of the models is the first one and all that w
     }
 }
 
+TEST_CASE("pair_averaging: the sum of the models stays where many ranks meet") {
+    for (const int ranks : {5, 9, 16}) {
+        const auto all = pairs::run_all(ranks, anyone{}, 40);
+        double pushed = 0;
+        for (int rank = 0; rank < ranks; ++rank) pushed += 40 * (1.0 + rank);
+        CHECK(std::abs(pairs::sum_of(all) - pushed) < 1e-9);
+    }
+}
+
+TEST_CASE("pair_averaging: one rank alone has nobody to ask") {
+    for (const auto& all : {pairs::run_all(1, bipartite{}, 7), pairs::run_all(1, anyone{}, 7)}) {
+        CHECK(all[0].model == pairs::vector(3, 7));
+        CHECK(all[0].version == 7);
+    }
+}
+
 TEST_CASE("pair_averaging: between threads") {
-    for (const int ranks : {2, 5}) {
+    const auto check = [](int ranks, auto who) {
         std::vector<pairs::account> all(static_cast<std::size_t>(ranks));
         rill::in_process::run(
-            ranks, [&](auto& net) { all[static_cast<std::size_t>(net.rank())] = pairs::push_some(net, anyone{}, 50); });
+            ranks, [&](auto& net) { all[static_cast<std::size_t>(net.rank())] = pairs::push_some(net, who, 50); });
         double pushed = 0;
         for (int rank = 0; rank < ranks; ++rank) pushed += 50 * (1.0 + rank);
         CHECK(std::abs(pairs::sum_of(all) - pushed) < 1e-9);
+    };
+    for (const int ranks : {2, 5}) {
+        check(ranks, anyone{});
+        check(ranks, bipartite{});
     }
 }
 
@@ -167,14 +193,21 @@ TEST_CASE("pair_averaging: one rank's end ends the run on all ranks") {
     CHECK(all[3].pushes == 20);
 }
 
-TEST_CASE("pair_averaging: a retired rank is not waited for, and serves on") {
-    std::vector<pairs::account> all(3);
-    rill::simulated::run(3, {}, [&](auto& net) {
-        all[static_cast<std::size_t>(net.rank())] = pairs::push_some(net, anyone{}, net.rank() == 0 ? 0 : 9);
-    });
-    CHECK(all[0].pushes == 0);
-    CHECK(all[0].model[0] != 0);
-    CHECK(pairs::sum_of(all) == doctest::Approx(9 * (2 + 3)));
+TEST_CASE("pair_averaging: a retired rank is not waited for, and is drawn no more") {
+    constexpr std::size_t size = 1000;
+    for (const int ranks : {3, 6}) {
+        std::vector<pairs::account> all(static_cast<std::size_t>(ranks));
+        const auto report = rill::simulated::run(ranks, {}, [&](auto& net) {
+            if (net.rank() != 0) net.sleep_until(net.now() + milliseconds(1));
+            all[static_cast<std::size_t>(net.rank())] = pairs::push_some(net, anyone{}, net.rank() == 0 ? 0 : 30, size);
+        });
+        double pushed = 0;
+        for (int rank = 1; rank < ranks; ++rank) pushed += 30 * (1.0 + rank);
+        CHECK(all[0].model == pairs::vector(size));  // it keeps what it had
+        CHECK(std::abs(pairs::sum_of(all) - pushed) < 1e-9);
+        for (const auto& link : report.links)
+            if (link.receiver == 0 && link.source != 0) CHECK(link.bytes < size * sizeof(double));
+    }
 }
 
 TEST_CASE("pair_averaging: a gradient that is not finite moves nothing, and its rank goes on") {
@@ -247,6 +280,7 @@ TEST_CASE("pair_averaging: the others go on without a rank that has died or was 
                 }
                 pairs::vector model(3);
                 pair_averaging replica{net, anyone{}, plain, model, {.timeout = rill::seconds(10)}};
+                if (victim == 4) return;  // before its first pull
                 for (int push = 0; push < 5; ++push) replica.push(model, *replica.pull(model));
             });
             for (std::size_t rank = 0; rank < 5; ++rank)
@@ -254,13 +288,144 @@ TEST_CASE("pair_averaging: the others go on without a rank that has died or was 
         }
 }
 
-TEST_CASE("pair_averaging: an exchange is two messages of the model and their headers") {
-    constexpr std::size_t size = 1000;
-    const auto report = rill::simulated::run(2, {}, [](auto& net) { pairs::push_some(net, bipartite{}, 40, size); });
-    std::uint64_t bytes = 0;
+namespace pairs {
+
+/// How a rank has failed, if it has.
+struct ending {
+    account seen;
+    rill::rank_t culprit = rill::no_rank, other = rill::no_rank;
+    rill::duration time{};
+
+    bool has_failed() const { return culprit != rill::no_rank; }
+    bool names(rill::rank_t rank) const { return culprit == rank || other == rank; }
+};
+
+constexpr rill::duration timeout = rill::seconds(1);
+
+template <class Who = anyone>
+std::vector<ending> run_with(const std::vector<rill::fault>& faults, int ranks, Who who = {}) {
+    std::vector<ending> all(static_cast<std::size_t>(ranks));
+    rill::simulated::network network;
+    network.faults.faults = faults;
+    rill::simulated::run(ranks, network, [&](auto& net) {
+        ending& own = all[static_cast<std::size_t>(net.rank())];
+        try {
+            own.seen = push_some(net, who, 100, 3, timeout);
+        } catch (const rill::timeout& thrown) {
+            own.culprit = thrown.culprit();
+            own.other = thrown.notice().other;
+        }
+        own.time = net.now() - rill::time_point{};
+    });
+    return all;
+}
+
+}  // namespace pairs
+
+TEST_CASE("pair_averaging: a silent rank costs one timeout, and learns that it is cut off") {
+    using namespace rill::faults;
+    using rill::any_rank;
+    const auto check = [](auto who, const rill::fault& silence, rill::rank_t victim) {
+        const auto all = pairs::run_with({silence.at(milliseconds(3))}, 5, who);
+        for (rill::rank_t rank = 0; rank < 5; ++rank) {
+            const auto& own = all[static_cast<std::size_t>(rank)];
+            CAPTURE(rank);
+            CHECK(own.has_failed() == (rank == victim));
+            if (rank == victim)
+                CHECK(own.names(victim));
+            else
+                CHECK(own.seen.fates.at(outcome::counted) == 100);
+            // The victim waits for one rank after the other, until it has lost half of them. So does each of these for
+            // it, where it still can ask them.
+            const bool asks_on = silence.from == any_rank;
+            CHECK(own.time < pairs::timeout * (rank == victim || asks_on ? 3 : 1) + milliseconds(200));
+        }
+    };
+    for (const rill::rank_t victim : {0, 1, 4})
+        for (const auto& silence : {cut_between(victim, any_rank), cut(victim, any_rank), cut(any_rank, victim)}) {
+            CAPTURE(victim);
+            CAPTURE(silence.both_ways);
+            CAPTURE(silence.from);
+            check(anyone{}, silence, victim);
+            check(bipartite{}, silence, victim);
+        }
+}
+
+TEST_CASE("pair_averaging: where the link between two ranks is cut, both go on with the others") {
+    for (const auto& cut : {rill::faults::cut_between(1, 2), rill::faults::cut(0, 3), rill::faults::cut(3, 0)})
+        for (const int milli : {3, 8})
+            for (const auto& own : pairs::run_with({cut.at(milliseconds(milli))}, 4)) {
+                CHECK(!own.has_failed());
+                CHECK(own.seen.fates.at(outcome::counted) == 100);
+            }
+}
+
+TEST_CASE("pair_averaging: halves that are cut off from each other fail on both sides") {
+    for (const int ranks : {2, 4}) {
+        std::vector<rill::fault> cuts;
+        for (rill::rank_t one = 0; one < ranks / 2; ++one)
+            for (rill::rank_t other = ranks / 2; other < ranks; ++other)
+                cuts.push_back(rill::faults::cut_between(one, other).at(milliseconds(3)));
+        for (const auto& own : pairs::run_with(cuts, ranks)) {
+            CHECK(own.has_failed());
+            CHECK((own.culprit < ranks / 2) != (own.other < ranks / 2));
+        }
+    }
+}
+
+namespace pairs {
+
+/// Models that have met, and the bytes between ranks, of ranks that push as fast as they can.
+template <class Who>
+void check_bytes(int ranks, Who who) {
+    constexpr std::size_t size = 2000;
+    std::vector<account> all(static_cast<std::size_t>(ranks));
+    const auto report = rill::simulated::run(
+        ranks, {}, [&](auto& net) { all[static_cast<std::size_t>(net.rank())] = push_some(net, who, 40, size); });
+    std::uint64_t bytes = 0, moves = 0;
     for (const auto& link : report.links)
         if (link.source != link.receiver) bytes += link.bytes;
-    const std::uint64_t models = 40 * 2 * size * sizeof(double);
+    for (const account& each : all) moves += each.version - each.pushes;
+    const std::uint64_t models = moves * size * sizeof(double);  // an exchange moves two models
+    CHECK(moves > 40);
     CHECK(bytes > models);
     CHECK(bytes < models + models / 50);
+}
+
+}  // namespace pairs
+
+TEST_CASE("pair_averaging: an exchange is two messages of the model and their headers") {
+    pairs::check_bytes(2, bipartite{});
+    pairs::check_bytes(8, bipartite{});
+    pairs::check_bytes(2, anyone{});
+    pairs::check_bytes(8, anyone{});
+}
+
+TEST_CASE("pair_averaging: other policies on one rank are a mismatch on all ranks") {
+    const auto refused = [](auto make) {
+        rill::simulated::run(4, {}, [&](auto& net) {
+            const pairs::vector model(2);
+            try {
+                make(net, model);
+                FAIL("no mismatch");
+            } catch (const rill::mismatch& thrown) {
+                CHECK(thrown.culprit() == 1);
+            }
+        });
+    };
+    refused([](auto& net, const auto& model) {
+        if (net.rank() == 1)
+            pair_averaging{net, anyone{}, plain, model};
+        else
+            pair_averaging{net, bipartite{}, plain, model};
+    });
+    refused([](auto& net, const auto& model) {
+        const rill::train::descent own{rill::train::sgd{.momentum = net.rank() == 1 ? 0.5 : 0.0},
+                                       rill::train::constant_rate{1}};
+        pair_averaging{net, bipartite{}, own, model};
+    });
+    refused([](auto& net, const auto& model) {
+        const rill::train::descent own{rill::train::sgd{}, rill::train::constant_rate{net.rank() == 1 ? 0.5 : 0.0}};
+        pair_averaging{net, bipartite{}, own, model};
+    });
 }

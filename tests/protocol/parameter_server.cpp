@@ -485,6 +485,11 @@ TEST_CASE("parameter_server: other options, policies or another model on one ran
                   parameter_server replica{net, {}, bounded{2}, add{}, model};
           }) == odd);
     CHECK(culprits([](auto& net, auto& model, bool is_odd) {
+              const rill::train::descent rule{rill::train::sgd{.momentum = is_odd ? 0.0 : 0.5},
+                                              rill::train::constant_rate{1}};
+              parameter_server replica{net, {}, bounded{2}, rule, model};
+          }) == odd);
+    CHECK(culprits([](auto& net, auto& model, bool is_odd) {
               if (is_odd) model[1] = 1;
               parameter_server replica{net, {}, bounded{2}, add{}, model};
           }) == odd);

@@ -421,6 +421,10 @@ TEST_CASE("partial_all_reduce: other policies or another model on one rank are a
               partial_all_reduce replica{workers, solo{}, bounded{is_odd ? 1U : 2U}, plain_sum{}, add_up{}, model};
           }) == odd);
     CHECK(culprit([](auto& workers, auto& model, bool is_odd) {
+              const rill::train::descent rule{rill::train::sgd{}, rill::train::constant_rate{is_odd ? 1.0 : 2.0}};
+              partial_all_reduce replica{workers, solo{}, bounded{2}, plain_sum{}, rule, model};
+          }) == odd);
+    CHECK(culprit([](auto& workers, auto& model, bool is_odd) {
               if (is_odd) model[1] = 1;
               partial_all_reduce replica{workers, solo{}, bounded{2}, plain_sum{}, add_up{}, model};
           }) == odd);

@@ -1,5 +1,8 @@
 #include <rill/concept/update.hpp>
+#include <rill/core/fingerprint.hpp>
 #include <rill/stream/stream.hpp>
+#include <rill/train/adam.hpp>
+#include <rill/train/decoupled_decay.hpp>
 #include <rill/train/descent.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/sgd.hpp>
@@ -58,4 +61,27 @@ TEST_CASE("descent: a stream moves the model as the dense fold does, where the o
         CHECK(moved_by(rule, true) == moved_by(rule, false));
     }
     static_assert(TakesStreams<decltype(descent<>{}.bind<double>(1))>);
+}
+
+TEST_CASE("descent: ranks tell its options apart by its fingerprint") {
+    const rill::train::descent usual{rill::train::sgd{.momentum = 0.5}, rill::train::constant_rate{0.1}};
+    CHECK(rill::fingerprint(usual) ==
+          rill::fingerprint(rill::train::descent{rill::train::sgd{.momentum = 0.5}, rill::train::constant_rate{0.1}}));
+    CHECK(rill::fingerprint(usual) !=
+          rill::fingerprint(rill::train::descent{rill::train::sgd{}, rill::train::constant_rate{0.1}}));
+    CHECK(rill::fingerprint(usual) !=
+          rill::fingerprint(rill::train::descent{rill::train::sgd{.momentum = 0.5}, rill::train::constant_rate{0.2}}));
+    CHECK(rill::fingerprint(usual) != rill::fingerprint(rill::train::descent{rill::train::sgd{.momentum = 0.5},
+                                                                             rill::train::constant_rate{0.1}, false}));
+    CHECK(rill::fingerprint(usual) !=
+          rill::fingerprint(rill::train::descent{rill::train::adam{}, rill::train::constant_rate{0.1}}));
+    const rill::train::decoupled_decay decayed{rill::train::sgd{.momentum = 0.5}, 0.01};
+    CHECK(rill::fingerprint(usual) !=
+          rill::fingerprint(rill::train::descent{decayed, rill::train::constant_rate{0.1}}));
+    CHECK(rill::fingerprint(rill::train::step_decay{.every = 2}) !=
+          rill::fingerprint(rill::train::step_decay{.every = 3}));
+    CHECK(rill::fingerprint(rill::train::inverse_time{.c2 = 2}) !=
+          rill::fingerprint(rill::train::inverse_time{.c2 = 3}));
+    CHECK(rill::fingerprint(rill::train::warmup_cosine{.total = 2}) !=
+          rill::fingerprint(rill::train::warmup_cosine{.total = 3}));
 }

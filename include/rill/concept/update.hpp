@@ -16,7 +16,8 @@ namespace rill { inline namespace RILL_ABI {
 /// `apply(model, fold, weight, round)` moves `model` in place by `fold`: what `fold_type`, an aggregator, made of the
 /// contributions, whose weights add up to `weight` > 0. `round` counts from 0. The same calls give the same bits, so
 /// that ranks which start with equal models keep equal models. A bound update with state is copyable and also has
-/// `save(out, prefix)` and `restore(in, prefix)`, as optimizers have.
+/// `save(out, prefix)` and `restore(in, prefix)`, as optimizers have. Ranks compare the policy's `fingerprint`, if it
+/// has a name.
 ///
 /// Optional: `apply(model, stream_view, weight, round)`, a fold that is 0 where the stream has no entry.
 template <class U, class T>

@@ -38,6 +38,15 @@ constexpr std::uint64_t fingerprint(const Policy& policy) {
     return hash;
 }
 
+/// The fingerprint of a policy, or 0 if it has no name: of policies that users may write without one.
+template <class Policy>
+constexpr std::uint64_t fingerprint_if_named(const Policy& policy) {
+    if constexpr (requires { fingerprint(policy); })
+        return fingerprint(policy);
+    else
+        return 0;
+}
+
 /// A hash as an option of a call holds it (`call_options`).
 constexpr std::uint32_t option_hash(std::uint64_t hash) { return static_cast<std::uint32_t>(mix64(hash)); }
 

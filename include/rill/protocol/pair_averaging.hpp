@@ -2,55 +2,39 @@
 
 #include <rill/collective/agree.hpp>
 #include <rill/collective/group.hpp>
-#include <rill/concept/pairing.hpp>
 #include <rill/concept/replica.hpp>
 #include <rill/concept/tensor.hpp>
 #include <rill/concept/transport.hpp>
-#include <rill/concept/update.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/text.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/protocol/detail/model_shelf.hpp>
+#include <rill/protocol/detail/pair_kind.hpp>
+#include <rill/protocol/detail/pair_requirements.hpp>
 #include <rill/protocol/detail/pair_service.hpp>
 #include <rill/protocol/detail/piled_up.hpp>
+#include <rill/protocol/detail/saved_parts.hpp>
 #include <rill/session/session.hpp>
 #include <rill/topology/tree.hpp>
 
-#include <concepts>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI {
 
-namespace detail {
-
-/// The base of `pair_averaging`, so that its messages come before all others.
-template <class Net, class Who, class Move, class T>
-struct pair_requirements {
-    static_assert(ConcurrentTransport<Net>,
-                  "rill::pair_averaging: the transport does not model ConcurrentTransport, so no rank can answer while "
-                  "it computes; use in_process, simulated or mpi with MPI_THREAD_MULTIPLE");
-    static_assert(Pairing<Who>,
-                  "rill::pair_averaging: the policy after the transport does not model Pairing, which says who may ask "
-                  "whom; use topology::bipartite or anyone (see rill/concept/pairing.hpp)");
-    static_assert(std::floating_point<T>,
-                  "rill::pair_averaging: the model's elements are no floating-point numbers, which cannot be halved");
-    static_assert(Update<Move, T>,
-                  "rill::pair_averaging: the policy after the pairing does not model Update for the model's elements; "
-                  "use train::descent (see rill/concept/update.hpp)");
-};
-
-}  // namespace detail
-
-/// A replica of which each rank has a model of its own, and averages it with one other rank's after each gradient.
+/// A replica of which each rank has a model of its own, and averages it with that of one other rank at a time.
 ///
 ///     rill::pair_averaging replica{net, topology::bipartite{}, descent, model};
 ///     while (const auto held = replica.pull(model)) {
@@ -58,24 +42,33 @@ struct pair_requirements {
 ///         replica.push(gradient, *held);
 ///     }
 ///
-/// A second activity of each rank holds the model. It applies a gradient at once, to this rank's model alone, and then
-/// asks a partner, drawn at random among those that the *pairing* allows, for an exchange: each tells the other its
+/// A second activity of each rank holds the model. It applies a gradient at once, to this rank's model alone. Then, if
+/// the *pairing* lets this rank ask, it asks a partner, drawn at random, for an exchange: each tells the other its
 /// model and goes half of the way to what the other has told. So the sum of all models stays, while gradients arrive.
-/// Computing never stops for it. Models `Replica`, without one model for all: see `newest`.
+/// Computing never stops for it. Gradients that arrive during an exchange are applied too, and one more exchange
+/// follows for all of them. A partner that is busy with an exchange of its own refuses, and the rank draws another, of
+/// those that have not refused yet; if all have, it asks again after its next gradient. Models `Replica`, without one
+/// model for all: see `newest`.
 ///
 /// - *Update*: how a gradient moves this rank's model, to which it is a fold of weight 1.
 /// - *Versions and rounds* count the moves of this rank's model: gradients and exchanges. Ages do so too.
 /// - `pull` waits only until this rank's own pushes have moved its model.
+/// - *Retired* ranks answer, but are drawn no more once others have heard of it. So their models stay as they are.
 /// - *The end*: once a rank has called `end`, or all have retired, no more exchanges begin, and those under way are
-///   completed before `pull` returns nothing. The final model of a rank is its own.
+///   completed before `pull` returns nothing. The final model of a rank is its own; the mean of all is what the ranks
+///   have found together.
 ///
-/// A gradient with a NaN is refused, and its rank goes on. A rank that has died, was destroyed early or does not answer
-/// within `timeout` costs those who have asked it that time and is drawn no more; the others go on. An exchange that
-/// its death interrupts may have moved one of the two models only. Every other failure ends the run on all ranks.
+/// A gradient with a NaN is refused, and its rank goes on. A rank that has died or was destroyed early is drawn no
+/// more, and the others go on. So do two ranks of which one has waited `timeout` for the other in vain; the exchange
+/// may then have moved one of the two models only, and the sum has changed. A rank that has lost half of the living
+/// ranks in this way, itself among them, is cut off: it alone throws `timeout`, which names one of the links. Every
+/// other failure ends the run on all ranks.
 ///
-/// Making it is collective; `net` must outlive it. One activity calls its members. Cost of an exchange: two messages of
-/// N elements. Memory: six models, and one gradient for each push that waits. Deterministic where the order of arrival
-/// is. Source: AD-PSGD (Lian et al. 2018).
+/// Making it is collective; `net` must outlive it. A rank answers from its first `pull` on. One activity calls its
+/// members. Cost of an exchange: two messages of
+/// N elements; where the partner may ask too, two short ones, and two more for each refusal, of which there are at most
+/// P - 1. At the end: two short messages of each rank to each. Memory: six models, and one gradient for each push that
+/// waits. Deterministic where the order of arrival is. Source: AD-PSGD (Lian et al. 2018).
 template <class Net, Element T, class Who, class Move>
 class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
   public:
@@ -86,7 +79,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     template <class Model>
     pair_averaging(Net& net, const Who& who, const Move& move, const Model& first, const group_options& options = {})
         : group_(net, topology::tree{}, named(options, net)),
-          session_(net, name, options.timeout),
+          session_(net, name, options.timeout, session_kind::open),
           update_(move.template bind<T>(detail::size_of(first))),
           shelf_(net),
           pushed_(net),
@@ -96,16 +89,16 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
           over_(net) {
         held_.values.resize(detail::size_of(first));
         detail::read_tensor(first, std::span<T>(held_.values));
-        agree_on(who);
+        agree_on(who, move);
         service_.emplace(session_, group_.context(), who, random_key{options.seed}.derive(fingerprint(name)), *this,
                          std::span<const T>(held_.values));
-        activity_.emplace(net.spawn([this] { serve(); }));
     }
     pair_averaging(const pair_averaging&) = delete;
     pair_averaging& operator=(const pair_averaging&) = delete;
     ~pair_averaging() {
         try {
-            service_->notify(detail::pair_kind::leaves, 2);
+            begin_to_serve();
+            service_->notify(detail::pair_kind::leaves, detail::pair_kind::is_destroyed);
         } catch (...) {  // this rank has ended
         }
         activity_.reset();
@@ -115,8 +108,9 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
         RILL_EXPECTS(detail::size_of(model) == held_.values.size(), "pair_averaging: the model has another size");
+        begin_to_serve();
         while (known_ < pushes_ && applied_.pop(deadline::never)) ++known_;
-        if (is_leaving_) over_.wait(deadline::never);
+        if (is_leaving()) over_.wait(deadline::never);
         const bool is_over = over_.wait(deadline::immediate);
         shelf_.take(held_, deadline::immediate);
         if (is_over && failure_ != nullptr) std::rethrow_exception(failure_);
@@ -132,7 +126,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     void push(const Gradient& gradient, const held_version& held) {
         RILL_EXPECTS(detail::size_of(gradient) == held_.values.size(), "pair_averaging: the gradient has another size");
         RILL_EXPECTS(held.version <= held_.number, "pair_averaging: this version has not been pulled");
-        RILL_EXPECTS(!is_leaving_, "pair_averaging: a rank pushes nothing after retire or end");
+        RILL_EXPECTS(!is_leaving(), "pair_averaging: a rank pushes nothing after retire or end");
         auto room = emptied_.pop(deadline::immediate);
         detail::pushed_gradient<T> next{.number = pushes_++, .version = held.version};
         if (room) next.values = std::move(*room);
@@ -154,9 +148,9 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     }
 
     /// This rank pushes no more, and answers the others. Once all ranks have retired, the run ends.
-    void retire() { depart(0); }
+    void retire() { depart(detail::pair_kind::retires); }
     /// Ends the run on all ranks.
-    void end() { depart(1); }
+    void end() { depart(detail::pair_kind::ends); }
 
     /// This rank's final model: once the run has ended or failed.
     std::span<const T> newest() const {
@@ -167,6 +161,42 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     std::uint64_t version() const {
         RILL_EXPECTS(over_.wait(deadline::immediate), "pair_averaging: version is known once the run has ended");
         return version_;
+    }
+
+    /// Saves what this rank goes on from: its model and version, the state of its update, and how many partners it has
+    /// drawn. Only once the run has ended; each rank saves its own. Pushes that have not moved the model are not saved.
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        RILL_EXPECTS(over_.wait(deadline::immediate), "pair_averaging: it is saved once the run has ended");
+        out.add(std::string(prefix) + "replica", state());
+        out.add(std::string(prefix) + "model", std::as_const(*service_).model());
+        detail::save_part(out, std::string(prefix) + "update", update_);
+    }
+
+    /// Goes on where the saved run had ended on this rank, before the first `pull`. Collective. `also()` reads what
+    /// else a rank resumes. Throws on all ranks, and the run cannot begin, if the state of a rank does not fit: is that
+    /// of another rank, of another number of ranks, or of an earlier or later run than that of others. On that rank it
+    /// throws what the reader or `also` throws, or `mismatch`; elsewhere `mismatch`, which names a rank.
+    template <class Reader, class Also = void (*)()>
+    void restore(
+        const Reader& in, std::string_view prefix, Also&& also = [] {}) {
+        RILL_EXPECTS(!activity_, "pair_averaging: it is restored before the first pull");
+        saved_state saved{};
+        auto model = held_.values;
+        auto update = update_;
+        const std::exception_ptr refused = detail::thrown_by([&] {
+            in.read(std::string(prefix) + "replica", saved);
+            in.read(std::string(prefix) + "model", model);
+            also();
+            detail::restore_part(in, std::string(prefix) + "update", update);
+            require_place(saved);
+        });
+        detail::agree_on_state(group_, refused, saved.back());
+        service_->resume(model, saved[3]);
+        held_.values = std::move(model);
+        update_ = std::move(update);
+        version_ = held_.number = saved[2];
+        runs_ = saved.back();
     }
 
   private:
@@ -180,18 +210,38 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         options.name = name;
         return options;
     }
-    void agree_on(const Who& who) {
-        constexpr option_names names{{"pairing", "first model"}};
+    void agree_on(const Who& who, const Move& move) {
+        constexpr option_names names{{"pairing", "update", "first model"}};
         const std::string_view bytes(reinterpret_cast<const char*>(held_.values.data()),
                                      held_.values.size() * sizeof(T));
-        agree(group_, names, {option_hash(fingerprint(who)), option_hash(fingerprint(bytes))});
+        agree(
+            group_, names,
+            {option_hash(fingerprint(who)), option_hash(fingerprint_if_named(move)), option_hash(fingerprint(bytes))});
     }
 
+    /// From the first `pull` on, so that a replica can be restored before.
+    void begin_to_serve() {
+        if (!activity_) activity_.emplace(session_.net().spawn([this] { serve(); }));
+    }
+    bool is_leaving() const { return leaves_ != detail::pair_kind::stays; }
     void depart(std::uint64_t how) {
-        if (is_leaving_ && how <= leaves_by_) return;
-        is_leaving_ = true;
-        leaves_by_ = how;
+        if (how <= leaves_) return;
+        begin_to_serve();
+        leaves_ = how;
         service_->notify(detail::pair_kind::leaves, how);
+    }
+
+    /// Rank, number of ranks, version, draws, and how many runs have led to it, this one too.
+    using saved_state = std::array<std::uint64_t, 5>;
+    saved_state state() const {
+        return {std::uint64_t(session_.rank()), std::uint64_t(session_.size()), version_, service_->draws(), runs_ + 1};
+    }
+    void require_place(const saved_state& saved) const {
+        if (saved[0] == state()[0] && saved[1] == state()[1]) return;
+        throw_error({.kind = failure::mismatch,
+                     .culprit = session_.rank(),
+                     .reason = text_of({name, ": rank ", session_.rank(), " of ", session_.size(),
+                                        " goes on from the state of rank ", saved[0], " of ", saved[1]})});
     }
 
     // --- the service
@@ -230,14 +280,14 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     session<Net> session_;
     decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
     std::uint64_t version_ = 0;
+    std::uint64_t runs_ = 0;  ///< that it goes on from
     std::exception_ptr failure_{};
 
     // Of the activity that computes.
     typename detail::model_shelf<Net, T>::version held_{};
     std::uint64_t pushes_ = 0;
     std::uint64_t known_ = 0;  ///< pushes that are known to have moved the model
-    std::uint64_t leaves_by_ = 0;
-    bool is_leaving_ = false;
+    std::uint64_t leaves_ = detail::pair_kind::stays;
 
     // What passes between the two.
     detail::model_shelf<Net, T> shelf_;

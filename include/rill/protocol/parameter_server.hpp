@@ -225,11 +225,9 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     }
     void agree_on(const Age& age, const Move& move, std::span<const T> first) {
         constexpr option_names names{{"servers", "staleness", "update", "first model"}};
-        std::uint64_t update = 0;
-        if constexpr (requires { fingerprint(move); }) update = fingerprint(move);
         agree(group_, names,
               {option_hash(mix64(static_cast<std::uint64_t>(options_.servers), options_.dedicated ? 1U : 0U)),
-               option_hash(fingerprint(age)), option_hash(update), option_hash(hash_of(first))});
+               option_hash(fingerprint(age)), option_hash(fingerprint_if_named(move)), option_hash(hash_of(first))});
     }
 
     /// All ranks have restored their own state when it returns. If not, or if their states are not of one run, none

@@ -124,11 +124,11 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
         folded_.resize(model_.size());
         held_.values = model_;
         for (rank_t rank = 0; rank < workers.size(); ++rank) partakers_.push_back(rank);
-        constexpr option_names names{{"trigger", "staleness", "backlog", "first model"}};
+        constexpr option_names names{{"trigger", "staleness", "backlog", "update", "first model"}};
         made_over(workers, [&] {
             return agree(group_, names,
                          {option_hash(fingerprint(start)), option_hash(fingerprint(age)), option_hash(fingerprint(sum)),
-                          option_hash(hash_of(model_))});
+                          option_hash(fingerprint_if_named(move)), option_hash(hash_of(model_))});
         });
     }
     partial_all_reduce(const partial_all_reduce&) = delete;
@@ -271,12 +271,7 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
             detail::restore_part(in, std::string(prefix) + "update", update);
             detail::restore_part(in, std::string(prefix) + "codec", codec_);
         });
-        const std::uint64_t told = refused == nullptr ? mix64(saved[0], saved[1], hash_of(model))
-                                                      : mix64(static_cast<std::uint64_t>(group_.rank()));
-        constexpr option_names names{{"state that it goes on from"}};
-        const std::exception_ptr differs = detail::thrown_by([&] { agree(group_, names, {option_hash(told)}); });
-        for (const std::exception_ptr& thrown : {refused, differs})
-            if (thrown != nullptr) std::rethrow_exception(thrown);
+        detail::agree_on_state(group_, refused, mix64(saved[0], saved[1], hash_of(model)));
         model_ = held_.values = std::move(model);
         update_ = std::move(update);
         version_ = held_.number = saved[0];

@@ -6,7 +6,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// Every rank asks any other. A rank that waits for an answer itself says that it is busy. Models `Pairing`.
+/// Every rank asks any other, first whether it is free. A rank with an exchange of its own says that it is busy. Models
+/// `Pairing`.
 struct anyone {
     static constexpr const char* name = "anyone";
 

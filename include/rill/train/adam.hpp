@@ -24,6 +24,7 @@ class bound_adam;
 /// Models `Optimizer`. AdamW is `decoupled_decay{adam{}, decay}`. Memory: two values for each parameter. Source: Kingma
 /// and Ba, Adam, ICLR 2015, Algorithm 1.
 struct adam {
+    static constexpr const char* name = "adam";
     static constexpr bool is_linear = false;
 
     double beta1 = 0.9;
@@ -37,6 +38,13 @@ struct adam {
         rill::detail::require_option(static_cast<T>(epsilon) > 0, "train::adam: epsilon", epsilon,
                                      "above 0 in the type of the parameters");
         return bound_adam<T>(*this, dimension);
+    }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("beta1", beta1);
+        visit("beta2", beta2);
+        visit("epsilon", epsilon);
     }
     friend constexpr bool operator==(const adam&, const adam&) = default;
 };

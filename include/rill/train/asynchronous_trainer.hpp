@@ -43,7 +43,7 @@ struct push_counts {
 ///
 /// Making one is collective. A step is not: each rank steps as fast as it computes, as far as the plan's staleness lets
 /// it. Each rank derives the first parameters from the key. A gradient that holds a NaN or an infinity moves nothing.
-/// After an exception of a step the run has ended on all ranks.
+/// After an exception of a step the run has ended on all ranks; of `pair_averaging`, on this rank at least.
 /// Memory: parameters and gradient, besides what model, batches and replica hold.
 template <Transport Net, Objective Model, BatchSource<typename Model::batch> Batches, class Plan,
           StepHook Hook = no_hook>
@@ -120,8 +120,8 @@ class asynchronous_trainer {
     }
 
     /// Goes on where the saved trainer had ended, before the first step; it had this rank, this number of ranks and
-    /// this seed. Collective: throws on all ranks where the file of any rank does not fit or their files hold
-    /// different models; the trainer cannot be used then. `data_error` on the rank whose file it is.
+    /// this seed. Collective: throws on all ranks where the file of any rank does not fit or their files do
+    /// not belong together; the trainer cannot be used then. `data_error` on the rank whose file it is.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         saved_state saved{};

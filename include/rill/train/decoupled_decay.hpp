@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/core/fingerprint.hpp>
 #include <rill/core/option_range.hpp>
 #include <rill/core/types.hpp>
 #include <rill/stream/stream_view.hpp>
@@ -61,6 +62,7 @@ class bound_decoupled_decay {
 /// Regularization, ICLR 2019, Algorithms 1 and 2.
 template <Optimizer Inner>
 struct decoupled_decay {
+    static constexpr const char* name = "decoupled_decay";
     static constexpr bool is_linear = Inner::is_linear;
 
     Inner optimizer{};
@@ -71,6 +73,12 @@ struct decoupled_decay {
         rill::detail::require_option(decay >= 0, "train::decoupled_decay: decay", decay, "at least 0");
         auto inner = optimizer.template bind<T>(dimension);
         return bound_decoupled_decay<decltype(inner), T>(std::move(inner), decay);
+    }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("optimizer", fingerprint_if_named(optimizer));
+        visit("decay", decay);
     }
     friend constexpr bool operator==(const decoupled_decay&, const decoupled_decay&) = default;
 };

@@ -3,6 +3,7 @@
 #include <rill/aggregate/mean.hpp>
 #include <rill/concept/update.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/fingerprint.hpp>
 #include <rill/core/types.hpp>
 #include <rill/stream/stream_view.hpp>
 #include <rill/train/optimizer.hpp>
@@ -66,6 +67,8 @@ class bound_descent {
 /// that of the optimizer. Source: linear scaling of the rate (Goyal et al. 2017), as RNA uses it.
 template <Optimizer Descent = sgd, RateSchedule Rate = constant_rate>
 struct descent {
+    static constexpr const char* name = "descent";
+
     using fold_type = aggregate::mean;
 
     Descent optimizer{};
@@ -75,6 +78,13 @@ struct descent {
     template <std::floating_point T>
     bound_descent<descent, T> bind(std::size_t dimension) const {
         return {*this, dimension};
+    }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("optimizer", fingerprint_if_named(optimizer));
+        visit("rate", fingerprint_if_named(rate));
+        visit("scales_by_weight", scales_by_weight);
     }
     friend constexpr bool operator==(const descent&, const descent&) = default;
 };

@@ -26,6 +26,7 @@ class bound_sgd;
 /// Models `Optimizer`. For weight decay that stays out of the velocity see `decoupled_decay`. Memory: one value for
 /// each parameter, and none without momentum.
 struct sgd {
+    static constexpr const char* name = "sgd";
     static constexpr bool is_linear = true;
 
     double momentum = 0;
@@ -39,6 +40,13 @@ struct sgd {
         rill::detail::require_option(!nesterov || momentum > 0, "train::sgd: momentum", momentum,
                                      "above 0 where nesterov is set");
         return bound_sgd<T>(*this, dimension);
+    }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("momentum", momentum);
+        visit("weight_decay", weight_decay);
+        visit("nesterov", nesterov);
     }
     friend constexpr bool operator==(const sgd&, const sgd&) = default;
 };

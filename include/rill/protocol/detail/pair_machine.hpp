@@ -1,6 +1,5 @@
 #pragma once
 
-#include <rill/concept/pairing.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/message_kind.hpp>
 #include <rill/core/random.hpp>
@@ -9,13 +8,11 @@
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
 #include <rill/protocol/detail/pair_kind.hpp>
+#include <rill/protocol/detail/pair_peers.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <numeric>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,24 +20,23 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// When one rank of a pair averaging asks whom, and when the run is over; a state machine for `run_machine`.
 ///
-/// After a gradient the rank asks a partner, drawn at random. An event that it answers with `keeps` is a model to
-/// average with. Two requests that cross are each the answer to the other. A partner that does not answer within the
-/// timeout, or has gone, is drawn no more.
+/// After a gradient the rank draws a partner and sends its model, which the partner answers by its own. A partner that
+/// may ask others is first asked whether it is free, without a model. It is busy while it asks or while it waits for a
+/// model that it has been promised; the rank then draws another. Two ranks that ask each other are free for each other,
+/// and the models that they send are each the answer to the other. An event that the machine answers with `keeps` is a
+/// model to average with.
 ///
-/// The lowest rank that has not gone is the *root*. When a rank wants the run to end, or all have retired, the root
-/// tells all to begin no more exchanges. Once none is under way on any rank, it tells all that the run is over.
-template <Pairing Who>
+/// A rank that will ask no more tells all, and is drawn no more. It serves until all have told so and have heard it.
+/// While it waits it calls those that have not, once in each timeout.
+///
+/// Two ranks of which one has waited for the other in vain are *lost* to each other: neither draws the other or waits
+/// for it any more. A rank that has lost half of those that live, itself counted among them, fails: of ranks that are
+/// cut off from each other, at most one side goes on. `Who` is a `Pairing`, as `pair_averaging` requires.
+template <class Who>
 class pair_machine {
   public:
     pair_machine(const Who& who, int size, rank_t self, random_key key, duration timeout)
-        : who_(who),
-          self_(self),
-          key_(key),
-          timeout_(timeout),
-          ranks_(static_cast<std::size_t>(size)),
-          everyone_(ranks_.size()) {
-        std::iota(everyone_.begin(), everyone_.end(), rank_t{0});
-    }
+        : who_(who), self_(self), key_(key), timeout_(timeout), peers_(size) {}
 
     machine_action begin(time_point now) {
         now_ = now;
@@ -51,7 +47,7 @@ class pair_machine {
         using what = machine_event::what;
         now_ = now;
         bool keeps = false;
-        if (event.happened == what::no_room) miss(event.peer);
+        if (event.happened == what::no_room) lose(event.peer);
         if (event.happened == what::arrived) keeps = take(event);
         if (event.happened == what::nothing_came) give_up();
         machine_action asked = next();
@@ -59,237 +55,236 @@ class pair_machine {
         return asked;
     }
 
-    std::span<const rank_t> neighbours(segment) const { return everyone_; }
-    /// Whether the model that is kept answers this rank's own request: both average with what they had sent.
+    std::span<const rank_t> neighbours(segment) const { return peers_.ranks(); }
+    /// Whether the model that is kept answers this rank's own: both average with what they had sent.
     bool has_crossed() const { return has_crossed_; }
-    /// Whom this rank asks no more: a rank that has gone.
-    bool has_gone(rank_t rank) const { return at(rank).has_gone; }
+    /// How many partners this rank has drawn.
+    std::uint64_t draws() const { return number_; }
+    /// Goes on after so many, before it begins.
+    void resume_after(std::uint64_t draws) { number_ = draws; }
+
+    /// Calls `visit` with each number that the next actions depend on.
+    template <class Visit>
+    void visit_state(Visit&& visit) const {
+        for (const pair_peer& each : peers_) each.visit_state(visit);
+        for (const letter& each : letters_) visit(each.to), visit(each.kind.number), visit(each.number);
+        for (const rank_t rank : {asking_, held_by_, cut_off_from_}) visit(rank);
+        for (const time_point time : {asked_at_, held_at_, called_at_}) visit(time.ns);
+        for (const bool flag : {is_due_, has_sent_}) visit(flag);
+        visit(letters_.size()), visit(number_), visit(leaves_), visit(told_);
+    }
 
   private:
-    struct peer {
-        bool has_gone = false;
-        bool has_retired = false;
-        bool has_finished = false;
-        std::uint64_t heard = 0;  ///< the number of its latest request
-    };
     struct letter {
         rank_t to;
         message_kind kind;
         std::uint64_t number;
     };
 
-    peer& at(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
-    const peer& at(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
-    rank_t root() const {
-        const auto first = std::find_if(ranks_.begin(), ranks_.end(), [](const peer& p) { return !p.has_gone; });
-        return static_cast<rank_t>(first - ranks_.begin());
-    }
-    template <class Has>
-    bool all_have(Has&& has) const {
-        return std::all_of(ranks_.begin(), ranks_.end(), [&](const peer& p) { return p.has_gone || has(p); });
-    }
+    pair_peer& at(rank_t rank) { return peers_.at(rank); }
+    const pair_peer& at(rank_t rank) const { return peers_.at(rank); }
 
     bool take(const machine_event& event) {
         const message_kind kind = event.head.kind;
         const std::uint64_t number = event.head.number;
+        const rank_t from = event.peer;
         has_crossed_ = false;
-        if (kind == pair_kind::gone) lose(event.peer);
-        if (at(event.peer).has_gone) return false;
-        if (kind == pair_kind::pushed) is_due_ = !is_finishing_;
+        if (kind == pair_kind::gone) leave_out(from);
+        if (kind == pair_kind::lost) lose(from);
+        if (!at(from).is_there()) return false;
+        if (kind == pair_kind::pushed) is_due_ = leaves_ != pair_kind::ends;
         if (kind == pair_kind::leaves) leave(number);
-        if (kind == pair_kind::request) return take_request(event);
-        const bool is_due = event.peer == asking_ && number == number_;
-        if (kind == pair_kind::busy && is_due) end_exchange(true);
-        if (kind == pair_kind::answer && is_due) return end_exchange(false), true;
-        if (kind == pair_kind::left || kind == pair_kind::finished)
-            letters_.push_back({event.peer, pair_kind::heard, 0});
-        if (kind == pair_kind::left) take_left(event.peer, number);
-        if (kind == pair_kind::finished) at(event.peer).has_finished = true;
-        if (kind == pair_kind::heard && event.peer == root()) unheard_since_.reset();
-        if (kind == pair_kind::finish) finish();
-        if (kind == pair_kind::over) is_over_ = true;
-        lead();
+        if (kind == pair_kind::ask && at(from).is_new(2 * number)) take_question(from, number);
+        if (kind == pair_kind::request) return at(from).is_new(2 * number + 1) && take_model(from, number);
+        if (from == asking_ && number == number_) {
+            if (kind == pair_kind::free && !has_sent_) send_model();
+            if (kind == pair_kind::busy) refuse();
+            if (kind == pair_kind::answer) return end_exchange(), true;
+        }
+        if (kind == pair_kind::finished) letters_.push_back({from, pair_kind::heard, told_});
+        if (kind == pair_kind::heard) at(from).has_replied = true;
+        if (kind == pair_kind::finished || kind == pair_kind::heard) take_departure(from, number);
         return false;
     }
 
-    bool take_request(const machine_event& event) {
-        if (event.head.number <= at(event.peer).heard) return false;  // it came twice
-        at(event.peer).heard = event.head.number;
-        if (event.peer == asking_) {
-            has_crossed_ = true;
-            return end_exchange(false), true;
-        }
-        const bool is_busy = asking_ != no_rank;
-        letters_.push_back({event.peer, is_busy ? pair_kind::busy : pair_kind::answer, event.head.number});
-        return !is_busy;
+    void take_question(rank_t from, std::uint64_t number) {
+        if (from == asking_ && !has_sent_) return send_model();
+        const bool is_busy = asking_ != no_rank || held_by_ != no_rank;
+        letters_.push_back({from, is_busy ? pair_kind::busy : pair_kind::free, number});
+        if (is_busy) return;
+        held_by_ = from;
+        held_at_ = now_;
     }
-    void end_exchange(bool again) {
+    bool take_model(rank_t from, std::uint64_t number) {
+        has_crossed_ = from == asking_ && has_sent_;
+        if (!has_crossed_) letters_.push_back({from, pair_kind::answer, number});
+        if (held_by_ == from) held_by_ = no_rank;
+        if (asking_ == from) end_exchange();
+        return true;
+    }
+
+    void begin_exchange() {
+        is_due_ = has_sent_ = false;
+        ++number_;
+        asking_ = draw();
+        if (asking_ == no_rank) return end_exchange();
+        if (!may_be_busy(asking_)) return send_model();
+        letters_.push_back({asking_, pair_kind::ask, number_});
+        asked_at_ = now_;
+    }
+    rank_t draw() const {
+        const auto is_open = [&](rank_t rank) {
+            const pair_peer& each = at(rank);
+            return each.is_there() && !each.has_finished && !each.is_busy && may_ask(self_, rank);
+        };
+        const auto open = std::count_if(peers_.ranks().begin(), peers_.ranks().end(), is_open);
+        if (open == 0) return no_rank;
+        auto before = multiply_high(key_.derive(self_, number_).value, static_cast<std::uint64_t>(open));
+        return *std::find_if(peers_.ranks().begin(), peers_.ranks().end(),
+                             [&](rank_t rank) { return is_open(rank) && before-- == 0; });
+    }
+    bool may_ask(rank_t asker, rank_t other) const { return asker != other && who_.asks(asker, other, peers_.size()); }
+    bool may_be_busy(rank_t rank) const {
+        return std::any_of(peers_.ranks().begin(), peers_.ranks().end(),
+                           [&](rank_t other) { return may_ask(rank, other); });
+    }
+    void send_model() {
+        letters_.push_back({asking_, pair_kind::request, number_});
+        asked_at_ = now_;
+        has_sent_ = true;
+    }
+    void refuse() {
+        at(asking_).is_busy = true;
+        draw_again();
+    }
+    void draw_again() {
         asking_ = no_rank;
-        is_due_ |= again && !is_finishing_;
-        if (is_finishing_) tell_finished();
+        is_due_ = leaves_ != pair_kind::ends;
+    }
+    void end_exchange() {
+        asking_ = no_rank;
+        for (pair_peer& each : peers_) each.is_busy = false;
     }
 
     void leave(std::uint64_t how) {
-        if (how == 2) {
-            for (const rank_t rank : everyone_)
-                if (rank != self_ && !at(rank).has_gone) letters_.push_back({rank, pair_kind::gone, 0});
-            is_over_ = true;
-            return;
-        }
-        left_ = std::max(left_, how + 1);
-        tell_left();
+        if (how == pair_kind::is_destroyed) tell_all(pair_kind::gone, 0);
+        leaves_ = std::max(leaves_, how);
+        is_due_ &= leaves_ == pair_kind::retires;
     }
-    void tell_left() {
-        if (left_ == 0) return;
-        if (root() == self_)
-            take_left(self_, left_ - 1);
-        else
-            tell_root(pair_kind::left, left_ - 1);
+    void take_departure(rank_t from, std::uint64_t how) {
+        if (how == pair_kind::stays) return;
+        at(from).has_finished = true;
+        if (how == pair_kind::ends) leave(how);
     }
-    void tell_finished() {
-        at(self_).has_finished = true;
-        if (root() != self_) tell_root(pair_kind::finished, 0);
-        finished_at_ = now_;
-        lead();
+    void tell_departure() {
+        told_ = leaves_;
+        at(self_).has_finished = at(self_).has_replied = true;
+        tell_all(pair_kind::finished, told_);
+        begin_call();
     }
-    void tell_root(message_kind kind, std::uint64_t number) {
-        letters_.push_back({root(), kind, number});
-        unheard_since_ = now_;
+    void call_again() {
+        for (const rank_t rank : peers_.ranks())
+            if (at(rank).is_awaited()) letters_.push_back({rank, pair_kind::finished, told_});
+        begin_call();
     }
-    void take_left(rank_t rank, std::uint64_t how) {
-        at(rank).has_retired = true;
-        wants_end_ |= how == 1;
+    void begin_call() {
+        for (pair_peer& each : peers_)
+            if (each.is_awaited()) each.has_replied = false;
+        called_at_ = now_;
     }
-    void finish() {
-        if (is_finishing_) return;
-        is_finishing_ = true;
-        is_due_ = false;
-        if (asking_ == no_rank) tell_finished();
+    bool is_over() const {
+        return leaves_ == pair_kind::is_destroyed ||
+               (told_ == leaves_ && told_ != pair_kind::stays && peers_.await_nobody());
     }
-
-    /// What only the root does.
-    void lead() {
-        if (root() != self_ || is_over_) return;
-        const bool ends = wants_end_ || is_finishing_ || all_have([](const peer& p) { return p.has_retired; });
-        if (ends && !has_called_) {
-            has_called_ = true;
-            called_at_ = now_;
-            tell_all(pair_kind::finish);
-            finish();
-        }
-        if (has_called_ && !is_over_ && all_have([](const peer& p) { return p.has_finished; })) {
-            tell_all(pair_kind::over);
-            is_over_ = true;
-        }
-    }
-    void tell_all(message_kind kind) {
-        for (const rank_t rank : everyone_)
-            if (rank != self_ && !at(rank).has_gone) letters_.push_back({rank, kind, 0});
+    void tell_all(message_kind kind, std::uint64_t number) {
+        for (const rank_t rank : peers_.ranks())
+            if (rank != self_ && at(rank).is_there()) letters_.push_back({rank, kind, number});
     }
 
     /// Nothing has come in time.
     void give_up() {
-        const auto has_not = [](const peer& p) { return !p.has_gone && !p.has_finished; };
-        if (asking_ != no_rank && now_ >= asked_at_ + timeout_)
-            miss(asking_);
-        else if (unheard_since_ && now_ >= *unheard_since_ + timeout_)
-            silent_ = root();
-        else if (has_called_ && now_ >= called_at_ + timeout_ * 2)
-            silent_ = static_cast<rank_t>(std::find_if(ranks_.begin(), ranks_.end(), has_not) - ranks_.begin());
-        else
-            is_over_ = true;  // the root has told others so, or has failed
+        if (asking_ != no_rank && now_ >= asked_at_ + timeout_) return lose(asking_);
+        if (held_by_ != no_rank && now_ >= held_at_ + timeout_) return lose(held_by_);
+        for (const rank_t rank : peers_.ranks())
+            if (at(rank).is_awaited() && !at(rank).has_replied) lose(rank);
+        call_again();
     }
 
-    /// A rank does not answer. Without the root no rank can learn that the run is over.
-    void miss(rank_t rank) {
-        if (rank == root())
-            silent_ = rank;
-        else
-            lose(rank);
-    }
-
-    /// A rank has gone: nobody waits for it. A new root is told what the old one may have known.
     void lose(rank_t rank) {
-        if (rank == self_ || at(rank).has_gone) return;
-        const rank_t before = root();
+        if (rank == self_ || !at(rank).is_there()) return;
+        at(rank).is_lost = true;
+        forget(rank);
+        letters_.push_back({rank, pair_kind::lost, 0});
+        review();
+    }
+    void leave_out(rank_t rank) {
         at(rank).has_gone = true;
+        forget(rank);
+        review();
+    }
+    void forget(rank_t rank) {
         std::erase_if(letters_, [&](const letter& each) { return each.to == rank; });
-        if (asking_ == rank) end_exchange(true);
-        if (root() != before) {
-            unheard_since_.reset();
-            tell_left();
-            if (at(self_).has_finished) tell_finished();
-        }
-        lead();
+        if (held_by_ == rank) held_by_ = no_rank;
+        if (asking_ == rank) draw_again();
+    }
+    void review() {
+        if (cut_off_from_ != no_rank) return;
+        cut_off_from_ = peers_.cut_off_from();
+        if (cut_off_from_ != no_rank) tell_all(pair_kind::gone, 0);
     }
 
     machine_action next() {
         using ask = machine_action::ask;
-        if (silent_ != no_rank) return {.what = ask::fail, .peer = silent_};
+        if (letters_.empty() && cut_off_from_ == no_rank && !is_over()) proceed();
         if (!letters_.empty()) {
             const letter each = letters_.front();
-            letters_.pop_front();
-            return {
-                .what = ask::send, .peer = each.to, .kind = each.kind, .number = each.number, .until = now_ + timeout_};
+            letters_.erase(letters_.begin());
+            const bool may_wait = each.kind != pair_kind::lost && each.kind != pair_kind::gone;
+            return {.what = ask::send,
+                    .peer = each.to,
+                    .kind = each.kind,
+                    .number = each.number,
+                    .until = may_wait ? now_ + timeout_ : now_};
         }
-        if (is_over_) return {};
-        if (is_due_ && asking_ == no_rank) {
-            is_due_ = false;
-            asking_ = draw();
-            if (asking_ != no_rank) {
-                asked_at_ = now_;
-                return {.what = ask::send,
-                        .peer = asking_,
-                        .kind = pair_kind::request,
-                        .number = number_,
-                        .until = now_ + timeout_};
-            }
-        }
+        if (cut_off_from_ != no_rank) return {.what = ask::fail, .peer = cut_off_from_};
+        if (is_over()) return {};
         return {.what = ask::receive, .until = until()};
+    }
+    void proceed() {
+        if (is_due_ && asking_ == no_rank && held_by_ == no_rank) begin_exchange();
+        if (told_ < leaves_ && !is_due_ && asking_ == no_rank) tell_departure();
     }
     /// Computing may take any time; only answers of other ranks may not.
     deadline until() const {
         time_point first = deadline::never.at;
-        const auto consider = [&](time_point at) { first = std::min(first, at); };
-        if (asking_ != no_rank) consider(asked_at_ + timeout_);
-        if (unheard_since_) consider(*unheard_since_ + timeout_);
-        if (has_called_) consider(called_at_ + timeout_ * 2);
-        if (at(self_).has_finished && root() != self_) consider(finished_at_ + timeout_ * 3);
+        const auto consider = [&](bool counts, time_point since) {
+            if (counts) first = std::min(first, since + timeout_);
+        };
+        consider(asking_ != no_rank, asked_at_);
+        consider(held_by_ != no_rank, held_at_);
+        consider(told_ != pair_kind::stays, called_at_);
         return first;
-    }
-
-    rank_t draw() {
-        ++number_;
-        std::vector<rank_t> open;
-        for (const rank_t rank : everyone_)
-            if (rank != self_ && !at(rank).has_gone && who_.asks(self_, rank, static_cast<int>(ranks_.size())))
-                open.push_back(rank);
-        if (open.empty()) return no_rank;
-        return open[multiply_high(key_.derive(self_, number_).value, open.size())];
     }
 
     Who who_;
     rank_t self_;
     random_key key_;
     duration timeout_;
-    std::vector<peer> ranks_;
-    std::vector<rank_t> everyone_;
-    std::deque<letter> letters_;
+    pair_peers peers_;
+    std::vector<letter> letters_;
     time_point now_{};
     time_point asked_at_{};
-    time_point called_at_{};  ///< to finish, as the root
-    time_point finished_at_{};
-    std::optional<time_point> unheard_since_{};  ///< what the root has been told
-    rank_t silent_ = no_rank;                    ///< a rank that must answer, and does not
-    rank_t asking_ = no_rank;
-    std::uint64_t number_ = 0;  ///< of the latest exchange that this rank has begun
-    std::uint64_t left_ = 0;    ///< 1: has retired; 2: wants the run to end
-    bool is_due_ = false;       ///< an exchange
+    time_point held_at_{};
+    time_point called_at_{};         ///< those that have not finished
+    rank_t asking_ = no_rank;        ///< with whom this rank's own exchange is under way
+    rank_t held_by_ = no_rank;       ///< whom it has promised to be free for
+    rank_t cut_off_from_ = no_rank;  ///< why it fails
+    std::uint64_t number_ = 0;       ///< of the latest exchange that it has begun
+    std::uint64_t leaves_ = 0;       ///< its `departure`
+    std::uint64_t told_ = 0;         ///< what the others have been told of it
+    bool is_due_ = false;            ///< an exchange
+    bool has_sent_ = false;          ///< its model, for its own exchange
     bool has_crossed_ = false;
-    bool is_finishing_ = false;
-    bool wants_end_ = false;   ///< of any rank, as the root knows
-    bool has_called_ = false;  ///< as the root
-    bool is_over_ = false;
 };
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <rill/concept/monitored_transport.hpp>
-#include <rill/concept/pairing.hpp>
-#include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
 #include <rill/protocol/detail/pair_kind.hpp>
@@ -19,14 +18,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// One rank's model in a pair averaging, and what moves it: a `pair_machine` on a transport. `owner.take(model)`
-/// applies the gradients that have been pushed; `owner.moved(model)` is told that an exchange has moved it.
-template <Transport Net, Element T, Pairing Who, class Owner>
+/// applies the gradients that have been pushed; `owner.moved(model)` is told that an exchange has moved it. What the
+/// policies must be, `pair_averaging` requires.
+template <class Net, class T, class Who, class Owner>
 class pair_service {
   public:
     /// `made_in`: the context that the ranks have agreed in.
@@ -42,6 +41,12 @@ class pair_service {
 
     std::span<T> model() { return model_; }
     std::span<const T> model() const { return model_; }
+    std::uint64_t draws() const { return machine_.draws(); }
+    /// Goes on from a saved state, before it runs.
+    void resume(const aligned_vector<T>& model, std::uint64_t draws) {
+        model_ = model;
+        machine_.resume_after(draws);
+    }
 
     /// Serves until the run is over. A failure is not told to the others yet.
     void run() {
@@ -77,8 +82,8 @@ class pair_service {
         const wire::header head = read_from(*this, got.source(), [&]() -> wire::header {
             if (got.pieces().size_bytes() < wire::header_bytes) {
                 const peer_change change = read_peer_event(got).kind;
-                const bool has_gone = change == peer_change::ended || change == peer_change::silent;
-                return {.kind = has_gone ? pair_kind::gone : message_kind{}};
+                if (change == peer_change::ended) return {.kind = pair_kind::gone};
+                return {.kind = change == peer_change::silent ? pair_kind::lost : message_kind{}};
             }
             const wire::header read = frame_reader(got.pieces()).peek();
             session_.require_own(read);
@@ -118,9 +123,9 @@ class pair_service {
             failed.context = session_.context();
             throw_error(failed);
         }
-        const std::string rank = std::to_string(asked.peer);
         scene().fail(failure::timeout, asked.peer, session_.rank(),
-                     "rank " + rank + " does not answer rank " + std::to_string(session_.rank()));
+                     text_of({"rank ", session_.rank(), " is cut off from half of the ranks that live: rank ",
+                              asked.peer, " and it have waited for each other in vain"}));
     }
 
     const session<Net>& session_;

@@ -1,7 +1,12 @@
 #pragma once
 
+#include <rill/collective/agree.hpp>
+#include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/fingerprint.hpp>
+#include <rill/core/random.hpp>
 
+#include <cstdint>
 #include <exception>
 #include <string>
 
@@ -30,6 +35,17 @@ std::exception_ptr thrown_by(Work&& work) {
         return std::current_exception();
     }
     return nullptr;
+}
+
+/// Collective, after each rank has read its state. Throws on all ranks if it was `refused` on any, as a `mismatch` on
+/// the others, or if what ranks have `read` differs.
+template <class Group>
+void agree_on_state(Group& group, const std::exception_ptr& refused, std::uint64_t read) {
+    const std::uint64_t told = refused == nullptr ? read : mix64(static_cast<std::uint64_t>(group.rank()));
+    constexpr option_names names{{"state that it goes on from"}};
+    const std::exception_ptr differs = thrown_by([&] { agree(group, names, {option_hash(told)}); });
+    for (const std::exception_ptr& thrown : {refused, differs})
+        if (thrown != nullptr) std::rethrow_exception(thrown);
 }
 
 }}}  // namespace rill::RILL_ABI::detail
