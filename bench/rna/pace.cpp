@@ -9,8 +9,12 @@
 #include <rill/protocol/partial_all_reduce.hpp>
 #include <rill/rill.hpp>
 #include <rill/straggler.hpp>
+#include <rill/topology/bipartite.hpp>
 #include <rill/train/descent.hpp>
+#include <rill/train/pair_replica.hpp>
+#include <rill/train/partial_replica.hpp>
 #include <rill/train/schedule.hpp>
+#include <rill/train/server_replica.hpp>
 #include <rill/train/sgd.hpp>
 #include <rill/transport/simulated.hpp>
 
@@ -198,6 +202,38 @@ double plain_local_steps(std::uint32_t every, int exchanges) {
     return every * static_cast<double>(exchanges) / ms * 1000;
 }
 
+/// Bytes that ranks have sent and received, in models.
+struct volume {
+    double sent = 0, received = 0;
+};
+
+/// What the workers of a plan send and receive until each has pushed `steps` gradients, over `count(replica)` of each.
+template <class Plan, class Count>
+volume volume_of(const Plan& plan, int ranks, int workers, std::uint64_t steps, Count&& count) {
+    constexpr std::size_t numbers = 160'000;  // so that headers take little
+    volume all;
+    double units = 0;
+    rill::simulated::run(ranks, network_of(task{}, ranks, 7), [&](rill::simulated::endpoint& net) {
+        std::vector<double> model(numbers);
+        const std::vector<double> gradient(numbers, -1);
+        auto replica = plan.template bind<double>(net, model, {.timeout = rill::seconds(1000)});
+        for (std::uint64_t done = 0; const auto held = replica.pull(model);) {
+            if (done++ == steps) {
+                replica.retire();
+                continue;
+            }
+            net.compute(1);
+            replica.push(gradient, *held);
+        }
+        if (net.rank() >= workers) return;
+        constexpr double bytes = numbers * sizeof(double);
+        all.sent += static_cast<double>(net.counted().bytes_sent) / bytes;
+        all.received += static_cast<double>(net.counted().bytes_received) / bytes;
+        units += count(replica);
+    });
+    return {all.sent / units, all.received / units};
+}
+
 /// A system beside the barrier, by rill and by the plain simulation.
 void print_system(const char* name, const pace& rill, const pace& plain, const pace& base, const pace& plain_base) {
     std::printf("\"%s\": {", name);
@@ -276,6 +312,30 @@ void local(std::uint64_t steps) {
     std::printf("}\n");
 }
 
+/// How many models a worker sends and receives: in a round of a ring, a step with a parameter server, an exchange of a
+/// pair.
+void bytes(std::uint64_t steps) {
+    constexpr int ranks = ring_ranks;
+    const rill::train::descent step{rill::train::sgd{}, rill::train::constant_rate{1}};
+    const rill::train::partial_replica rounds{rill::topology::ring{}, two_choices{2}, bounded{16}, linear_mean{}, step};
+    const rill::train::server_replica server{{.servers = 1}, unbounded{}, step};
+    const rill::train::pair_replica pairs{rill::topology::bipartite{}, step};
+    const auto print_volume = [](const char* name, const volume& each, bool is_last = false) {
+        std::printf("\"%s\": {\"sent\": %.6g, \"received\": %.6g}%s", name, each.sent, each.received,
+                    is_last ? "" : ", ");
+    };
+    std::printf("{");
+    print_volume("ring", volume_of(rounds, ranks, ranks, steps,
+                                   [](auto& replica) { return static_cast<double>(replica.version()); }));
+    print_volume("server",
+                 volume_of(server, ranks + 1, ranks, steps, [&](auto&) { return static_cast<double>(steps); }));
+    print_volume("pairs",
+                 volume_of(pairs, ranks, ranks, steps,
+                           [&](auto& replica) { return static_cast<double>(replica.version() - steps); }),
+                 true);
+    std::printf("}\n");
+}
+
 /// Gradients per second of RNA beside the barrier, where times are lognormal as a translator's on its sentences.
 void lognormal(std::uint64_t rounds) {
     const task of{.kind = task::law::lognormal, .from = 1219, .to = 760, .least = 156, .most = 8000};
@@ -301,9 +361,10 @@ int main(int count, char** arguments) {
                          : which == "lognormal" ? &lognormal
                          : which == "servers"   ? &servers
                          : which == "local"     ? &local
+                         : which == "bytes"     ? &bytes
                                                 : nullptr;
         if (run == nullptr || rounds == 0) {
-            std::fprintf(stderr, "usage: bench_rna_pace response|uniform|lognormal|servers|local ROUNDS\n");
+            std::fprintf(stderr, "usage: bench_rna_pace response|uniform|lognormal|servers|local|bytes ROUNDS\n");
             return 2;
         }
         run(rounds);

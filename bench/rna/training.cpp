@@ -7,6 +7,7 @@
 #include <rill/aggregate/mean_of_latest.hpp>
 #include <rill/rill.hpp>
 #include <rill/straggler.hpp>
+#include <rill/system/ad_psgd.hpp>
 #include <rill/system/eager_sgd.hpp>
 #include <rill/system/psgd.hpp>
 #include <rill/system/rna.hpp>
@@ -196,6 +197,7 @@ outcome run(const job& of) {
     if (of.system == "rna_sum") return in_rounds(of, two_choices{2}, bounded{16}, plain_sum{});
     if (of.system == "rna_fresh") return in_rounds(of, two_choices{2}, bounded{4}, linear_mean{});
     if (of.system == "eager") return in_rounds(of, majority{}, in_step{}, plain_sum{});
+    if (of.system == "ad_psgd") return without_barrier(of, rill::systems::ad_psgd(sgd{}, constant_rate{of.rate}));
     if (of.system == "rna_groups") return in_groups(of, rill::aggregate::add{});
     if (of.system == "rna_groups_mean") return in_groups(of, rill::aggregate::mean_of_latest{});
     throw std::runtime_error("no system: " + of.system);
