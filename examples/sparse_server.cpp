@@ -33,20 +33,20 @@ void descend(const char* name, const Staleness& staleness) {
     rill::simulated::run(10, {.computing = computing_time}, [&](rill::simulated::endpoint& net) {
         std::vector<float> model(coordinates), values(50);
         rill::parameter_server replica{net, {.servers = 2}, staleness, rule, model};
-        if (replica.is_server()) return replica.serve();
         rill::random_sequence draw(rill::random_key{2}.derive(net.rank()));
-        for (int step = 0; step < steps; ++step) {
-            const std::vector<std::uint32_t> keys = draw_keys(draw);
-            const auto held = replica.pull(keys, values);  // waits where the staleness says so
+        std::vector<std::uint32_t> keys = draw_keys(draw);
+        double seconds = 0, bytes = 0;
+        for (int step = 1; const auto held = replica.pull(keys, values); keys = draw_keys(draw), ++step) {
             rill::stream<float> gradient(coordinates);
             for (std::size_t i = 0; i < keys.size(); ++i) gradient.push_back(keys[i], values[i] - 1.0F);  // minimum: 1
             net.compute(1);
             replica.push(gradient, *held);
+            if (step < steps) continue;
+            seconds = (net.now() - rill::time_point{}).seconds();
+            bytes = static_cast<double>(net.counted().bytes_sent + net.counted().bytes_received);
+            replica.retire();
         }
-        const double seconds = (net.now() - rill::time_point{}).seconds();
-        const auto bytes = static_cast<double>(net.counted().bytes_sent + net.counted().bytes_received);
-        replica.retire();
-        replica.pull(model);  // the end: all that was pushed is in it
+        replica.pull(model);  // the final one: all that was pushed is in it
         if (net.rank() != 0) return;
         std::printf("%-10s %4.1f steps a second, %4.0f bytes a step (dense: %u); coordinate 0 is %.3f\n", name,
                     steps / seconds, bytes / steps, 8 * coordinates, static_cast<double>(model[0]));

@@ -127,7 +127,6 @@ double served(const task& of, int workers, std::uint64_t gradients, const Stalen
         std::vector<double> model(1);
         const std::vector<double> gradient{-1};
         rill::parameter_server replica{net, {.servers = 1, .timeout = rill::seconds(1000)}, staleness, add, model};
-        if (replica.is_server()) return replica.serve();
         std::uint64_t own = 0;
         while (const auto held = replica.pull(model)) {
             if (seconds > 0) {
@@ -139,7 +138,7 @@ double served(const task& of, int workers, std::uint64_t gradients, const Stalen
             pushed += 1;
             if (++own == gradients) seconds = (net.now() - rill::time_point{}).seconds();
         }
-        bench::require(model[0] == pushed, "the model");
+        if (!replica.is_server()) bench::require(model[0] == pushed, "the model");
     });
     return pushed / seconds;
 }

@@ -80,11 +80,7 @@ account count_pushes(Net& net, const server_options& options, Age age, std::uint
     account seen;
     std::vector<double> model(coordinates), gradient(coordinates);
     parameter_server replica{net, options, age, add{}, model};
-    if (replica.is_server()) {
-        replica.serve();
-        return seen;
-    }
-    seen.works = true;
+    seen.works = !replica.is_server();
     while (const auto held = replica.pull(model)) {
         CHECK(model[static_cast<std::size_t>(net.rank())] == double(seen.pushes));  // its own pushes, always
         seen.take(replica);
@@ -188,7 +184,6 @@ TEST_CASE("parameter_server: no worker reads further ahead of the slowest than t
                 const auto self = static_cast<std::size_t>(net.rank());
                 gradient[self] = 1;
                 parameter_server replica{net, options, bounded{bound}, add{}, model};
-                if (replica.is_server()) return replica.serve();
                 const auto workers = static_cast<std::size_t>(replica.workers());
                 while (const auto held = replica.pull(model)) {
                     for (std::size_t other = 0; other < workers; ++other) {
@@ -214,7 +209,7 @@ TEST_CASE("parameter_server: without a bound nobody waits for a worker that comp
     rill::simulated::run(3, {}, [](endpoint& net) {
         std::vector<double> model(2), gradient(2);
         parameter_server replica{net, {}, unbounded{}, add{}, model};
-        if (replica.is_server()) return replica.serve();
+        if (replica.is_server()) return static_cast<void>(replica.pull(model));
         const rill::time_point begin = net.now();
         auto held = replica.pull(model);
         if (net.rank() == 1) net.sleep_until(begin + rill::seconds(10));
@@ -259,7 +254,6 @@ TEST_CASE("parameter_server: bounded{0} with one server is lockstep, where sums 
             std::vector<double> model(7), gradient(7);
             const rill::train::descent descent{rill::train::sgd{}, rill::train::constant_rate{1.0}};
             parameter_server replica{net, {}, bounded{0}, descent, model};
-            if (replica.is_server()) return replica.serve();
             std::uint64_t step = 0;
             while (const auto held = replica.pull(model)) {
                 CHECK(model == in_lockstep[step]);
@@ -271,7 +265,7 @@ TEST_CASE("parameter_server: bounded{0} with one server is lockstep, where sums 
                 whole_gradient(model, net.rank(), step++, gradient);
                 replica.push(gradient, *held);
             }
-            CHECK(model == in_lockstep[steps]);
+            if (!replica.is_server()) CHECK(model == in_lockstep[steps]);
         });
     }
 }
@@ -281,7 +275,6 @@ TEST_CASE("parameter_server: a worker that has retired is not waited for, and en
         rill::simulated::run(3, uneven(1), [&](endpoint& net) {
             std::vector<double> model(3), gradient(3, 1.0);
             parameter_server replica{net, {.dedicated = dedicated}, bounded{1}, add{}, model};
-            if (replica.is_server()) return replica.serve();
             int pushes = 0;
             while (const auto held = replica.pull(model)) {
                 if (pushes == (net.rank() == 0 ? 2 : 30)) {
@@ -295,7 +288,7 @@ TEST_CASE("parameter_server: a worker that has retired is not waited for, and en
                 replica.push(gradient, *held);
                 ++pushes;
             }
-            CHECK(model == std::vector<double>(3, dedicated ? 32.0 : 62.0));
+            if (!replica.is_server()) CHECK(model == std::vector<double>(3, dedicated ? 32.0 : 62.0));
         });
 }
 
@@ -304,7 +297,7 @@ TEST_CASE("parameter_server: a NaN counts as nothing, names its coordinate, move
         std::vector<double> model(4), gradient(4, 1.0);
         if (net.rank() == 1) gradient[2] = std::numeric_limits<double>::quiet_NaN();
         parameter_server replica{net, {}, bounded{0}, add{}, model};
-        if (replica.is_server()) return replica.serve();
+        if (replica.is_server()) return static_cast<void>(replica.pull(model));
         for (int i = 0; i < 3; ++i) replica.push(gradient, *replica.pull(model));
         replica.retire();
         CHECK(!replica.pull(model));
@@ -324,7 +317,7 @@ TEST_CASE("parameter_server: a fate tells the round, and how many moved the mode
     rill::simulated::run(3, {}, [](endpoint& net) {
         std::vector<double> model(2), gradient(2, 1.0);
         parameter_server replica{net, {}, unbounded{}, add{}, model};
-        if (replica.is_server()) return replica.serve();
+        if (replica.is_server()) return static_cast<void>(replica.pull(model));
         const rill::time_point begin = net.now();
         const auto held = replica.pull(model);
         CHECK(held->version == 0);
@@ -348,12 +341,37 @@ TEST_CASE("parameter_server: a fate tells the round, and how many moved the mode
     });
 }
 
+TEST_CASE("parameter_server: the first pull of a dedicated server serves until the run is over, and writes nothing") {
+    const auto body = [](auto& net) {
+        std::vector<double> model(3, 7.0), gradient(3, 1.0);
+        parameter_server replica{net, {.servers = 2}, bounded{2}, add{}, model};
+        const bool is_server = net.rank() >= 2;
+        int pushes = 0;
+        while (const auto held = replica.pull(model)) {
+            CHECK(!is_server);
+            if (pushes++ < 10)
+                replica.push(gradient, *held);
+            else
+                replica.retire();
+        }
+        CHECK(model == std::vector<double>(3, is_server ? 7.0 : 27.0));
+        model[0] = 1;
+        CHECK(!replica.pull(model));
+        CHECK(model[0] == (is_server ? 1 : 27));
+        std::vector<double> values(1);
+        CHECK(!replica.pull(std::vector<std::uint32_t>{2}, values));
+        CHECK(values[0] == (is_server ? 0 : 27));
+        CHECK(!replica.fate() == is_server);
+    };
+    rill::simulated::run(4, uneven(5), body);
+    rill::in_process::run(4, body);
+}
+
 TEST_CASE("parameter_server: mean_of_latest holds the mean of what each worker pushed last") {
     for (const server_options& options : every_option(5))
         rill::simulated::run(5, uneven(3), [&](endpoint& net) {
             std::vector<double> model(9);
             parameter_server replica{net, options, unbounded{}, rill::aggregate::mean_of_latest{}, model};
-            if (replica.is_server()) return replica.serve();
             int pushes = 0;
             while (const auto held = replica.pull(model)) {
                 if (pushes == 5) {
@@ -364,7 +382,7 @@ TEST_CASE("parameter_server: mean_of_latest holds the mean of what each worker p
                 ++pushes;
                 replica.push(std::vector<double>(9, pushes * net.rank()), *held);
             }
-            CHECK(model == std::vector<double>(9, 5 * (replica.workers() - 1) / 2.0));
+            if (!replica.is_server()) CHECK(model == std::vector<double>(9, 5 * (replica.workers() - 1) / 2.0));
         });
 }
 
@@ -417,12 +435,11 @@ TEST_CASE("parameter_server: what is wrong in a call is refused before anything 
         parameter_server replica{net, {}, unbounded{}, add{}, model};
         if (replica.is_server()) {
             CHECK_THROWS_AS(replica.push(model, {}), rill::contract_violation);
-            CHECK_THROWS_AS(replica.pull(model), rill::contract_violation);
             CHECK_THROWS_AS(replica.retire(), rill::contract_violation);
             CHECK_THROWS_AS(replica.end(), rill::contract_violation);
-            return replica.serve();
+            CHECK(!replica.pull(model));
+            return;
         }
-        CHECK_THROWS_AS(replica.serve(), rill::contract_violation);
         CHECK_THROWS_AS(replica.push(model, {}), rill::contract_violation);  // nothing has been pulled
         CHECK_THROWS_AS(replica.pull(other), rill::contract_violation);
         const auto held = replica.pull(model);
@@ -479,7 +496,7 @@ TEST_CASE("parameter_server: local steps push what they have moved") {
         const rill::train::descent outer{rill::train::sgd{}, rill::train::constant_rate{1}};
         std::vector<double> model(5, 64), gradient(5);
         parameter_server server{net, {}, bounded{1}, outer, model};
-        if (server.is_server()) return server.serve();
+        if (server.is_server()) return static_cast<void>(server.pull(model));
         rill::local_steps replica{server, {.every = 4}, inner, model};
         for (int step = 0; step < 6; ++step) {
             const auto held = replica.pull(model);

@@ -66,9 +66,8 @@ auto patient_pull(auto& replica, std::vector<double>& model, account& seen) {
     }
 }
 
-/// Pushes `steps` times, or serves.
+/// Pushes `steps` times.
 void work(endpoint& net, auto& replica, std::uint64_t steps, account& seen) {
-    if (replica.is_server()) return replica.serve();
     std::vector<double> gradient(coordinates);
     gradient[static_cast<std::size_t>(net.rank())] = gradient.back() = 1;
     while (const auto held = patient_pull(replica, seen.model, seen)) {
@@ -174,7 +173,7 @@ TEST_CASE("parameter_server: a worker that does not come on is named at the time
     rill::simulated::run(3, {}, [&](endpoint& net) {
         std::vector<double> model(2), gradient(2, 1.0);
         parameter_server replica{net, options, bounded{1}, add{}, model};
-        if (replica.is_server()) return replica.serve();
+        if (replica.is_server()) return static_cast<void>(replica.pull(model));
         const rill::time_point begin = net.now();
         if (net.rank() == 1) {
             const auto held = replica.pull(model);
@@ -214,7 +213,7 @@ TEST_CASE("parameter_server: the end names whom it waits for") {
     rill::simulated::run(3, {}, [&](endpoint& net) {
         std::vector<double> model(2), gradient(2, 1.0);
         parameter_server replica{net, options, unbounded{}, add{}, model};
-        if (replica.is_server()) return replica.serve();
+        if (replica.is_server()) return static_cast<void>(replica.pull(model));
         const auto held = replica.pull(model);
         if (net.rank() == 1) {
             net.sleep_until(net.now() + rill::seconds(20));
@@ -276,9 +275,7 @@ TEST_CASE("parameter_server: a server that does not answer is named on all ranks
         std::vector<double> model(2), gradient(2);
         parameter_server replica{net, {.timeout = rill::seconds(5)}, unbounded{}, add{}, model};
         try {
-            if (replica.is_server()) replica.serve();
-            while (!replica.is_server()) {
-                const auto held = replica.pull(model);
+            while (const auto held = replica.pull(model)) {
                 net.compute(1);
                 replica.push(gradient, *held);
             }
@@ -338,7 +335,6 @@ TEST_CASE("parameter_server: an update that throws ends the run on all ranks, an
             std::vector<double> model(4);
             parameter_server replica{net, {.dedicated = dedicated}, unbounded{}, short_lived{}, model};
             const auto work = [&] {
-                if (replica.is_server()) return replica.serve();
                 while (const auto held = replica.pull(model)) replica.push(model, *held);
             };
             try {
@@ -362,7 +358,7 @@ TEST_CASE("parameter_server: a server that hears of nobody ends the run after it
         parameter_server replica{net, options, unbounded{}, add{}, model};
         net.sleep_until(rill::time_point{} + rill::milliseconds(2));
         try {
-            replica.is_server() ? replica.serve() : static_cast<void>(replica.pull(model));
+            replica.pull(model);
             FAIL("nothing gets through");
         } catch (const rill::error& thrown) {
             CHECK(thrown.culprit() == 1 - net.rank());

@@ -66,7 +66,7 @@ std::vector<std::vector<double>> seen_by(bool by_keys, const server_options& opt
     rill::simulated::run(4, {.latency = rill::microseconds(10)}, [&](endpoint& net) {
         std::vector<double> model(dimension), gradient(dimension), values;
         parameter_server replica{net, options, bounded{0}, move, model};
-        if (replica.is_server()) return replica.serve();
+        if (replica.is_server()) return static_cast<void>(replica.pull(model));
         std::vector<double>& seen = all[static_cast<std::size_t>(net.rank())];
         for (std::uint64_t step = 0; step < steps; ++step) {
             const std::vector<Index> keys = keys_of<Index>(net.rank(), step);
@@ -124,7 +124,7 @@ TEST_CASE("parameter_server: only the keys and their values travel") {
         rill::simulated::run(3, {}, [&](endpoint& net) {
             std::vector<double> model(100'000);
             parameter_server replica{net, {.servers = 2}, unbounded{}, add{}, model};
-            if (replica.is_server()) return replica.serve();
+            if (replica.is_server()) return static_cast<void>(replica.pull(model));
             const auto before = net.counted();
             const std::vector<std::uint32_t> keys{5, 70'000};
             std::vector<double> values(2);
@@ -150,7 +150,7 @@ TEST_CASE("parameter_server: the last pull by keys gives their final values") {
         const std::vector<std::uint32_t> keys{1, 3, 8};
         std::vector<double> model(9), values(3);
         parameter_server replica{net, {.servers = 2}, unbounded{}, add{}, model};
-        if (replica.is_server()) return replica.serve();
+        if (replica.is_server()) return static_cast<void>(replica.pull(model));
         const auto held = replica.pull(keys, values);
         for (std::size_t i = 0; i < 9; ++i) model[i] = double(i);
         replica.push(model, *held);
@@ -164,7 +164,7 @@ TEST_CASE("parameter_server: a NaN in a stream names the coordinate") {
     rill::simulated::run(2, {}, [](endpoint& net) {
         std::vector<double> model(9);
         parameter_server replica{net, {}, unbounded{}, add{}, model};
-        if (replica.is_server()) return replica.serve();
+        if (replica.is_server()) return static_cast<void>(replica.pull(model));
         rill::stream<double> stream(9);
         stream.push_back(2, 1.0);
         stream.push_back(7, std::numeric_limits<double>::quiet_NaN());
@@ -183,7 +183,7 @@ TEST_CASE("parameter_server: unsorted and foreign keys are refused before anythi
     rill::simulated::run(2, {}, [](endpoint& net) {
         std::vector<double> model(9), values(2);
         parameter_server replica{net, {}, unbounded{}, add{}, model};
-        if (replica.is_server()) return replica.serve();
+        if (replica.is_server()) return static_cast<void>(replica.pull(model));
         const auto held = replica.pull(model);
         const std::uint64_t sent = net.counted().messages_sent;
         using keys = std::vector<std::uint32_t>;

@@ -63,6 +63,7 @@ class local_steps {
           own_(base_.size()),
           step_(base_.size()) {
         RILL_EXPECTS(every_ > 0, "local_steps: every is at least 1");
+        detail::read_tensor(first, std::span<element_type>(base_));  // a replica that only serves writes none
     }
     local_steps(const local_steps&) = delete;
     local_steps& operator=(const local_steps&) = delete;

@@ -7,6 +7,7 @@
 #include <rill/concept/staleness.hpp>
 #include <rill/concept/tensor.hpp>
 #include <rill/concept/update.hpp>
+#include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/fingerprint.hpp>
@@ -44,15 +45,15 @@ namespace rill { inline namespace RILL_ABI {
 /// A replica whose model lies in parts on some ranks, the servers, and moves with every push of every worker.
 ///
 ///     rill::parameter_server replica{net, {.servers = 2}, bounded{3}, descent, model};
-///     if (replica.is_server()) replica.serve();
-///     else while (const auto held = replica.pull(model)) {
+///     while (const auto held = replica.pull(model)) {  // a dedicated server's serves until the run is over
 ///         gradient_at(model, gradient);
 ///         replica.push(gradient, *held);
 ///     }
 ///
-/// The servers are the last ranks; server i of S holds part `split(N, S, i)`. Dedicated ones call `serve()`, others
-/// serve in a second activity beside their work. Each push is applied once on each server, the pushes of one worker in
-/// its order; between workers arrival decides. A worker sees its own pushes. Models `Replica`.
+/// The servers are the last ranks; server i of S holds part `split(N, S, i)`. Dedicated ones do nothing else: their
+/// first `pull` serves until the run is over. Others serve in a second activity beside their work. Each push is applied
+/// once on each server, the pushes of one worker in its order; between workers arrival decides. A worker sees its own
+/// pushes. Models `Replica`.
 ///
 /// - *Staleness*: a worker's clock is the number of its pushes. `pull` waits until `may_lead` lets it lead the slowest
 ///   worker: with `bounded{s}` at clock c until all other clocks are at least c - s (SSP); with `unbounded` never
@@ -109,28 +110,16 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     /// The workers are the ranks below this number.
     int workers() const { return options_.dedicated ? session_.size() - options_.servers : session_.size(); }
 
-    /// On a dedicated server: serves until the run is over.
-    void serve() {
-        RILL_EXPECTS(is_server(), "parameter_server: a rank that works does not call serve");
-        if (is_over_) return;
-        session_.require_going();
-        session_.guarded(*service_, [&] { service_->run(); });
-        is_over_ = true;
-    }
-
-    /// Writes the newest model to `model` and returns its version; see `Replica`.
+    /// Writes the newest model to `model` and returns its version; see `Replica`. A dedicated server's serves until the
+    /// run is over, writes nothing, and returns nothing.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
         RILL_EXPECTS(detail::size_of(model) == dimension_, "parameter_server: the model has another size");
-        const std::span<T> values = stage_.room(dimension_);
         const auto question = [&](std::size_t, std::uint64_t number) {
             return detail::empty_frame(question_head(detail::server_kind::pull, number));
         };
-        return fetch(model, values, question, [&](std::size_t server, std::span<const T> from, bool) {
-            const segment part = part_of(server);
-            wire::detail::require(from.size() == part.size(), "it is of another size");
-            std::copy(from.begin(), from.end(), values.subspan(part.begin).begin());
-        });
+        const auto part = [&](std::size_t server) { return part_of(server); };
+        return fetch(model, question, part, [](std::size_t place) { return place; });
     }
 
     /// Writes the newest values of the coordinates `keys`, strictly ascending, to `output` in that order. Returns the
@@ -139,16 +128,11 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     std::optional<held_version> pull(std::span<const Index> keys, Values&& output) {
         RILL_EXPECTS(detail::size_of(output) == keys.size(), "parameter_server: each key has one value");
         RILL_EXPECTS(detail::are_keys(keys, dimension_), "parameter_server: keys ascend and lie within the model");
-        const std::span<T> values = stage_.room(keys.size());
         const auto question = [&](std::size_t server, std::uint64_t number) {
             return detail::keys_frame(question_head(detail::server_kind::pull_keys, number), keys, part_of(server));
         };
-        return fetch(output, values, question, [&](std::size_t server, std::span<const T> from, bool has_all) {
-            const segment part = part_of(server), places = detail::places_of(keys, part);
-            wire::detail::require(from.size() == (has_all ? part : places).size(), "it is of another size");
-            for (std::size_t i = places.begin; i < places.end; ++i)
-                values[i] = from[has_all ? static_cast<std::size_t>(keys[i]) - part.begin : i - places.begin];
-        });
+        const auto places = [&](std::size_t server) { return detail::places_of(keys, part_of(server)); };
+        return fetch(output, question, places, [&](std::size_t i) { return static_cast<std::size_t>(keys[i]); });
     }
     template <IndexType Index, class Allocator, class Values>
     std::optional<held_version> pull(const std::vector<Index, Allocator>& keys, Values&& values) {
@@ -219,12 +203,37 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     bool serves() const { return session_.rank() >= session_.size() - options_.servers; }
     segment part_of(std::size_t server) const { return split(dimension_, links_.count(), server); }
 
-    /// Asks the servers, and lets `take(server, part, has_all)` put into `values` what they answer; then writes `out`.
-    template <class Out, class Question, class Take>
-    std::optional<held_version> fetch(Out& out, std::span<const T> values, Question&& question, Take&& take) {
-        using kinds = detail::server_kind;
-        RILL_EXPECTS(works(), "parameter_server: a dedicated server pulls nothing");
+    /// Asks the servers by `question(server, number)`, and writes `out`: the answer of a server has the places
+    /// `places_of(server)` of it. Value `i` of `out` is that of coordinate `coordinate_of(i)`.
+    template <class Out, class Question, class Places, class Coordinate>
+    std::optional<held_version> fetch(Out& out, Question&& question, Places&& places_of, Coordinate&& coordinate_of) {
+        if (!works()) return serve();
+        const std::span<T> values = stage_.room(detail::size_of(out));
+        if (!is_over_)
+            ask(question, [&](std::size_t server, std::span<const T> from) {
+                const segment places = places_of(server);
+                wire::detail::require(from.size() == places.size(), "it is of another size");
+                std::copy(from.begin(), from.end(), values.subspan(places.begin).begin());
+            });
+        for (std::size_t i = 0; is_over_ && i < values.size(); ++i) values[i] = final_[coordinate_of(i)];
+        detail::write_tensor(std::span<const T>(values), out);
         if (is_over_) return std::nullopt;
+        return held_version{version_};
+    }
+
+    /// A dedicated server's part in the run.
+    std::optional<held_version> serve() {
+        if (is_over_) return std::nullopt;
+        session_.require_going();
+        session_.guarded(*service_, [&] { service_->run(); });
+        is_over_ = true;
+        return std::nullopt;
+    }
+
+    /// Asks the servers, and waits for their answers: to the question, or what is final.
+    template <class Question, class Take>
+    void ask(Question&& question, Take&& take) {
+        using kinds = detail::server_kind;
         session_.require_going();
         session_.guarded(links_, [&] {
             if (!is_leaving_) {
@@ -245,9 +254,6 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         links_.release();
         pulled_ = version_;
         is_over_ = is_leaving_;
-        detail::write_tensor(values, out);
-        if (is_over_) return std::nullopt;
-        return held_version{version_};
     }
 
     void ask_to_leave() {
@@ -273,7 +279,12 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
             wire::detail::require(numbers.size() >= 2, "it has no version");
             if (server == 0) version_ = static_cast<std::uint64_t>(numbers[0]);
             pushes_.took(server, static_cast<std::uint64_t>(numbers[1]), numbers.subspan(2));
-            take(server, detail::next_values<T>(frames), kind == detail::server_kind::final);
+            const std::span<const T> values = detail::next_values<T>(frames);
+            if (kind == detail::server_kind::answer) return take(server, values);
+            const segment part = part_of(server);
+            wire::detail::require(values.size() == part.size(), "it is of another size");
+            final_.resize(dimension_);
+            std::copy(values.begin(), values.end(), std::span(final_).subspan(part.begin).begin());
         });
     }
 
@@ -324,6 +335,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     session<Net> session_;
     detail::server_links<Net> links_;
     detail::staging<T> stage_;  ///< values on their way to or from the worker
+    aligned_vector<T> final_;   ///< a worker's model after the end
     std::size_t dimension_;
     std::optional<std::uint64_t> pulled_{};  ///< the newest version that this rank has pulled
     std::uint64_t version_ = 0;

@@ -100,8 +100,7 @@ class server_links {
 
     /// Frees the memory of answers that have been read.
     void release() {
-        for (link& each : links_)
-            if (each.head.kind == server_kind::answer) each.answer.reset();
+        for (link& each : links_) each.answer.reset();
     }
     const wire::header& head(std::size_t server) const { return links_[server].head; }
     byte_pieces answer(std::size_t server) const { return links_[server].answer->pieces(); }
