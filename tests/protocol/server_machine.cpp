@@ -237,3 +237,22 @@ TEST_CASE("a server keeps its bound, counts each push once and ends, in every or
     CHECK(late_in(unbounded{}, {3, 3}) == 0);
     CHECK(late_in(unbounded{}, {2, 2, 2}) == 0);
 }
+
+TEST_CASE("a server counts nothing more once the run is over: some may have been told the end") {
+    rill::detail::server_machine<unbounded> machine({}, 2, timeout, patience);
+    const rill::time_point now{};
+    const auto arrives = [&](rank_t from, rill::message_kind kind, std::uint64_t number, double pushes) {
+        const header head{.kind = kind, .number = number, .weight = pushes};
+        return machine.on({.happened = event::what::arrived, .peer = from, .head = head}, now);
+    };
+    machine.begin(now);
+    arrives(0, kinds::give_up, 1, 0);
+    CHECK(!machine.is_over());
+    CHECK(arrives(0, kinds::retire, 1, 0).kind == kinds::final);
+    CHECK(machine.is_over());
+    const action waits = machine.on({.happened = event::what::no_room, .peer = 0, .head = {.kind = kinds::final}}, now);
+    CHECK(waits.what == action::ask::receive);
+    CHECK(!arrives(1, kinds::push, 0, 1).keeps);
+    CHECK(arrives(1, kinds::pull, 1, 1).what != action::ask::fail);
+    CHECK(machine.clock_of(1) == 0);
+}

@@ -26,7 +26,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 ///
 /// It counts the pushes of each worker, its *clock*, and answers a pull when the staleness lets its worker lead the
 /// slowest one. An event that it answers with `keeps` is a push that counts, or a question whose keys are needed. The
-/// run is over when no worker is left that may still push.
+/// run is over when no worker is left that may still push. Then nothing counts any more.
 template <Staleness Age>
 class server_machine {
   public:
@@ -120,7 +120,7 @@ class server_machine {
 
     bool take(const machine_event& event, time_point now) {
         const message_kind kind = event.head.kind;
-        if (lacks(event.peer, pushed_before(event.head))) return false;
+        if (is_over() || lacks(event.peer, pushed_before(event.head))) return false;
         if (kind == server_kind::push) return count(event, now);
         if (kind == server_kind::give_up && event.head.number < ranks_.size())
             change(static_cast<rank_t>(event.head.number), now, [](worker& of) { of.is_given_up = true; });
