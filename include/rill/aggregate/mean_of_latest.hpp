@@ -6,10 +6,14 @@
 #include <rill/core/types.hpp>
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace aggregate {
@@ -39,7 +43,34 @@ struct mean_of_latest {
             for (T& value : model) value /= static_cast<T>(models);
         }
 
+        template <class Writer>
+        void save(Writer& out, std::string_view prefix) const {
+            std::vector<std::uint64_t> sizes;
+            for (const auto& values : latest_) sizes.push_back(values.size());
+            out.add(std::string(prefix) + "ranks", std::array{std::uint64_t{sizes.size()}});
+            out.add(std::string(prefix) + "sizes", sizes);
+            for (std::size_t place = 0; place < latest_.size(); ++place)
+                out.add(name_of(prefix, place), latest_[place]);
+        }
+        template <class Reader>
+        void restore(const Reader& in, std::string_view prefix) {
+            std::array<std::uint64_t, 1> ranks{};
+            in.read(std::string(prefix) + "ranks", ranks);
+            std::vector<std::uint64_t> sizes(ranks[0]);
+            in.read(std::string(prefix) + "sizes", sizes);
+            std::vector<aligned_vector<T>> latest(ranks[0]);
+            for (std::size_t place = 0; place < latest.size(); ++place) {
+                latest[place].resize(sizes[place]);
+                in.read(name_of(prefix, place), latest[place]);
+            }
+            latest_ = std::move(latest);
+        }
+
       private:
+        static std::string name_of(std::string_view prefix, std::size_t place) {
+            return std::string(prefix) + "latest." + std::to_string(place);
+        }
+
         std::vector<aligned_vector<T>> latest_;  ///< by rank; empty where there is none
     };
     template <std::floating_point T>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/collective/agree.hpp>
+#include <rill/collective/all_reduce.hpp>
 #include <rill/collective/detail/tensor_access.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/concept/replica.hpp>
@@ -19,6 +20,7 @@
 #include <rill/kernel/magnitude.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
 #include <rill/protocol/detail/push_log.hpp>
+#include <rill/protocol/detail/saved_parts.hpp>
 #include <rill/protocol/detail/server_kind.hpp>
 #include <rill/protocol/detail/server_links.hpp>
 #include <rill/protocol/detail/server_requirements.hpp>
@@ -34,8 +36,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -94,7 +98,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         agree_on(age, move, model);
         links_.join(works());
         if (!serves()) return;
-        const segment part = part_of(static_cast<std::size_t>(net.rank() - (net.size() - options.servers)));
+        const segment part = own_part();
         service_.emplace(session_, workers(), options.patience, age, move, model.subspan(part.begin, part.size()));
         if (works()) activity_.emplace(net.spawn([this] { serve_beside(); }));
     }
@@ -179,6 +183,42 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         links_.tell(question_head(detail::server_kind::give_up, static_cast<std::uint64_t>(worker)));
     }
 
+    /// The final model once the run has ended; on a dedicated server its part.
+    std::span<const T> newest() const {
+        RILL_EXPECTS(is_over_, "parameter_server: newest is known once the run has ended");
+        return works() ? std::span<const T>(final_) : service_->shard().values();
+    }
+    /// How many pushes have moved the first server's part; on a dedicated server its own part.
+    std::uint64_t version() const {
+        RILL_EXPECTS(is_over_, "parameter_server: version is known once the run has ended");
+        return works() ? version_ : service_->shard().version();
+    }
+
+    /// Saves what the next run depends on, once this one has ended: `newest()`, and on a server its version and the
+    /// state of its update. Clocks are not saved: they begin anew, so that nobody waits for a worker that had retired.
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        RILL_EXPECTS(is_over_, "parameter_server: it is saved once the run has ended");
+        out.add(std::string(prefix) + "model", newest());
+        if (serves()) service_->shard().save(out, std::string(prefix) + "server.");
+    }
+
+    /// Goes on where the saved run had ended, before the first `pull`. Collective, with as many servers. `also()` reads
+    /// what else a rank resumes. Throws on all ranks, and the run cannot begin, if the state of a rank does not fit: on
+    /// that rank what the reader or `also` throws, elsewhere `mismatch`, which names a rank.
+    template <class Reader, class Also = void (*)()>
+    void restore(
+        const Reader& in, std::string_view prefix, Also&& also = [] {}) {
+        RILL_EXPECTS(!pulled_ && !is_leaving_ && !is_over_, "parameter_server: it is restored before the first pull");
+        aligned_vector<T> model(works() ? dimension_ : own_part().size());
+        const std::exception_ptr refused = detail::thrown_by([&] {
+            in.read(std::string(prefix) + "model", model);
+            also();
+            if (serves()) service_->shard().restore(in, std::string(prefix) + "server.", own_part_of(model));
+        });
+        agree_on_state(model, refused);
+    }
+
   private:
     static constexpr const char* name = "parameter_server";
 
@@ -193,14 +233,53 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         constexpr option_names names{{"servers", "staleness", "update", "first model"}};
         std::uint64_t update = 0;
         if constexpr (requires { fingerprint(move); }) update = fingerprint(move);
-        const std::string_view bytes(reinterpret_cast<const char*>(first.data()), first.size_bytes());
         agree(group_, names,
               {option_hash(mix64(static_cast<std::uint64_t>(options_.servers), options_.dedicated ? 1U : 0U)),
-               option_hash(fingerprint(age)), option_hash(update), option_hash(fingerprint(bytes))});
+               option_hash(fingerprint(age)), option_hash(update), option_hash(hash_of(first))});
+    }
+
+    /// All ranks have restored their own state when it returns. If not, or if their states are not of one run, none
+    /// goes on.
+    void agree_on_state(std::span<const T> model, const std::exception_ptr& refused) {
+        constexpr option_names names{{"state that it goes on from"}};
+        const std::exception_ptr differs = detail::thrown_by([&] {
+            session_.guarded(links_, [&] {
+                try {
+                    const std::uint64_t state = state_of(model);
+                    agree(group_, names, {option_hash(refused == nullptr ? state : mix64(state, 1))});
+                } catch (const error& thrown) {
+                    links_.throw_own(thrown.notice());
+                }
+            });
+        });
+        for (const std::exception_ptr& thrown : {refused, differs})
+            if (thrown != nullptr) std::rethrow_exception(thrown);
+    }
+    /// Servers say what their parts are. A worker compares what it holds.
+    std::uint64_t state_of(std::span<const T> model) {
+        std::vector<std::int64_t> parts(links_.count());
+        if (serves()) parts[own_server()] = static_cast<std::int64_t>(hash_of(own_part_of(model)));
+        all_reduce(group_, parts, parts);
+        for (std::size_t i = 0; works() && i < links_.count(); ++i)
+            parts[i] = static_cast<std::int64_t>(hash_of(model.subspan(part_of(i).begin, part_of(i).size())));
+        return hash_of(std::span<const std::int64_t>(parts));
+    }
+
+    template <class Value>
+    static std::uint64_t hash_of(std::span<const Value> values) {
+        return fingerprint(std::string_view(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
     }
 
     bool works() const { return session_.rank() < workers(); }
     bool serves() const { return session_.rank() >= session_.size() - options_.servers; }
+    std::size_t own_server() const {
+        return static_cast<std::size_t>(session_.rank() - (session_.size() - options_.servers));
+    }
+    segment own_part() const { return part_of(own_server()); }
+    /// Of what this rank holds of the model: all or its part.
+    std::span<const T> own_part_of(std::span<const T> model) const {
+        return works() ? model.subspan(own_part().begin, own_part().size()) : model;
+    }
     segment part_of(std::size_t server) const { return split(dimension_, links_.count(), server); }
 
     /// Asks the servers by `question(server, number)`, and writes `out`: the answer of a server has the places

@@ -8,15 +8,18 @@
 #include <rill/core/types.hpp>
 #include <rill/kernel/scatter.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
+#include <rill/protocol/detail/saved_parts.hpp>
 #include <rill/protocol/detail/server_kind.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/stream_view.hpp>
 #include <rill/stream/wire.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -69,6 +72,28 @@ class model_shard {
         const bool by_keys = worker.by_keys && head.kind == server_kind::answer;
         append_frame(message, head, whole(by_keys ? chosen(worker.keys) : std::span<const T>(values_)));
         return message;
+    }
+
+    std::span<const T> values() const { return values_; }
+    /// How many pushes have moved the values.
+    std::uint64_t version() const { return version_; }
+
+    /// All that the next push depends on, but the values.
+    template <class Writer>
+    void save(Writer& out, const std::string& name) const {
+        out.add(name + "version", std::array{version_});
+        save_part(out, name + "update", update_);
+    }
+    /// Goes on from these values, and from what was saved beside them.
+    template <class Reader>
+    void restore(const Reader& in, const std::string& name, std::span<const T> values) {
+        std::array<std::uint64_t, 1> version{};
+        auto update = update_;
+        in.read(name + "version", version);
+        restore_part(in, name + "update", update);
+        values_.assign(values.begin(), values.end());
+        update_ = std::move(update);
+        version_ = version[0];
     }
 
   private:
@@ -132,7 +157,7 @@ class model_shard {
 
     aligned_vector<T> values_;
     decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
-    std::uint64_t version_ = 0;  ///< pushes that have moved the values
+    std::uint64_t version_ = 0;
     std::vector<told_to> told_;
     std::vector<std::int64_t> numbers_;
     aligned_vector<T> chosen_;

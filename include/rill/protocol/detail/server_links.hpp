@@ -98,6 +98,12 @@ class server_links {
                               "; give_up(", rank, ") lets the others go on"}));
     }
 
+    /// Throws a failure of another context as one of this one.
+    [[noreturn, gnu::cold]] void throw_own(abort_notice notice) const {
+        notice.context = session_.context();
+        throw_error(notice);
+    }
+
     /// Frees the memory of answers that have been read.
     void release() {
         for (link& each : links_) each.answer.reset();
@@ -191,11 +197,6 @@ class server_links {
             throw_own(thrown.notice());
         }
     }
-    [[noreturn, gnu::cold]] void throw_own(abort_notice notice) const {
-        notice.context = session_.context();
-        throw_error(notice);
-    }
-
     static constexpr call_signature joined{.number = 1, .kind = operation::handshake};
 
     const session<Net>& session_;

@@ -47,6 +47,10 @@ class shard_service {
         run_machine(session_, on, machine_, machine_.begin(std::as_const(session_.net()).now()), *this);
     }
 
+    /// What it serves; of another activity only while no push can come.
+    model_shard<T, Move>& shard() { return shard_; }
+    const model_shard<T, Move>& shard() const { return shard_; }
+
     [[gnu::cold]] detail::scene scene() const { return session_.scene(0, 0, "parameter_server (server)"); }
 
   private:
