@@ -7,3 +7,4 @@
 #include <rill/system/psgd.hpp>
 #include <rill/system/rna.hpp>
 #include <rill/system/sparcml.hpp>
+#include <rill/system/stale_synchronous.hpp>

@@ -36,6 +36,7 @@
 #include <rill/train/sampler.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/select_classes.hpp>
+#include <rill/train/server_replica.hpp>
 #include <rill/train/sgd.hpp>
 #include <rill/train/softmax.hpp>
 #include <rill/train/softmax_regression.hpp>

@@ -112,7 +112,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     /// Whether this rank holds a part of the model and does nothing else.
     bool is_server() const { return !works(); }
     /// The workers are the ranks below this number.
-    int workers() const { return options_.dedicated ? session_.size() - options_.servers : session_.size(); }
+    int workers() const { return options_.workers(session_.size()); }
 
     /// Writes the newest model to `model` and returns its version; see `Replica`. A dedicated server's serves until the
     /// run is over, writes nothing, and returns nothing.

@@ -16,6 +16,9 @@ struct server_options {
     /// How long a server waits to hear from any worker, all of which may be computing, before it ends the run.
     duration patience = seconds(3600);
 
+    /// How many of `size` ranks work: the first ones.
+    constexpr int workers(int size) const { return dedicated ? size - servers : size; }
+
     /// Throws `contract_violation` unless the options suit `size` ranks; `rank` is the caller's, for the message.
     void require_options(int size, rank_t rank) const {
         detail::require_option(servers >= 1, "parameter_server: servers", servers, "at least 1", rank);

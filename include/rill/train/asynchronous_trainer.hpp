@@ -66,7 +66,8 @@ class asynchronous_trainer {
     auto& replica() { return replica_; }
     Model& model() { return model_; }
     const Batches& batches() const { return batches_; }
-    /// Those that the latest step computed its gradient at; once the run has ended, the final ones.
+    /// Those that the latest step computed its gradient at; once the run has ended, the final ones. On a rank that only
+    /// serves, the first ones.
     std::span<const scalar> parameters() const { return parameters_; }
     /// By how many rounds `parameters()` had been moved.
     std::uint64_t version() const { return version_; }
@@ -77,7 +78,8 @@ class asynchronous_trainer {
 
     /// Takes the newest parameters, computes the gradient of the next batch at them and hands it over. Then calls the
     /// hook; an exception of the hook propagates, and the next call goes on with the next step. Once the run has ended
-    /// the record is false, and `parameters()` are the final ones.
+    /// the record is false, and `parameters()` are the final ones. On a rank that only serves, the first step is over
+    /// when the run is.
     ///
     /// In the record `phases.exchange` is the time that this rank waited for newer parameters, and `invalid` names
     /// gradients of this rank that were found not to be finite since its last step.
