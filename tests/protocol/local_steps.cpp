@@ -3,6 +3,9 @@
 #include <rill/aggregate/mean.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
+#include <rill/protocol/pair_averaging.hpp>
 #include <rill/protocol/parameter_server.hpp>
 #include <rill/protocol/partial_all_reduce.hpp>
 #include <rill/straggler/all_ready.hpp>
@@ -10,6 +13,7 @@
 #include <rill/straggler/in_step.hpp>
 #include <rill/straggler/majority.hpp>
 #include <rill/straggler/plain_sum.hpp>
+#include <rill/topology/anyone.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/train/descent.hpp>
 #include <rill/train/schedule.hpp>
@@ -158,6 +162,151 @@ TEST_CASE("local_steps: over a parameter server") {
             CHECK(given == model);
         else
             CHECK(given == local::vector{2 - 3 * (1 + 1.5 + 1.75 + 1.875 + 1.9375 + 1.96875)});
+    });
+}
+
+TEST_CASE("local_steps: several pushes at one model count once each") {
+    const rill::train::descent as_it_is{rill::train::sgd{}, rill::train::constant_rate{1}};
+    for (const std::uint32_t every : {1U, 2U, 3U})
+        rill::simulated::run(3, {}, [&](auto& net) {
+            local::vector model{100, 50}, given = model;
+            rill::parameter_server server{net, {}, bounded{9}, average, model};
+            local_steps replica{server, {.every = every}, as_it_is, model};
+            std::set<std::uint64_t> seen;
+            if (const auto held = replica.pull(given)) {
+                for (int push = 0; push < 5; ++push) replica.push(local::vector{1, 2}, *held);
+                replica.retire();
+                CHECK(!replica.pull(given));
+                CHECK(given == local::vector{90, 30});
+                CHECK(told(replica, seen)[outcome::counted] == 5);
+            }
+        });
+}
+
+TEST_CASE("local_steps: one step at a time is what the replica does by itself") {
+    const rill::train::descent as_it_is{rill::train::sgd{}, rill::train::constant_rate{1}};
+    const rill::train::descent outer{rill::train::sgd{.momentum = 0.5}, rill::train::constant_rate{0.25}};
+    for (const int ranks : {1, 2, 3, 5})
+        rill::simulated::run(ranks, {}, [&](auto& net) {
+            rill::group workers{net, rill::topology::ring{}};
+            const local::vector model{64, -128};
+            local::vector plain = model, given = model;
+            partial_all_reduce alone{workers, all_ready{}, in_step{}, plain_sum{}, outer, model};
+            partial_all_reduce rounds{workers, all_ready{}, in_step{}, plain_sum{}, outer, model};
+            local_steps replica{rounds, {.every = 1}, as_it_is, model};
+            for (int step = 0; step < 8; ++step) {
+                const auto held = alone.pull(plain);
+                CHECK(replica.pull(given) == held);
+                CHECK(given == plain);
+                local::vector gradient = plain;  // whole numbers: the model less them and back is exact
+                for (double& each : gradient) each = double(std::int64_t(each) + 3 * net.rank());
+                alone.push(gradient, *held);
+                replica.push(gradient, *held);
+            }
+            for (const bool first : {true, false}) first ? alone.end() : replica.end();
+            CHECK(!alone.pull(plain));
+            CHECK(!replica.pull(given));
+            CHECK(given == plain);
+        });
+}
+
+namespace local {
+
+/// DiLoCo by hand: an outer Nesterov step along the mean of what `ranks` ranks have moved by `every` steps each.
+vector diloco(vector model, int ranks, int every, int rounds) {
+    vector velocity(model.size());
+    std::vector<vector> momentum(std::size_t(ranks), vector(model.size()));
+    for (int round = 0; round < rounds; ++round) {
+        vector moved(model.size());
+        for (int rank = 0; rank < ranks; ++rank) {
+            vector own = model;
+            for (int step = 0; step < every; ++step)
+                for (std::size_t i = 0; i < own.size(); ++i) {
+                    double& v = momentum[std::size_t(rank)][i];
+                    v = 0.5 * v + (own[i] - rank);
+                    own[i] -= 0.25 * v;
+                }
+            for (std::size_t i = 0; i < own.size(); ++i) moved[i] += (model[i] - own[i]) / ranks;
+        }
+        for (std::size_t i = 0; i < model.size(); ++i) {
+            velocity[i] = 0.9 * velocity[i] + moved[i];
+            model[i] -= 0.7 * (moved[i] + 0.9 * velocity[i]);
+        }
+    }
+    return model;
+}
+
+}  // namespace local
+
+TEST_CASE("local_steps: with an outer Nesterov step it is DiLoCo") {
+    const rill::train::descent outer{rill::train::sgd{.momentum = 0.9, .nesterov = true},
+                                     rill::train::constant_rate{0.7}, false};
+    for (const int ranks : {1, 3, 4})
+        rill::simulated::run(ranks, {}, [&](auto& net) {
+            rill::group workers{net, rill::topology::ring{}};
+            const local::vector model{8, -8, 16};
+            local::vector given = model;
+            partial_all_reduce rounds{workers, all_ready{}, in_step{}, plain_sum{}, outer, model};
+            local_steps replica{rounds, {.every = 6}, of_a_rank, model};
+            while (const auto held = replica.pull(given)) {
+                if (held->version == 5) break;
+                replica.push(slope(given, net.rank()), *held);
+            }
+            const local::vector expected = local::diloco(model, ranks, 6, 5);
+            for (std::size_t i = 0; i < given.size(); ++i)
+                CHECK(given[i] == doctest::Approx(expected[i]).epsilon(1e-12));
+            replica.end();
+            CHECK(!replica.pull(given));
+        });
+}
+
+TEST_CASE("local_steps: over pairs that average their models") {
+    const rill::train::descent move{rill::train::sgd{}, rill::train::constant_rate{1}};
+    for (const int ranks : {1, 2, 4, 5}) {
+        double sum = 0;
+        rill::simulated::run(ranks, {}, [&](auto& net) {
+            local::vector model{64}, given = model;
+            rill::pair_averaging pairs{net, rill::topology::anyone{}, move, model};
+            local_steps replica{pairs, {.every = 3}, move, model};
+            std::set<std::uint64_t> seen;
+            int steps = 0;
+            while (const auto held = replica.pull(given)) {
+                if (steps == 10) {
+                    replica.retire();
+                    continue;
+                }
+                net.sleep_until(net.now() + rill::milliseconds(1 + net.rank()));
+                replica.push(local::vector{double(1 + net.rank())}, *held);
+                ++steps;
+            }
+            CHECK(told(replica, seen)[outcome::counted] == 10);
+            sum += given[0];
+        });
+        // All that was pushed is in the sum of the models, which exchanges keep.
+        CHECK(sum == doctest::Approx(64.0 * ranks - 10 * ranks * (ranks + 1) / 2).epsilon(1e-12));
+    }
+}
+
+TEST_CASE("local_steps: a pull that may be called again has told no push as lost") {
+    rill::simulated::run(3, {}, [](auto& net) {
+        local::vector model{0}, given = model;
+        rill::parameter_server server{net, {.timeout = rill::seconds(5)}, bounded{0}, average, model};
+        local_steps replica{server, {.every = 2}, of_a_rank, model};
+        const rill::time_point begin = net.now();
+        std::set<std::uint64_t> seen;
+        std::map<outcome, int> fates;
+        for (int step = 0; const auto held = replica.pull(given); ++step) {
+            if (net.rank() == 1 && step == 0) net.sleep_until(begin + rill::seconds(8));
+            for (int push = 0; push < 2; ++push) replica.push(local::vector{1}, *held);
+            if (net.rank() == 0 && step == 0) {
+                CHECK_THROWS_AS(replica.pull(given), rill::timeout);
+                CHECK(told(replica, seen).empty());
+            }
+            if (step == 2) replica.retire();
+        }
+        fates = told(replica, seen);
+        CHECK(fates[outcome::counted] == (net.rank() == 2 ? 0 : 6));
+        CHECK(fates[outcome::run_over] == 0);
     });
 }
 

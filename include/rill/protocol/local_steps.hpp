@@ -10,6 +10,7 @@
 #include <rill/protocol/detail/saved_parts.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -73,9 +74,7 @@ class local_steps {
     std::optional<held_version> pull(Model&& model) {
         RILL_EXPECTS(detail::size_of(model) == own_.size(), "local_steps: the model has another size");
         if (steps_ == 0 || is_leaving_) {
-            is_over_ = true;  // also if the replica throws
             held_ = replica_->pull(base_);
-            is_over_ = !held_;
             own_ = base_;
         }
         detail::write_tensor(std::span<const element_type>(own_), model);
@@ -109,7 +108,7 @@ class local_steps {
         }
         for (;;) {
             if (!of_group_) of_group_ = replica_->fate();
-            if (!of_group_) return is_over_ ? left_over() : std::nullopt;
+            if (!of_group_) return std::nullopt;
             const auto next = std::find_if(under_way_.begin(), under_way_.end(),
                                            [&](const step& each) { return each.group == of_group_->push; });
             if (next == under_way_.end()) {
@@ -132,6 +131,8 @@ class local_steps {
         replica_->end();
     }
 
+    /// The replica itself, for what only its kind has.
+    R& replica() { return *replica_; }
     /// The version of the replica's model once the run has ended.
     std::uint64_t version() const { return replica_->version(); }
 
@@ -139,18 +140,22 @@ class local_steps {
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
         replica_->save(out, prefix);
-        detail::save_part(out, std::string(prefix) + "local", move_);
+        out.add(std::string(prefix) + "local", std::array{moves_});
+        detail::save_part(out, std::string(prefix) + "local.", move_);
     }
     /// Before the first `pull`, as the replica's.
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {
         auto move = move_;
+        std::array<std::uint64_t, 1> moves{};
         replica_->restore(in, prefix, [&] {
             also();
-            detail::restore_part(in, std::string(prefix) + "local", move);
+            in.read(std::string(prefix) + "local", moves);
+            detail::restore_part(in, std::string(prefix) + "local.", move);
         });
         move_ = std::move(move);
+        moves_ = moves[0];
     }
 
   private:
@@ -158,14 +163,6 @@ class local_steps {
         std::uint64_t push;
         std::uint64_t group;  ///< the number of the replica's push
     };
-
-    /// A step that has not been handed over when the run ended.
-    std::optional<push_fate> left_over() {
-        if (under_way_.empty()) return std::nullopt;
-        const push_fate told{.push = under_way_.front().push, .what = push_fate::outcome::run_over};
-        under_way_.pop_front();
-        return told;
-    }
 
     void leave() {
         if (is_leaving_) return;
@@ -176,6 +173,7 @@ class local_steps {
     void hand_over() {
         for (std::size_t i = 0; i < own_.size(); ++i) step_[i] = base_[i] - own_[i];
         replica_->push(step_, *held_);
+        base_ = own_;  // if more steps follow before the next pull, they are pushed by themselves
         ++groups_;
         steps_ = 0;
     }
@@ -195,7 +193,6 @@ class local_steps {
     std::deque<push_fate> refused_{};
     std::optional<push_fate> of_group_{};
     bool is_leaving_ = false;
-    bool is_over_ = false;
 };
 
 template <class R, class Move, class Model>
