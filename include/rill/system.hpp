@@ -3,6 +3,7 @@
 
 #include <rill/system/coded_reduce.hpp>
 #include <rill/system/eager_sgd.hpp>
+#include <rill/system/local_sgd.hpp>
 #include <rill/system/master_worker.hpp>
 #include <rill/system/psgd.hpp>
 #include <rill/system/rna.hpp>

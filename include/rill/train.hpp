@@ -21,6 +21,7 @@
 #include <rill/train/idx.hpp>
 #include <rill/train/json_metrics.hpp>
 #include <rill/train/layer_sizes.hpp>
+#include <rill/train/local_replica.hpp>
 #include <rill/train/lockstep.hpp>
 #include <rill/train/logistic_regression.hpp>
 #include <rill/train/metrics_options.hpp>
