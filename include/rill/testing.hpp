@@ -13,6 +13,7 @@
 #include <rill/testing/protocol_case.hpp>
 #include <rill/testing/protocol_record.hpp>
 #include <rill/testing/protocol_test.hpp>
+#include <rill/testing/replica_laws.hpp>
 #include <rill/testing/shrink.hpp>
 #include <rill/testing/straggler_laws.hpp>
 #include <rill/testing/transport_archetypes.hpp>
