@@ -118,6 +118,29 @@ TEST_CASE("parameter_server: a resumed run equals an unbroken one, bit for bit")
     }
 }
 
+TEST_CASE("parameter_server: among threads a resumed run goes on with all that was pushed") {
+    for (const server_options& options : every_option) {
+        const scratch_directory files;
+        for (const int runs : {1, 2, 3})
+            rill::in_process::run(ranks, [&](auto& net) {
+                vector model(11), one(11, 1);
+                parameter_server replica{net, options, bounded{2}, rill::aggregate::add{}, model};
+                if (runs > 1) replica.restore(checkpoint::load(file(files, net.rank())), "");
+                for (int step = 0; const auto held = replica.pull(model); ++step) {
+                    if (step < 50)
+                        replica.push(one, *held);
+                    else
+                        replica.retire();
+                }
+                checkpoint::writer out;
+                replica.save(out, "");
+                out.save(file(files, net.rank()));
+                CHECK(replica.newest()[0] == 50 * runs * replica.workers());
+                CHECK(replica.version() == std::uint64_t(50 * runs * replica.workers()));
+            });
+    }
+}
+
 TEST_CASE("parameter_server: where one rank's file does not fit, all ranks throw, and the run cannot begin") {
     const rill::train::descent other{rill::train::sgd{.momentum = 0.25}, rill::train::constant_rate{0.5}};
     for (const server_options& options : every_option) {
