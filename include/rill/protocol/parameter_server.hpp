@@ -77,8 +77,8 @@ namespace rill { inline namespace RILL_ABI {
 /// Making it is collective. One activity calls its members; `net` must outlive it. `push` copies; what finds no room in
 /// a server's mailbox is sent by the next call. Cost of a pull or push: a message to each server, of a frame and its
 /// part of the N values or of the keys; a pull has as many answers. Memory: the model once on the servers and twice on
-/// each worker, once more during a call. Deterministic where the order of arrival is: the simulator replays bit for
-/// bit. Source: Ho et al. 2013 (SSP); Li et al. 2014 (parts, keys).
+/// each worker, once more during a call and after the end. Deterministic where the order of arrival is: the simulator
+/// replays bit for bit. Source: Ho et al. 2013 (SSP); Li et al. 2014 (parts, keys).
 template <class Net, Element T, class Age, class Move>
 class parameter_server : detail::server_requirements<Net, Age, Move, T> {
   public:
@@ -245,8 +245,8 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         const std::exception_ptr differs = detail::thrown_by([&] {
             session_.guarded(links_, [&] {
                 try {
-                    const std::uint64_t state = state_of(model);
-                    agree(group_, names, {option_hash(refused == nullptr ? state : mix64(state, 1))});
+                    const std::uint64_t state = state_of(model), no_other = static_cast<std::uint64_t>(session_.rank());
+                    agree(group_, names, {option_hash(refused == nullptr ? state : mix64(state, no_other))});
                 } catch (const error& thrown) {
                     links_.throw_own(thrown.notice());
                 }
