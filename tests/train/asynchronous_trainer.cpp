@@ -1,7 +1,6 @@
 #include <rill/train/asynchronous_trainer.hpp>
 
-#include "../support/scratch.hpp"
-#include "jobs.hpp"
+#include "replica_jobs.hpp"
 
 #include <rill/aggregate/max.hpp>
 #include <rill/compress/error_feedback.hpp>
@@ -38,15 +37,12 @@ const train::partial_replica in_rounds{topology::ring{},
 
 template <class Net, class Plan>
 auto make(Net& net, const Plan& plan, std::vector<spoilt_step> faults = {}, std::uint64_t seed = 7) {
-    return train::asynchronous_trainer{
-        net, spoilt_perceptron(net.rank(), std::move(faults)),
-        train::minibatches{data(), {.batch = 8, .rank = net.rank(), .ranks = net.size(), .key = {2}}}, plan,
-        train::trainer_options{.initial = {3}, .group = {.timeout = seconds(20), .seed = seed}}};
+    return make_asynchronous(net, spoilt_perceptron(net.rank(), std::move(faults)), plan, net.size(), seed);
 }
 
 /// Steps until version `last` and returns the final parameters.
 template <class Trainer>
-std::vector<float> run_to(Trainer& trainer, std::uint64_t last) {
+std::vector<float> end_at(Trainer& trainer, std::uint64_t last) {
     if (last == 0) trainer.end();
     while (trainer.step())
         if (trainer.version() + 1 >= last) trainer.end();
@@ -59,7 +55,7 @@ std::vector<float> saved_at(std::uint64_t version, const Plan& plan, const scrat
     std::vector<float> reached;
     simulated::run(3, {}, [&](auto& net) {
         auto trainer = make(net, plan);
-        const auto end = run_to(trainer, version);
+        const auto end = end_at(trainer, version);
         train::checkpoint::writer out;
         trainer.save(out, "run.");
         out.save(directory / std::to_string(net.rank()).c_str());
@@ -75,12 +71,9 @@ using namespace without_barrier;
 TEST_CASE("asynchronous_trainer: learns, and ends with the same parameters on all ranks") {
     on_transports(4, [](auto& net) {
         auto trainer = make(net, rna);
-        spoilt_perceptron judge(0, {});
-        train::minibatches all{data(), {.batch = data().rows, .rank = 0, .ranks = 1, .key = {2}}};
-        const auto batch = all.next();
-        const double before = judge.loss(trainer.parameters(), batch);
-        const auto own = run_to(trainer, 150);
-        CHECK(judge.loss(own, batch) < 0.95 * before);
+        const double before = loss_of(trainer.parameters());
+        const auto own = end_at(trainer, 150);
+        CHECK(loss_of(own) < 0.95 * before);
         CHECK(trainer.version() >= 150);
         const auto& told = trainer.counts();
         CHECK(told.counted + told.too_old + told.run_over == trainer.step_number());
@@ -132,7 +125,7 @@ TEST_CASE("asynchronous_trainer: goes on where it was saved, bit for bit") {
         auto trainer = make(net, in_rounds);
         trainer.restore(train::checkpoint::load(directory / std::to_string(net.rank()).c_str()), "run.");
         CHECK(trainer.step_number() == 4);
-        CHECK(run_to(trainer, 9) == through);
+        CHECK(end_at(trainer, 9) == through);
         CHECK(trainer.version() == 9);
     });
 }
@@ -171,7 +164,7 @@ TEST_CASE("asynchronous_trainer: is saved after its end and restored before its 
         auto trainer = make(net, rna);
         train::checkpoint::writer out;
         CHECK_THROWS_AS(trainer.save(out, ""), contract_violation);
-        run_to(trainer, 3);
+        end_at(trainer, 3);
         const scratch_directory directory;
         trainer.save(out, "");
         out.save(directory / "file");
