@@ -15,19 +15,15 @@
 #include <rill/core/message_kind.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/segment.hpp>
-#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
-#include <rill/kernel/magnitude.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
-#include <rill/protocol/detail/push_log.hpp>
 #include <rill/protocol/detail/saved_parts.hpp>
 #include <rill/protocol/detail/server_kind.hpp>
-#include <rill/protocol/detail/server_links.hpp>
 #include <rill/protocol/detail/server_requirements.hpp>
+#include <rill/protocol/detail/server_worker.hpp>
 #include <rill/protocol/detail/shard_service.hpp>
 #include <rill/protocol/server_options.hpp>
 #include <rill/session/session.hpp>
-#include <rill/stream/frame.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/stream/stream_view.hpp>
 #include <rill/stream/wire.hpp>
@@ -41,7 +37,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI {
@@ -91,12 +86,11 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         : options_(checked(net, options)),
           group_(net, topology::tree{}, {.timeout = options.timeout, .name = name}),
           session_(net, name, options.timeout),
-          links_(session_, options.servers, group_.context()),
-          dimension_(detail::size_of(first)),
-          pushes_(links_.count()) {
+          worker_(session_, options.servers, group_.context(), detail::size_of(first)),
+          dimension_(detail::size_of(first)) {
         const std::span<const T> model = detail::elements_of_input(first, stage_);
         agree_on(age, move, model);
-        links_.join(works());
+        worker_.links().join(works());
         if (!serves()) return;
         const segment part = own_part();
         service_.emplace(session_, workers(), options.patience, age, move, model.subspan(part.begin, part.size()));
@@ -105,7 +99,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     parameter_server(const parameter_server&) = delete;
     parameter_server& operator=(const parameter_server&) = delete;
     ~parameter_server() {
-        if (!is_over_) leave();
+        if (!is_over()) leave();
         activity_.reset();
     }
 
@@ -120,9 +114,9 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     std::optional<held_version> pull(Model&& model) {
         RILL_EXPECTS(detail::size_of(model) == dimension_, "parameter_server: the model has another size");
         const auto question = [&](std::size_t, std::uint64_t number) {
-            return detail::empty_frame(question_head(detail::server_kind::pull, number));
+            return detail::empty_frame(worker_.head(detail::server_kind::pull, number));
         };
-        const auto part = [&](std::size_t server) { return part_of(server); };
+        const auto part = [&](std::size_t server) { return worker_.part_of(server); };
         return fetch(model, question, part, [](std::size_t place) { return place; });
     }
 
@@ -133,9 +127,10 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         RILL_EXPECTS(detail::size_of(output) == keys.size(), "parameter_server: each key has one value");
         RILL_EXPECTS(detail::are_keys(keys, dimension_), "parameter_server: keys ascend and lie within the model");
         const auto question = [&](std::size_t server, std::uint64_t number) {
-            return detail::keys_frame(question_head(detail::server_kind::pull_keys, number), keys, part_of(server));
+            return detail::keys_frame(worker_.head(detail::server_kind::pull_keys, number), keys,
+                                      worker_.part_of(server));
         };
-        const auto places = [&](std::size_t server) { return detail::places_of(keys, part_of(server)); };
+        const auto places = [&](std::size_t server) { return detail::places_of(keys, worker_.part_of(server)); };
         return fetch(output, question, places, [&](std::size_t i) { return static_cast<std::size_t>(keys[i]); });
     }
     template <IndexType Index, class Allocator, class Values>
@@ -166,9 +161,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
 
     /// What has become of a push that has not been told yet, in the order of pushes; empty if there is none. `pull`
     /// learns it.
-    std::optional<push_fate> fate() {
-        return pushes_.next(is_over_ || session_.net().aborted(session_.context()).has_value());
-    }
+    std::optional<push_fate> fate() { return worker_.fate(); }
 
     /// This worker pushes no more, and nobody waits for it.
     void retire() { depart(detail::server_kind::retire); }
@@ -180,25 +173,25 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         RILL_EXPECTS(works(), "parameter_server: a dedicated server gives up nobody");
         RILL_EXPECTS(0 <= worker && worker < workers() && worker != session_.rank(),
                      "parameter_server: only another worker can be given up");
-        links_.tell(question_head(detail::server_kind::give_up, static_cast<std::uint64_t>(worker)));
+        worker_.links().tell(worker_.head(detail::server_kind::give_up, static_cast<std::uint64_t>(worker)));
     }
 
     /// The final model once the run has ended; on a dedicated server its part.
     std::span<const T> newest() const {
-        RILL_EXPECTS(is_over_, "parameter_server: newest is known once the run has ended");
-        return works() ? std::span<const T>(final_) : service_->shard().values();
+        RILL_EXPECTS(is_over(), "parameter_server: newest is known once the run has ended");
+        return works() ? worker_.final_model() : service_->shard().values();
     }
     /// How many pushes have moved the first server's part; on a dedicated server its own part.
     std::uint64_t version() const {
-        RILL_EXPECTS(is_over_, "parameter_server: version is known once the run has ended");
-        return works() ? version_ : service_->shard().version();
+        RILL_EXPECTS(is_over(), "parameter_server: version is known once the run has ended");
+        return works() ? worker_.version() : service_->shard().version();
     }
 
     /// Saves what the next run depends on, once this one has ended: `newest()`, and on a server its version and the
     /// state of its update. Clocks are not saved: they begin anew, so that nobody waits for a worker that had retired.
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
-        RILL_EXPECTS(is_over_, "parameter_server: it is saved once the run has ended");
+        RILL_EXPECTS(is_over(), "parameter_server: it is saved once the run has ended");
         out.add(std::string(prefix) + "model", newest());
         if (serves()) service_->shard().save(out, std::string(prefix) + "server.");
     }
@@ -209,7 +202,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {
-        RILL_EXPECTS(!pulled_ && !is_leaving_ && !is_over_, "parameter_server: it is restored before the first pull");
+        RILL_EXPECTS(!worker_.has_begun() && !has_served_, "parameter_server: it is restored before the first pull");
         aligned_vector<T> model(works() ? dimension_ : own_part().size());
         const std::exception_ptr refused = detail::thrown_by([&] {
             in.read(std::string(prefix) + "model", model);
@@ -243,12 +236,12 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     void agree_on_state(std::span<const T> model, const std::exception_ptr& refused) {
         constexpr option_names names{{"state that it goes on from"}};
         const std::exception_ptr differs = detail::thrown_by([&] {
-            session_.guarded(links_, [&] {
+            session_.guarded(worker_.links(), [&] {
                 try {
                     const std::uint64_t state = state_of(model), no_other = static_cast<std::uint64_t>(session_.rank());
                     agree(group_, names, {option_hash(refused == nullptr ? state : mix64(state, no_other))});
                 } catch (const error& thrown) {
-                    links_.throw_own(thrown.notice());
+                    worker_.links().throw_own(thrown.notice());
                 }
             });
         });
@@ -257,11 +250,13 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     }
     /// Servers say what their parts are. A worker compares what it holds.
     std::uint64_t state_of(std::span<const T> model) {
-        std::vector<std::int64_t> parts(links_.count());
+        std::vector<std::int64_t> parts(static_cast<std::size_t>(options_.servers));
         if (serves()) parts[own_server()] = static_cast<std::int64_t>(hash_of(own_part_of(model)));
         all_reduce(group_, parts, parts);
-        for (std::size_t i = 0; works() && i < links_.count(); ++i)
-            parts[i] = static_cast<std::int64_t>(hash_of(model.subspan(part_of(i).begin, part_of(i).size())));
+        for (std::size_t i = 0; works() && i < parts.size(); ++i) {
+            const segment part = worker_.part_of(i);
+            parts[i] = static_cast<std::int64_t>(hash_of(model.subspan(part.begin, part.size())));
+        }
         return hash_of(std::span<const std::int64_t>(parts));
     }
 
@@ -275,12 +270,12 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     std::size_t own_server() const {
         return static_cast<std::size_t>(session_.rank() - (session_.size() - options_.servers));
     }
-    segment own_part() const { return part_of(own_server()); }
+    segment own_part() const { return worker_.part_of(own_server()); }
     /// Of what this rank holds of the model: all or its part.
     std::span<const T> own_part_of(std::span<const T> model) const {
         return works() ? model.subspan(own_part().begin, own_part().size()) : model;
     }
-    segment part_of(std::size_t server) const { return split(dimension_, links_.count(), server); }
+    bool is_over() const { return works() ? worker_.is_over() : has_served_; }
 
     /// Asks the servers by `question(server, number)`, and writes `out`: the answer of a server has the places
     /// `places_of(server)` of it. Value `i` of `out` is that of coordinate `coordinate_of(i)`.
@@ -288,105 +283,39 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     std::optional<held_version> fetch(Out& out, Question&& question, Places&& places_of, Coordinate&& coordinate_of) {
         if (!works()) return serve();
         const std::span<T> values = stage_.room(detail::size_of(out));
-        if (!is_over_)
-            ask(question, [&](std::size_t server, std::span<const T> from) {
+        if (!is_over())
+            worker_.ask(question, [&](std::size_t server, std::span<const T> from) {
                 const segment places = places_of(server);
                 wire::detail::require(from.size() == places.size(), "it is of another size");
                 std::copy(from.begin(), from.end(), values.subspan(places.begin).begin());
             });
-        for (std::size_t i = 0; is_over_ && i < values.size(); ++i) values[i] = final_[coordinate_of(i)];
+        const std::span<const T> end = worker_.final_model();
+        for (std::size_t i = 0; is_over() && i < values.size(); ++i) values[i] = end[coordinate_of(i)];
         detail::write_tensor(std::span<const T>(values), out);
-        if (is_over_) return std::nullopt;
-        return held_version{version_};
+        if (is_over()) return std::nullopt;
+        return held_version{worker_.version()};
     }
 
     /// A dedicated server's part in the run.
     std::optional<held_version> serve() {
-        if (is_over_) return std::nullopt;
+        if (has_served_) return std::nullopt;
         session_.require_going();
         session_.guarded(*service_, [&] { service_->run(); });
-        is_over_ = true;
+        has_served_ = true;
         return std::nullopt;
-    }
-
-    /// Asks the servers, and waits for their answers: to the question, or what is final.
-    template <class Question, class Take>
-    void ask(Question&& question, Take&& take) {
-        using kinds = detail::server_kind;
-        session_.require_going();
-        session_.guarded(links_, [&] {
-            if (!is_leaving_) {
-                links_.ask(question);
-                links_.await();
-                read_all(take);
-                if (links_.first_of(kinds::over) != nullptr || links_.first_of(kinds::final) != nullptr)
-                    depart(kinds::retire);
-            }
-            if (is_leaving_) {
-                if (links_.first_of(kinds::late) != nullptr) ask_to_leave();  // again
-                links_.await();
-                read_all(take);
-            }
-            if (const wire::header* const late = links_.first_of(kinds::late)) links_.require_joined(*late);
-        });
-        if (const wire::header* const late = links_.first_of(kinds::late)) links_.throw_late(*late, is_leaving_);
-        links_.release();
-        pulled_ = version_;
-        is_over_ = is_leaving_;
-    }
-
-    void ask_to_leave() {
-        links_.ask(
-            [&](std::size_t, std::uint64_t number) { return detail::empty_frame(question_head(departs_by_, number)); });
-    }
-
-    wire::header question_head(message_kind kind, std::uint64_t number) const {
-        return links_.stamped(kind, number, static_cast<double>(pushes_.count()));
-    }
-
-    template <class Take>
-    void read_all(Take&& take) {
-        for (std::size_t i = 0; i < links_.count(); ++i) read(i, take);
-    }
-    template <class Take>
-    void read(std::size_t server, Take&& take) {
-        const message_kind kind = links_.head(server).kind;
-        if (kind != detail::server_kind::answer && kind != detail::server_kind::final) return;
-        read_from(links_, links_.rank_of(server), [&] {
-            frame_reader frames(links_.answer(server));
-            const std::span<const std::int64_t> numbers = detail::next_values<std::int64_t>(frames);
-            wire::detail::require(numbers.size() >= 2, "it has no version");
-            if (server == 0) version_ = static_cast<std::uint64_t>(numbers[0]);
-            pushes_.took(server, static_cast<std::uint64_t>(numbers[1]), numbers.subspan(2));
-            const std::span<const T> values = detail::next_values<T>(frames);
-            if (kind == detail::server_kind::answer) return take(server, values);
-            const segment part = part_of(server);
-            wire::detail::require(values.size() == part.size(), "it is of another size");
-            final_.resize(dimension_);
-            std::copy(values.begin(), values.end(), std::span(final_).subspan(part.begin).begin());
-        });
     }
 
     template <IndexType Index>
     void push_view(const stream_view<T, Index>& gradient, const held_version& held) {
         RILL_EXPECTS(works(), "parameter_server: a dedicated server pushes nothing");
-        RILL_EXPECTS(pulled_ && held.version <= *pulled_, "parameter_server: this version has not been pulled");
-        RILL_EXPECTS(!is_leaving_, "parameter_server: a worker pushes nothing after retire or end");
-        std::optional<std::size_t> not_finite = kernel::find_non_finite(gradient.values());
-        if (not_finite && !gradient.is_dense()) not_finite = static_cast<std::size_t>(gradient.indices()[*not_finite]);
-        const wire::header head = links_.stamped(detail::server_kind::push, pushes_.count(), not_finite ? 0.0 : 1.0);
-        for (std::size_t i = 0; i < links_.count(); ++i)
-            links_.hand(i,
-                        not_finite ? detail::empty_frame(head) : detail::part_frame(head, gradient.slice(part_of(i))));
-        pushes_.add(held.version, not_finite);
+        RILL_EXPECTS(worker_.has_pulled(held), "parameter_server: this version has not been pulled");
+        RILL_EXPECTS(!worker_.is_leaving(), "parameter_server: a worker pushes nothing after retire or end");
+        worker_.push(gradient, held);
     }
 
     void depart(message_kind how) {
         RILL_EXPECTS(works(), "parameter_server: a dedicated server serves until the workers end the run");
-        if (is_over_ || (is_leaving_ && departs_by_ == how)) return;
-        is_leaving_ = true;
-        departs_by_ = how;
-        ask_to_leave();
+        worker_.depart(how);
     }
 
     /// This rank's part in the run is over before the run is.
@@ -394,9 +323,9 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         try {
             if (serves())
                 session_.net().abort(
-                    links_.scene().of_self(" has destroyed its parameter_server before the run had ended"));
-            else if (!is_leaving_)
-                links_.tell(question_head(detail::server_kind::retire, 0));
+                    worker_.links().scene().of_self(" has destroyed its parameter_server before the run had ended"));
+            else
+                worker_.leave();
         } catch (...) {  // the run has failed
         }
     }
@@ -412,16 +341,10 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     server_options options_;
     group<Net, topology::tree> group_;  ///< which the ranks agree in
     session<Net> session_;
-    detail::server_links<Net> links_;
+    detail::server_worker<Net, T> worker_;
     detail::staging<T> stage_;  ///< values on their way to or from the worker
-    aligned_vector<T> final_;   ///< a worker's model after the end
     std::size_t dimension_;
-    std::optional<std::uint64_t> pulled_{};  ///< the newest version that this rank has pulled
-    std::uint64_t version_ = 0;
-    detail::push_log pushes_;
-    bool is_leaving_ = false;
-    message_kind departs_by_ = detail::server_kind::retire;
-    bool is_over_ = false;
+    bool has_served_ = false;  ///< a dedicated server: to the end
     std::optional<detail::shard_service<Net, T, Age, Move>> service_;
     std::optional<typename Net::activity> activity_;
 };
