@@ -14,9 +14,9 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// Training with a model that lies in parts on servers (`parameter_server`), on dedicated ranks or on all.
 ///
-/// Models `ReplicaPlan`. The timeout is that of the trainer's `group_options`, and `patience` at least twice as long. The
-/// data belong to the workers, the first `servers.workers(net.size())` ranks. A dedicated server steps once: that step
-/// is over when the run is, computes nothing, and leaves `parameters()` as they were at first.
+/// Models `ReplicaPlan`. The timeout is that of the trainer's `group_options`, and `patience` at least twice as long.
+/// The data belong to the workers, the first `servers.workers(net.size())` ranks. A dedicated server steps once: that
+/// step is over when the run is, computes nothing, and leaves `parameters()` as they were at first.
 template <Staleness Age, class Move>
 struct server_replica {
     server_options servers{};
