@@ -45,13 +45,17 @@ struct push_fate {
 ///     }
 ///
 /// - `pull(model)` writes the newest model and returns its version. It alone may wait, where the replica's staleness
-///   says so. It returns nothing once the run has ended, and throws what has ended it early.
+///   says so. It returns nothing once the run has ended, and throws what has ended it early. On a rank that only serves
+///   others, the first call waits for the end and writes nothing.
 /// - `push(gradient, held)` hands over a gradient that was computed at the model that `held` names. It copies the
-///   gradient and waits for nobody.
+///   gradient and waits for nobody. Throws `contract_violation`, before anything is sent, if it is of another size, of
+///   a version that was not pulled, or after `retire` or `end`.
 /// - `fate()` returns what has become of a push that has not been told yet. Each is told once.
 /// - `retire()`: this rank pushes no more, but serves the others. From then on `pull` waits for the end of the run.
 /// - `end()`: the run ends, on all ranks after the same round. It asks for no further gradients; one that a rank is
 ///   computing may still count.
+///
+/// Laws: `testing::for_each_replica_law`.
 template <class R, class T>
 concept Replica =
     requires(R& replica, std::vector<T>& model, const std::vector<T>& gradient, const held_version& held) {
