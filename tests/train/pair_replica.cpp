@@ -44,16 +44,14 @@ std::vector<float> run_to(Trainer& trainer, std::uint64_t count) {
 
 }  // namespace in_pairs
 
-using namespace in_pairs;
-
 TEST_CASE("pair_replica: a trainer learns, and the mean of all ranks' parameters is the result") {
     on_transports(4, [](auto& net) {
-        auto trainer = make(net);
+        auto trainer = in_pairs::make(net);
         spoilt_perceptron judge(0, {});
         train::minibatches all{data(), {.batch = data().rows, .rank = 0, .ranks = 1, .key = {2}}};
         const auto batch = all.next();
         const double before = judge.loss(trainer.parameters(), batch);
-        auto result = run_to(trainer, 60);
+        auto result = in_pairs::run_to(trainer, 60);
         CHECK(trainer.counts().counted == 60);
         CHECK(trainer.version() >= 60);
         CHECK(!trainer.step());
@@ -68,8 +66,8 @@ TEST_CASE("pair_replica: a trainer goes on from its rank's file, alike each time
     const auto file = [&](rank_t rank) { return directory / std::to_string(rank).c_str(); };
     std::vector<std::uint64_t> versions(3);
     simulated::run(3, {}, [&](auto& net) {
-        auto trainer = make(net);
-        run_to(trainer, 10);
+        auto trainer = in_pairs::make(net);
+        in_pairs::run_to(trainer, 10);
         train::checkpoint::writer out;
         trainer.save(out, "run.");
         out.save(file(net.rank()));
@@ -78,10 +76,10 @@ TEST_CASE("pair_replica: a trainer goes on from its rank's file, alike each time
     std::vector<std::vector<float>> first(3);
     for (const bool again : {false, true})
         simulated::run(3, {}, [&](auto& net) {
-            auto trainer = make(net);
+            auto trainer = in_pairs::make(net);
             trainer.restore(train::checkpoint::load(file(net.rank())), "run.");
             CHECK(trainer.step_number() == 10);
-            const auto reached = run_to(trainer, 25);
+            const auto reached = in_pairs::run_to(trainer, 25);
             CHECK(trainer.step_number() == 25);
             CHECK(trainer.version() >= versions[static_cast<std::size_t>(net.rank())] + 15);
             auto& of_first = first[static_cast<std::size_t>(net.rank())];
@@ -92,7 +90,7 @@ TEST_CASE("pair_replica: a trainer goes on from its rank's file, alike each time
         });
     std::vector<std::string> texts(3);
     simulated::run(3, {}, [&](auto& net) {
-        auto trainer = make(net);
+        auto trainer = in_pairs::make(net);
         texts[static_cast<std::size_t>(net.rank())] = message_of<std::exception>(
             [&] { trainer.restore(train::checkpoint::load(file(net.rank() == 2 ? 1 : net.rank())), "run."); });
     });
