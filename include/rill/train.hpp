@@ -17,8 +17,8 @@
 #include <rill/train/dense_product.hpp>
 #include <rill/train/descent.hpp>
 #include <rill/train/file.hpp>
-#include <rill/train/gzip_source.hpp>
 #include <rill/train/grouped_replica.hpp>
+#include <rill/train/gzip_source.hpp>
 #include <rill/train/idx.hpp>
 #include <rill/train/json_metrics.hpp>
 #include <rill/train/layer_sizes.hpp>

@@ -286,7 +286,8 @@ namespace rill { inline namespace RILL_ABI {
 /// `apply(model, fold, weight, round)` moves `model` in place by `fold`: what `fold_type`, an aggregator, made of the
 /// contributions, whose weights add up to `weight` > 0. `round` counts from 0. The same calls give the same bits, so
 /// that ranks which start with equal models keep equal models. A bound update with state is copyable and also has
-/// `save(out, prefix)` and `restore(in, prefix)`, as optimizers have.
+/// `save(out, prefix)` and `restore(in, prefix)`, as optimizers have. Ranks compare the policy's `fingerprint`, if it
+/// has a name.
 ///
 /// Optional: `apply(model, stream_view, weight, round)`, a fold that is 0 where the stream has no entry.
 template <class U, class T>
@@ -861,7 +862,34 @@ struct mean_of_latest {
             for (T& value : model) value /= static_cast<T>(models);
         }
 
+        template <class Writer>
+        void save(Writer& out, std::string_view prefix) const {
+            std::vector<std::uint64_t> sizes;
+            for (const auto& values : latest_) sizes.push_back(values.size());
+            out.add(std::string(prefix) + "ranks", std::array{std::uint64_t{sizes.size()}});
+            out.add(std::string(prefix) + "sizes", sizes);
+            for (std::size_t place = 0; place < latest_.size(); ++place)
+                out.add(name_of(prefix, place), latest_[place]);
+        }
+        template <class Reader>
+        void restore(const Reader& in, std::string_view prefix) {
+            std::array<std::uint64_t, 1> ranks{};
+            in.read(std::string(prefix) + "ranks", ranks);
+            std::vector<std::uint64_t> sizes(ranks[0]);
+            in.read(std::string(prefix) + "sizes", sizes);
+            std::vector<aligned_vector<T>> latest(ranks[0]);
+            for (std::size_t place = 0; place < latest.size(); ++place) {
+                latest[place].resize(sizes[place]);
+                in.read(name_of(prefix, place), latest[place]);
+            }
+            latest_ = std::move(latest);
+        }
+
       private:
+        static std::string name_of(std::string_view prefix, std::size_t place) {
+            return std::string(prefix) + "latest." + std::to_string(place);
+        }
+
         std::vector<aligned_vector<T>> latest_;  ///< by rank; empty where there is none
     };
     template <std::floating_point T>
@@ -1050,6 +1078,15 @@ constexpr std::uint64_t fingerprint(const Policy& policy) {
                 hash = mix64(hash, static_cast<std::uint64_t>(value));
         });
     return hash;
+}
+
+/// The fingerprint of a policy, or 0 if it has no name: of policies that users may write without one.
+template <class Policy>
+constexpr std::uint64_t fingerprint_if_named(const Policy& policy) {
+    if constexpr (requires { fingerprint(policy); })
+        return fingerprint(policy);
+    else
+        return 0;
 }
 
 /// A hash as an option of a call holds it (`call_options`).
@@ -17583,7 +17620,8 @@ namespace rill { inline namespace RILL_ABI {
 
 /// The policy that says who may ask whom to average their models.
 ///
-/// `asks(asker, other, size)`: whether `asker` may ask `other`, another of `size` ranks. A pure function.
+/// `asks(asker, other, size)`: whether `asker` may ask `other`, another of `size` ranks. A pure function. A rank that
+/// may ask nobody is never busy, so that it is asked without being asked first whether it is free.
 template <class P>
 concept Pairing = std::regular<P> && requires(const P& pairing, rank_t asker, rank_t other, int size) {
     { pairing.asks(asker, other, size) } -> std::same_as<bool>;
@@ -17630,13 +17668,17 @@ struct push_fate {
 ///     }
 ///
 /// - `pull(model)` writes the newest model and returns its version. It alone may wait, where the replica's staleness
-///   says so. It returns nothing once the run has ended, and throws what has ended it early.
+///   says so. It returns nothing once the run has ended, and throws what has ended it early. On a rank that only serves
+///   others, the first call waits for the end and writes nothing.
 /// - `push(gradient, held)` hands over a gradient that was computed at the model that `held` names. It copies the
-///   gradient and waits for nobody.
+///   gradient and waits for nobody. Throws `contract_violation`, before anything is sent, if it is of another size, of
+///   a version that was not pulled, or after `retire` or `end`.
 /// - `fate()` returns what has become of a push that has not been told yet. Each is told once.
 /// - `retire()`: this rank pushes no more, but serves the others. From then on `pull` waits for the end of the run.
 /// - `end()`: the run ends, on all ranks after the same round. It asks for no further gradients; one that a rank is
 ///   computing may still count.
+///
+/// Laws: `testing::for_each_replica_law`.
 template <class R, class T>
 concept Replica =
     requires(R& replica, std::vector<T>& model, const std::vector<T>& gradient, const held_version& held) {
@@ -19590,7 +19632,8 @@ static_assert(Completion<until>);
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// Every rank asks any other. A rank that waits for an answer itself says that it is busy. Models `Pairing`.
+/// Every rank asks any other, first whether it is free. A rank with an exchange of its own says that it is busy. Models
+/// `Pairing`.
 struct anyone {
     static constexpr const char* name = "anyone";
 
@@ -22095,6 +22138,87 @@ class coded_reduce
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/protocol/group_by_speed.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+struct speed_options {
+    /// A group is split as long as its slowest rank takes longer than its fastest by more than this part of their mean.
+    double spread = 1;
+    /// How many steps are measured.
+    int steps = 20;
+    /// How long the fastest rank waits for the slowest.
+    duration timeout = seconds(60);
+
+    void require_options(rank_t rank) const {
+        detail::require_option(spread >= 0, "group_by_speed: spread", spread, "at least 0", rank);
+        detail::require_option(steps >= 1, "group_by_speed: steps", steps, "at least 1", rank);
+    }
+};
+
+namespace detail {
+
+/// Adds `group`, or the groups that it is split into, to `groups`.
+inline void add_alike(std::span<const double> times, double spread, std::vector<rank_t> group,
+                      std::vector<std::vector<rank_t>>& groups) {
+    const auto time_of = [&](rank_t rank) { return times[static_cast<std::size_t>(rank)]; };
+    std::stable_sort(group.begin(), group.end(), [&](rank_t a, rank_t b) { return time_of(a) < time_of(b); });
+    const double sum =
+        std::accumulate(group.begin(), group.end(), 0.0, [&](double of, rank_t rank) { return of + time_of(rank); });
+    const double mean = sum / static_cast<double>(group.size());
+    const auto slow = std::find_if(group.begin(), group.end(), [&](rank_t rank) { return time_of(rank) > mean; });
+    if (slow == group.end() || time_of(group.back()) - time_of(group.front()) <= spread * mean) {
+        std::sort(group.begin(), group.end());
+        groups.push_back(std::move(group));
+        return;
+    }
+    add_alike(times, spread, std::vector<rank_t>(group.begin(), slow), groups);
+    add_alike(times, spread, std::vector<rank_t>(slow, group.end()), groups);
+}
+
+}  // namespace detail
+
+/// Ranks in groups of like speed: `times[r]` is what a step of rank r takes. As long as in a group slowest - fastest >
+/// spread * mean, the ranks above the mean leave it as a group of their own. The fastest group is the first; each is
+/// ascending. Source: RNA (Yang et al. 2020), section 4.
+inline std::vector<std::vector<rank_t>> split_by_speed(std::span<const double> times, double spread) {
+    std::vector<rank_t> all(times.size());
+    std::iota(all.begin(), all.end(), rank_t{0});
+    std::vector<std::vector<rank_t>> groups;
+    if (!all.empty()) detail::add_alike(times, spread, std::move(all), groups);
+    return groups;
+}
+
+/// Measures how long this rank takes for a step, and returns the view of the ranks that are as fast as it is: those of
+/// one group of `split_by_speed`. `step()` computes one gradient, say; its mean time counts.
+///
+///     rill::subgroup alike{net, rill::group_by_speed(net, [&] { gradient_at(model, gradient); })};
+///
+/// Collective, with equal options on all ranks; costs `steps` steps and an `all_gather` of P numbers. All ranks get the
+/// views of one split. Deterministic where time is, as in the simulator. Errors: `contract_violation` for options out
+/// of range, `mismatch` where they differ, those of `all_gather`, and what `step` throws.
+template <Transport Net, class Step>
+view group_by_speed(Net& net, Step&& step, const speed_options& options = {}) {
+    options.require_options(net.rank());
+    const time_point begin = std::as_const(net).now();
+    for (int i = 0; i < options.steps; ++i) step();
+    const duration taken = std::as_const(net).now() - begin;
+    group all{net, topology::ring{}, {.timeout = options.timeout, .name = "group_by_speed"}};
+    constexpr option_names names{{"spread", "steps"}};
+    agree(all, names,
+          {option_hash(std::bit_cast<std::uint64_t>(options.spread)),
+           option_hash(static_cast<std::uint64_t>(options.steps))});
+    std::vector<double> times(static_cast<std::size_t>(net.size()));
+    const std::array own{taken.seconds() / options.steps};
+    all_gather(all, own, times);
+    for (std::vector<rank_t>& members : split_by_speed(times, options.spread))
+        if (std::binary_search(members.begin(), members.end(), net.rank()))
+            return {.epoch = epoch_of(net), .members = std::move(members)};
+    return view::all(net);
+}
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/protocol/detail/saved_parts.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -22122,6 +22246,17 @@ std::exception_ptr thrown_by(Work&& work) {
         return std::current_exception();
     }
     return nullptr;
+}
+
+/// Collective, after each rank has read its state. Throws on all ranks if it was `refused` on any, as a `mismatch` on
+/// the others, or if what ranks have `read` differs.
+template <class Group>
+void agree_on_state(Group& group, const std::exception_ptr& refused, std::uint64_t read) {
+    const std::uint64_t told = refused == nullptr ? read : mix64(static_cast<std::uint64_t>(group.rank()));
+    constexpr option_names names{{"state that it goes on from"}};
+    const std::exception_ptr differs = thrown_by([&] { agree(group, names, {option_hash(told)}); });
+    for (const std::exception_ptr& thrown : {refused, differs})
+        if (thrown != nullptr) std::rethrow_exception(thrown);
 }
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -22172,6 +22307,7 @@ class local_steps {
           own_(base_.size()),
           step_(base_.size()) {
         RILL_EXPECTS(every_ > 0, "local_steps: every is at least 1");
+        detail::read_tensor(first, std::span<element_type>(base_));  // a replica that only serves writes none
     }
     local_steps(const local_steps&) = delete;
     local_steps& operator=(const local_steps&) = delete;
@@ -22181,9 +22317,7 @@ class local_steps {
     std::optional<held_version> pull(Model&& model) {
         RILL_EXPECTS(detail::size_of(model) == own_.size(), "local_steps: the model has another size");
         if (steps_ == 0 || is_leaving_) {
-            is_over_ = true;  // also if the replica throws
             held_ = replica_->pull(base_);
-            is_over_ = !held_;
             own_ = base_;
         }
         detail::write_tensor(std::span<const element_type>(own_), model);
@@ -22217,7 +22351,7 @@ class local_steps {
         }
         for (;;) {
             if (!of_group_) of_group_ = replica_->fate();
-            if (!of_group_) return is_over_ ? left_over() : std::nullopt;
+            if (!of_group_) return std::nullopt;
             const auto next = std::find_if(under_way_.begin(), under_way_.end(),
                                            [&](const step& each) { return each.group == of_group_->push; });
             if (next == under_way_.end()) {
@@ -22240,6 +22374,8 @@ class local_steps {
         replica_->end();
     }
 
+    /// The replica itself, for what only its kind has.
+    R& replica() { return *replica_; }
     /// The version of the replica's model once the run has ended.
     std::uint64_t version() const { return replica_->version(); }
 
@@ -22247,18 +22383,22 @@ class local_steps {
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
         replica_->save(out, prefix);
-        detail::save_part(out, std::string(prefix) + "local", move_);
+        out.add(std::string(prefix) + "local", std::array{moves_});
+        detail::save_part(out, std::string(prefix) + "local.", move_);
     }
     /// Before the first `pull`, as the replica's.
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {
         auto move = move_;
+        std::array<std::uint64_t, 1> moves{};
         replica_->restore(in, prefix, [&] {
             also();
-            detail::restore_part(in, std::string(prefix) + "local", move);
+            in.read(std::string(prefix) + "local", moves);
+            detail::restore_part(in, std::string(prefix) + "local.", move);
         });
         move_ = std::move(move);
+        moves_ = moves[0];
     }
 
   private:
@@ -22266,14 +22406,6 @@ class local_steps {
         std::uint64_t push;
         std::uint64_t group;  ///< the number of the replica's push
     };
-
-    /// A step that has not been handed over when the run ended.
-    std::optional<push_fate> left_over() {
-        if (under_way_.empty()) return std::nullopt;
-        const push_fate told{.push = under_way_.front().push, .what = push_fate::outcome::run_over};
-        under_way_.pop_front();
-        return told;
-    }
 
     void leave() {
         if (is_leaving_) return;
@@ -22284,6 +22416,7 @@ class local_steps {
     void hand_over() {
         for (std::size_t i = 0; i < own_.size(); ++i) step_[i] = base_[i] - own_[i];
         replica_->push(step_, *held_);
+        base_ = own_;  // if more steps follow before the next pull, they are pushed by themselves
         ++groups_;
         steps_ = 0;
     }
@@ -22303,7 +22436,6 @@ class local_steps {
     std::deque<push_fate> refused_{};
     std::optional<push_fate> of_group_{};
     bool is_leaving_ = false;
-    bool is_over_ = false;
 };
 
 template <class R, class Move, class Model>
@@ -22364,22 +22496,112 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The messages of a pair averaging.
 struct pair_kind {
-    static constexpr message_kind pushed{"pair averaging", 1};  ///< to the rank itself: there are gradients
-    static constexpr message_kind leaves{"pair averaging",
-                                         2};  ///< to itself: 0 retires, 1 ends the run, 2 is destroyed
-    static constexpr message_kind request{"pair averaging", 3};  ///< with the sender's model and its exchange's number
-    static constexpr message_kind answer{"pair averaging", 4};   ///< with the model from before it has averaged
-    static constexpr message_kind busy{"pair averaging", 5};     ///< ask somebody else
-    static constexpr message_kind left{"pair averaging", 6};     ///< to the root: 0 has retired, 1 wants the run to end
-    static constexpr message_kind finish{"pair averaging", 7};   ///< begin no more exchanges
-    static constexpr message_kind finished{"pair averaging", 8};  ///< to the root: none is under way
-    static constexpr message_kind over{"pair averaging", 9};      ///< nobody asks any more
-    static constexpr message_kind gone{"pair averaging", 10};     ///< the sender answers no more
+    static constexpr message_kind pushed{"pair averaging", 1};    ///< to the rank itself: there are gradients
+    static constexpr message_kind leaves{"pair averaging", 2};    ///< to itself: see `departure`
+    static constexpr message_kind ask{"pair averaging", 3};       ///< whether the receiver is free for an exchange
+    static constexpr message_kind free{"pair averaging", 4};      ///< the sender waits for the receiver's model
+    static constexpr message_kind busy{"pair averaging", 5};      ///< ask somebody else
+    static constexpr message_kind request{"pair averaging", 6};   ///< with the sender's model
+    static constexpr message_kind answer{"pair averaging", 7};    ///< with the model from before it has averaged
+    static constexpr message_kind finished{"pair averaging", 8};  ///< the sender asks no more, by its `departure`
+    static constexpr message_kind heard{"pair averaging", 9};     ///< of `finished`, with the sender's own `departure`
+    static constexpr message_kind lost{"pair averaging", 10};     ///< the sender has waited for the receiver in vain
+    static constexpr message_kind gone{"pair averaging", 11};     ///< the sender answers no more
 
-    static constexpr message_kind heard{"pair averaging", 11};  ///< the root has heard of what the receiver has told it
+    /// How a rank leaves a run.
+    enum departure : unsigned char { stays, retires, ends, is_destroyed };
 
     static constexpr bool is_own(message_kind kind) { return kind.number <= leaves.number; }
     static constexpr bool has_model(message_kind kind) { return kind == request || kind == answer; }
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/pair_requirements.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The base of `pair_averaging`, so that its messages come before all others.
+template <class Net, class Who, class Move, class T>
+struct pair_requirements {
+    static_assert(ConcurrentTransport<Net>,
+                  "rill::pair_averaging: the transport does not model ConcurrentTransport, so no rank can answer while "
+                  "it computes; use in_process, simulated or mpi with MPI_THREAD_MULTIPLE");
+    static_assert(Pairing<Who>,
+                  "rill::pair_averaging: the policy after the transport does not model Pairing, which says who may ask "
+                  "whom; use topology::bipartite or anyone (see rill/concept/pairing.hpp)");
+    static_assert(std::floating_point<T>,
+                  "rill::pair_averaging: the model's elements are no floating-point numbers, which cannot be halved");
+    static_assert(Update<Move, T>,
+                  "rill::pair_averaging: the policy after the pairing does not model Update for the model's elements; "
+                  "use train::descent (see rill/concept/update.hpp)");
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/pair_peers.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// What a rank of a pair averaging knows of another, or of itself.
+struct pair_peer {
+    bool has_gone = false;      ///< it answers no more
+    bool is_lost = false;       ///< one of the two has waited for the other in vain; it may live
+    bool has_finished = false;  ///< it asks no more
+    bool has_replied = false;   ///< that it has heard this rank's latest call
+    bool is_busy = false;       ///< it has refused the exchange that is due
+    std::uint64_t heard = 0;    ///< its latest question: see `is_new`
+
+    bool is_there() const { return !has_gone && !is_lost; }
+    /// Without its reply, this rank would not learn that it is cut off from it.
+    bool is_awaited() const { return is_there() && !(has_finished && has_replied); }
+    /// Whether it lives, or has lived until it had finished.
+    bool counts() const { return !has_gone || has_finished; }
+
+    /// Whether a question has not come before. An exchange has two: its `ask` and its `request`.
+    bool is_new(std::uint64_t question) {
+        if (question <= heard) return false;
+        heard = question;
+        return true;
+    }
+    template <class Visit>
+    void visit_state(Visit&& visit) const {
+        for (const bool flag : {has_gone, is_lost, has_finished, has_replied, is_busy}) visit(flag);
+        visit(heard);
+    }
+};
+
+/// All ranks of a pair averaging, as one of them knows them.
+class pair_peers {
+  public:
+    explicit pair_peers(int size) : peers_(static_cast<std::size_t>(size)), ranks_(peers_.size()) {
+        std::iota(ranks_.begin(), ranks_.end(), rank_t{0});
+    }
+
+    int size() const { return static_cast<int>(peers_.size()); }
+    std::span<const rank_t> ranks() const { return ranks_; }
+    pair_peer& at(rank_t rank) { return peers_[static_cast<std::size_t>(rank)]; }
+    const pair_peer& at(rank_t rank) const { return peers_[static_cast<std::size_t>(rank)]; }
+    auto begin() { return peers_.begin(); }
+    auto end() { return peers_.end(); }
+    auto begin() const { return peers_.begin(); }
+    auto end() const { return peers_.end(); }
+
+    bool await_nobody() const {
+        return std::none_of(begin(), end(), [](const pair_peer& each) { return each.is_awaited(); });
+    }
+    /// If half of those that count are lost: the first of these. Else `no_rank`.
+    rank_t cut_off_from() const {
+        const auto is_missing = [](const pair_peer& each) { return each.is_lost && each.counts(); };
+        const auto living = std::count_if(begin(), end(), [](const pair_peer& each) { return each.counts(); });
+        const auto missing = std::count_if(begin(), end(), is_missing);
+        if (missing == 0 || 2 * missing < living) return no_rank;
+        return static_cast<rank_t>(std::find_if(begin(), end(), is_missing) - begin());
+    }
+
+  private:
+    std::vector<pair_peer> peers_;
+    std::vector<rank_t> ranks_;
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -22390,24 +22612,23 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// When one rank of a pair averaging asks whom, and when the run is over; a state machine for `run_machine`.
 ///
-/// After a gradient the rank asks a partner, drawn at random. An event that it answers with `keeps` is a model to
-/// average with. Two requests that cross are each the answer to the other. A partner that does not answer within the
-/// timeout, or has gone, is drawn no more.
+/// After a gradient the rank draws a partner and sends its model, which the partner answers by its own. A partner that
+/// may ask others is first asked whether it is free, without a model. It is busy while it asks or while it waits for a
+/// model that it has been promised; the rank then draws another. Two ranks that ask each other are free for each other,
+/// and the models that they send are each the answer to the other. An event that the machine answers with `keeps` is a
+/// model to average with.
 ///
-/// The lowest rank that has not gone is the *root*. When a rank wants the run to end, or all have retired, the root
-/// tells all to begin no more exchanges. Once none is under way on any rank, it tells all that the run is over.
-template <Pairing Who>
+/// A rank that will ask no more tells all, and is drawn no more. It serves until all have told so and have heard it.
+/// While it waits it calls those that have not, once in each timeout.
+///
+/// Two ranks of which one has waited for the other in vain are *lost* to each other: neither draws the other or waits
+/// for it any more. A rank that has lost half of those that live, itself counted among them, fails: of ranks that are
+/// cut off from each other, at most one side goes on. `Who` is a `Pairing`, as `pair_averaging` requires.
+template <class Who>
 class pair_machine {
   public:
     pair_machine(const Who& who, int size, rank_t self, random_key key, duration timeout)
-        : who_(who),
-          self_(self),
-          key_(key),
-          timeout_(timeout),
-          ranks_(static_cast<std::size_t>(size)),
-          everyone_(ranks_.size()) {
-        std::iota(everyone_.begin(), everyone_.end(), rank_t{0});
-    }
+        : who_(who), self_(self), key_(key), timeout_(timeout), peers_(size) {}
 
     machine_action begin(time_point now) {
         now_ = now;
@@ -22418,7 +22639,7 @@ class pair_machine {
         using what = machine_event::what;
         now_ = now;
         bool keeps = false;
-        if (event.happened == what::no_room) miss(event.peer);
+        if (event.happened == what::no_room) lose(event.peer);
         if (event.happened == what::arrived) keeps = take(event);
         if (event.happened == what::nothing_came) give_up();
         machine_action asked = next();
@@ -22426,237 +22647,236 @@ class pair_machine {
         return asked;
     }
 
-    std::span<const rank_t> neighbours(segment) const { return everyone_; }
-    /// Whether the model that is kept answers this rank's own request: both average with what they had sent.
+    std::span<const rank_t> neighbours(segment) const { return peers_.ranks(); }
+    /// Whether the model that is kept answers this rank's own: both average with what they had sent.
     bool has_crossed() const { return has_crossed_; }
-    /// Whom this rank asks no more: a rank that has gone.
-    bool has_gone(rank_t rank) const { return at(rank).has_gone; }
+    /// How many partners this rank has drawn.
+    std::uint64_t draws() const { return number_; }
+    /// Goes on after so many, before it begins.
+    void resume_after(std::uint64_t draws) { number_ = draws; }
+
+    /// Calls `visit` with each number that the next actions depend on.
+    template <class Visit>
+    void visit_state(Visit&& visit) const {
+        for (const pair_peer& each : peers_) each.visit_state(visit);
+        for (const letter& each : letters_) visit(each.to), visit(each.kind.number), visit(each.number);
+        for (const rank_t rank : {asking_, held_by_, cut_off_from_}) visit(rank);
+        for (const time_point time : {asked_at_, held_at_, called_at_}) visit(time.ns);
+        for (const bool flag : {is_due_, has_sent_}) visit(flag);
+        visit(letters_.size()), visit(number_), visit(leaves_), visit(told_);
+    }
 
   private:
-    struct peer {
-        bool has_gone = false;
-        bool has_retired = false;
-        bool has_finished = false;
-        std::uint64_t heard = 0;  ///< the number of its latest request
-    };
     struct letter {
         rank_t to;
         message_kind kind;
         std::uint64_t number;
     };
 
-    peer& at(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
-    const peer& at(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
-    rank_t root() const {
-        const auto first = std::find_if(ranks_.begin(), ranks_.end(), [](const peer& p) { return !p.has_gone; });
-        return static_cast<rank_t>(first - ranks_.begin());
-    }
-    template <class Has>
-    bool all_have(Has&& has) const {
-        return std::all_of(ranks_.begin(), ranks_.end(), [&](const peer& p) { return p.has_gone || has(p); });
-    }
+    pair_peer& at(rank_t rank) { return peers_.at(rank); }
+    const pair_peer& at(rank_t rank) const { return peers_.at(rank); }
 
     bool take(const machine_event& event) {
         const message_kind kind = event.head.kind;
         const std::uint64_t number = event.head.number;
+        const rank_t from = event.peer;
         has_crossed_ = false;
-        if (kind == pair_kind::gone) lose(event.peer);
-        if (at(event.peer).has_gone) return false;
-        if (kind == pair_kind::pushed) is_due_ = !is_finishing_;
+        if (kind == pair_kind::gone) leave_out(from);
+        if (kind == pair_kind::lost) lose(from);
+        if (!at(from).is_there()) return false;
+        if (kind == pair_kind::pushed) is_due_ = leaves_ != pair_kind::ends;
         if (kind == pair_kind::leaves) leave(number);
-        if (kind == pair_kind::request) return take_request(event);
-        const bool is_due = event.peer == asking_ && number == number_;
-        if (kind == pair_kind::busy && is_due) end_exchange(true);
-        if (kind == pair_kind::answer && is_due) return end_exchange(false), true;
-        if (kind == pair_kind::left || kind == pair_kind::finished)
-            letters_.push_back({event.peer, pair_kind::heard, 0});
-        if (kind == pair_kind::left) take_left(event.peer, number);
-        if (kind == pair_kind::finished) at(event.peer).has_finished = true;
-        if (kind == pair_kind::heard && event.peer == root()) unheard_since_.reset();
-        if (kind == pair_kind::finish) finish();
-        if (kind == pair_kind::over) is_over_ = true;
-        lead();
+        if (kind == pair_kind::ask && at(from).is_new(2 * number)) take_question(from, number);
+        if (kind == pair_kind::request) return at(from).is_new(2 * number + 1) && take_model(from, number);
+        if (from == asking_ && number == number_) {
+            if (kind == pair_kind::free && !has_sent_) send_model();
+            if (kind == pair_kind::busy) refuse();
+            if (kind == pair_kind::answer) return end_exchange(), true;
+        }
+        if (kind == pair_kind::finished) letters_.push_back({from, pair_kind::heard, told_});
+        if (kind == pair_kind::heard) at(from).has_replied = true;
+        if (kind == pair_kind::finished || kind == pair_kind::heard) take_departure(from, number);
         return false;
     }
 
-    bool take_request(const machine_event& event) {
-        if (event.head.number <= at(event.peer).heard) return false;  // it came twice
-        at(event.peer).heard = event.head.number;
-        if (event.peer == asking_) {
-            has_crossed_ = true;
-            return end_exchange(false), true;
-        }
-        const bool is_busy = asking_ != no_rank;
-        letters_.push_back({event.peer, is_busy ? pair_kind::busy : pair_kind::answer, event.head.number});
-        return !is_busy;
+    void take_question(rank_t from, std::uint64_t number) {
+        if (from == asking_ && !has_sent_) return send_model();
+        const bool is_busy = asking_ != no_rank || held_by_ != no_rank;
+        letters_.push_back({from, is_busy ? pair_kind::busy : pair_kind::free, number});
+        if (is_busy) return;
+        held_by_ = from;
+        held_at_ = now_;
     }
-    void end_exchange(bool again) {
+    bool take_model(rank_t from, std::uint64_t number) {
+        has_crossed_ = from == asking_ && has_sent_;
+        if (!has_crossed_) letters_.push_back({from, pair_kind::answer, number});
+        if (held_by_ == from) held_by_ = no_rank;
+        if (asking_ == from) end_exchange();
+        return true;
+    }
+
+    void begin_exchange() {
+        is_due_ = has_sent_ = false;
+        ++number_;
+        asking_ = draw();
+        if (asking_ == no_rank) return end_exchange();
+        if (!may_be_busy(asking_)) return send_model();
+        letters_.push_back({asking_, pair_kind::ask, number_});
+        asked_at_ = now_;
+    }
+    rank_t draw() const {
+        const auto is_open = [&](rank_t rank) {
+            const pair_peer& each = at(rank);
+            return each.is_there() && !each.has_finished && !each.is_busy && may_ask(self_, rank);
+        };
+        const auto open = std::count_if(peers_.ranks().begin(), peers_.ranks().end(), is_open);
+        if (open == 0) return no_rank;
+        auto before = multiply_high(key_.derive(self_, number_).value, static_cast<std::uint64_t>(open));
+        return *std::find_if(peers_.ranks().begin(), peers_.ranks().end(),
+                             [&](rank_t rank) { return is_open(rank) && before-- == 0; });
+    }
+    bool may_ask(rank_t asker, rank_t other) const { return asker != other && who_.asks(asker, other, peers_.size()); }
+    bool may_be_busy(rank_t rank) const {
+        return std::any_of(peers_.ranks().begin(), peers_.ranks().end(),
+                           [&](rank_t other) { return may_ask(rank, other); });
+    }
+    void send_model() {
+        letters_.push_back({asking_, pair_kind::request, number_});
+        asked_at_ = now_;
+        has_sent_ = true;
+    }
+    void refuse() {
+        at(asking_).is_busy = true;
+        draw_again();
+    }
+    void draw_again() {
         asking_ = no_rank;
-        is_due_ |= again && !is_finishing_;
-        if (is_finishing_) tell_finished();
+        is_due_ = leaves_ != pair_kind::ends;
+    }
+    void end_exchange() {
+        asking_ = no_rank;
+        for (pair_peer& each : peers_) each.is_busy = false;
     }
 
     void leave(std::uint64_t how) {
-        if (how == 2) {
-            for (const rank_t rank : everyone_)
-                if (rank != self_ && !at(rank).has_gone) letters_.push_back({rank, pair_kind::gone, 0});
-            is_over_ = true;
-            return;
-        }
-        left_ = std::max(left_, how + 1);
-        tell_left();
+        if (how == pair_kind::is_destroyed) tell_all(pair_kind::gone, 0);
+        leaves_ = std::max(leaves_, how);
+        is_due_ &= leaves_ == pair_kind::retires;
     }
-    void tell_left() {
-        if (left_ == 0) return;
-        if (root() == self_)
-            take_left(self_, left_ - 1);
-        else
-            tell_root(pair_kind::left, left_ - 1);
+    void take_departure(rank_t from, std::uint64_t how) {
+        if (how == pair_kind::stays) return;
+        at(from).has_finished = true;
+        if (how == pair_kind::ends) leave(how);
     }
-    void tell_finished() {
-        at(self_).has_finished = true;
-        if (root() != self_) tell_root(pair_kind::finished, 0);
-        finished_at_ = now_;
-        lead();
+    void tell_departure() {
+        told_ = leaves_;
+        at(self_).has_finished = at(self_).has_replied = true;
+        tell_all(pair_kind::finished, told_);
+        begin_call();
     }
-    void tell_root(message_kind kind, std::uint64_t number) {
-        letters_.push_back({root(), kind, number});
-        unheard_since_ = now_;
+    void call_again() {
+        for (const rank_t rank : peers_.ranks())
+            if (at(rank).is_awaited()) letters_.push_back({rank, pair_kind::finished, told_});
+        begin_call();
     }
-    void take_left(rank_t rank, std::uint64_t how) {
-        at(rank).has_retired = true;
-        wants_end_ |= how == 1;
+    void begin_call() {
+        for (pair_peer& each : peers_)
+            if (each.is_awaited()) each.has_replied = false;
+        called_at_ = now_;
     }
-    void finish() {
-        if (is_finishing_) return;
-        is_finishing_ = true;
-        is_due_ = false;
-        if (asking_ == no_rank) tell_finished();
+    bool is_over() const {
+        return leaves_ == pair_kind::is_destroyed ||
+               (told_ == leaves_ && told_ != pair_kind::stays && peers_.await_nobody());
     }
-
-    /// What only the root does.
-    void lead() {
-        if (root() != self_ || is_over_) return;
-        const bool ends = wants_end_ || is_finishing_ || all_have([](const peer& p) { return p.has_retired; });
-        if (ends && !has_called_) {
-            has_called_ = true;
-            called_at_ = now_;
-            tell_all(pair_kind::finish);
-            finish();
-        }
-        if (has_called_ && !is_over_ && all_have([](const peer& p) { return p.has_finished; })) {
-            tell_all(pair_kind::over);
-            is_over_ = true;
-        }
-    }
-    void tell_all(message_kind kind) {
-        for (const rank_t rank : everyone_)
-            if (rank != self_ && !at(rank).has_gone) letters_.push_back({rank, kind, 0});
+    void tell_all(message_kind kind, std::uint64_t number) {
+        for (const rank_t rank : peers_.ranks())
+            if (rank != self_ && at(rank).is_there()) letters_.push_back({rank, kind, number});
     }
 
     /// Nothing has come in time.
     void give_up() {
-        const auto has_not = [](const peer& p) { return !p.has_gone && !p.has_finished; };
-        if (asking_ != no_rank && now_ >= asked_at_ + timeout_)
-            miss(asking_);
-        else if (unheard_since_ && now_ >= *unheard_since_ + timeout_)
-            silent_ = root();
-        else if (has_called_ && now_ >= called_at_ + timeout_ * 2)
-            silent_ = static_cast<rank_t>(std::find_if(ranks_.begin(), ranks_.end(), has_not) - ranks_.begin());
-        else
-            is_over_ = true;  // the root has told others so, or has failed
+        if (asking_ != no_rank && now_ >= asked_at_ + timeout_) return lose(asking_);
+        if (held_by_ != no_rank && now_ >= held_at_ + timeout_) return lose(held_by_);
+        for (const rank_t rank : peers_.ranks())
+            if (at(rank).is_awaited() && !at(rank).has_replied) lose(rank);
+        call_again();
     }
 
-    /// A rank does not answer. Without the root no rank can learn that the run is over.
-    void miss(rank_t rank) {
-        if (rank == root())
-            silent_ = rank;
-        else
-            lose(rank);
-    }
-
-    /// A rank has gone: nobody waits for it. A new root is told what the old one may have known.
     void lose(rank_t rank) {
-        if (rank == self_ || at(rank).has_gone) return;
-        const rank_t before = root();
+        if (rank == self_ || !at(rank).is_there()) return;
+        at(rank).is_lost = true;
+        forget(rank);
+        letters_.push_back({rank, pair_kind::lost, 0});
+        review();
+    }
+    void leave_out(rank_t rank) {
         at(rank).has_gone = true;
+        forget(rank);
+        review();
+    }
+    void forget(rank_t rank) {
         std::erase_if(letters_, [&](const letter& each) { return each.to == rank; });
-        if (asking_ == rank) end_exchange(true);
-        if (root() != before) {
-            unheard_since_.reset();
-            tell_left();
-            if (at(self_).has_finished) tell_finished();
-        }
-        lead();
+        if (held_by_ == rank) held_by_ = no_rank;
+        if (asking_ == rank) draw_again();
+    }
+    void review() {
+        if (cut_off_from_ != no_rank) return;
+        cut_off_from_ = peers_.cut_off_from();
+        if (cut_off_from_ != no_rank) tell_all(pair_kind::gone, 0);
     }
 
     machine_action next() {
         using ask = machine_action::ask;
-        if (silent_ != no_rank) return {.what = ask::fail, .peer = silent_};
+        if (letters_.empty() && cut_off_from_ == no_rank && !is_over()) proceed();
         if (!letters_.empty()) {
             const letter each = letters_.front();
-            letters_.pop_front();
-            return {
-                .what = ask::send, .peer = each.to, .kind = each.kind, .number = each.number, .until = now_ + timeout_};
+            letters_.erase(letters_.begin());
+            const bool may_wait = each.kind != pair_kind::lost && each.kind != pair_kind::gone;
+            return {.what = ask::send,
+                    .peer = each.to,
+                    .kind = each.kind,
+                    .number = each.number,
+                    .until = may_wait ? now_ + timeout_ : now_};
         }
-        if (is_over_) return {};
-        if (is_due_ && asking_ == no_rank) {
-            is_due_ = false;
-            asking_ = draw();
-            if (asking_ != no_rank) {
-                asked_at_ = now_;
-                return {.what = ask::send,
-                        .peer = asking_,
-                        .kind = pair_kind::request,
-                        .number = number_,
-                        .until = now_ + timeout_};
-            }
-        }
+        if (cut_off_from_ != no_rank) return {.what = ask::fail, .peer = cut_off_from_};
+        if (is_over()) return {};
         return {.what = ask::receive, .until = until()};
+    }
+    void proceed() {
+        if (is_due_ && asking_ == no_rank && held_by_ == no_rank) begin_exchange();
+        if (told_ < leaves_ && !is_due_ && asking_ == no_rank) tell_departure();
     }
     /// Computing may take any time; only answers of other ranks may not.
     deadline until() const {
         time_point first = deadline::never.at;
-        const auto consider = [&](time_point at) { first = std::min(first, at); };
-        if (asking_ != no_rank) consider(asked_at_ + timeout_);
-        if (unheard_since_) consider(*unheard_since_ + timeout_);
-        if (has_called_) consider(called_at_ + timeout_ * 2);
-        if (at(self_).has_finished && root() != self_) consider(finished_at_ + timeout_ * 3);
+        const auto consider = [&](bool counts, time_point since) {
+            if (counts) first = std::min(first, since + timeout_);
+        };
+        consider(asking_ != no_rank, asked_at_);
+        consider(held_by_ != no_rank, held_at_);
+        consider(told_ != pair_kind::stays, called_at_);
         return first;
-    }
-
-    rank_t draw() {
-        ++number_;
-        std::vector<rank_t> open;
-        for (const rank_t rank : everyone_)
-            if (rank != self_ && !at(rank).has_gone && who_.asks(self_, rank, static_cast<int>(ranks_.size())))
-                open.push_back(rank);
-        if (open.empty()) return no_rank;
-        return open[multiply_high(key_.derive(self_, number_).value, open.size())];
     }
 
     Who who_;
     rank_t self_;
     random_key key_;
     duration timeout_;
-    std::vector<peer> ranks_;
-    std::vector<rank_t> everyone_;
-    std::deque<letter> letters_;
+    pair_peers peers_;
+    std::vector<letter> letters_;
     time_point now_{};
     time_point asked_at_{};
-    time_point called_at_{};  ///< to finish, as the root
-    time_point finished_at_{};
-    std::optional<time_point> unheard_since_{};  ///< what the root has been told
-    rank_t silent_ = no_rank;                    ///< a rank that must answer, and does not
-    rank_t asking_ = no_rank;
-    std::uint64_t number_ = 0;  ///< of the latest exchange that this rank has begun
-    std::uint64_t left_ = 0;    ///< 1: has retired; 2: wants the run to end
-    bool is_due_ = false;       ///< an exchange
+    time_point held_at_{};
+    time_point called_at_{};         ///< those that have not finished
+    rank_t asking_ = no_rank;        ///< with whom this rank's own exchange is under way
+    rank_t held_by_ = no_rank;       ///< whom it has promised to be free for
+    rank_t cut_off_from_ = no_rank;  ///< why it fails
+    std::uint64_t number_ = 0;       ///< of the latest exchange that it has begun
+    std::uint64_t leaves_ = 0;       ///< its `departure`
+    std::uint64_t told_ = 0;         ///< what the others have been told of it
+    bool is_due_ = false;            ///< an exchange
+    bool has_sent_ = false;          ///< its model, for its own exchange
     bool has_crossed_ = false;
-    bool is_finishing_ = false;
-    bool wants_end_ = false;   ///< of any rank, as the root knows
-    bool has_called_ = false;  ///< as the root
-    bool is_over_ = false;
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -22758,8 +22978,9 @@ std::span<const T> next_values(frame_reader& frames) {
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// One rank's model in a pair averaging, and what moves it: a `pair_machine` on a transport. `owner.take(model)`
-/// applies the gradients that have been pushed; `owner.moved(model)` is told that an exchange has moved it.
-template <Transport Net, Element T, Pairing Who, class Owner>
+/// applies the gradients that have been pushed; `owner.moved(model)` is told that an exchange has moved it. What the
+/// policies must be, `pair_averaging` requires.
+template <class Net, class T, class Who, class Owner>
 class pair_service {
   public:
     /// `made_in`: the context that the ranks have agreed in.
@@ -22775,6 +22996,12 @@ class pair_service {
 
     std::span<T> model() { return model_; }
     std::span<const T> model() const { return model_; }
+    std::uint64_t draws() const { return machine_.draws(); }
+    /// Goes on from a saved state, before it runs.
+    void resume(const aligned_vector<T>& model, std::uint64_t draws) {
+        model_ = model;
+        machine_.resume_after(draws);
+    }
 
     /// Serves until the run is over. A failure is not told to the others yet.
     void run() {
@@ -22810,8 +23037,8 @@ class pair_service {
         const wire::header head = read_from(*this, got.source(), [&]() -> wire::header {
             if (got.pieces().size_bytes() < wire::header_bytes) {
                 const peer_change change = read_peer_event(got).kind;
-                const bool has_gone = change == peer_change::ended || change == peer_change::silent;
-                return {.kind = has_gone ? pair_kind::gone : message_kind{}};
+                if (change == peer_change::ended) return {.kind = pair_kind::gone};
+                return {.kind = change == peer_change::silent ? pair_kind::lost : message_kind{}};
             }
             const wire::header read = frame_reader(got.pieces()).peek();
             session_.require_own(read);
@@ -22851,9 +23078,9 @@ class pair_service {
             failed.context = session_.context();
             throw_error(failed);
         }
-        const std::string rank = std::to_string(asked.peer);
         scene().fail(failure::timeout, asked.peer, session_.rank(),
-                     "rank " + rank + " does not answer rank " + std::to_string(session_.rank()));
+                     text_of({"rank ", session_.rank(), " is cut off from half of the ranks that live: rank ",
+                              asked.peer, " and it have waited for each other in vain"}));
     }
 
     const session<Net>& session_;
@@ -22944,27 +23171,7 @@ class piled_up {
 
 namespace rill { inline namespace RILL_ABI {
 
-namespace detail {
-
-/// The base of `pair_averaging`, so that its messages come before all others.
-template <class Net, class Who, class Move, class T>
-struct pair_requirements {
-    static_assert(ConcurrentTransport<Net>,
-                  "rill::pair_averaging: the transport does not model ConcurrentTransport, so no rank can answer while "
-                  "it computes; use in_process, simulated or mpi with MPI_THREAD_MULTIPLE");
-    static_assert(Pairing<Who>,
-                  "rill::pair_averaging: the policy after the transport does not model Pairing, which says who may ask "
-                  "whom; use topology::bipartite or anyone (see rill/concept/pairing.hpp)");
-    static_assert(std::floating_point<T>,
-                  "rill::pair_averaging: the model's elements are no floating-point numbers, which cannot be halved");
-    static_assert(Update<Move, T>,
-                  "rill::pair_averaging: the policy after the pairing does not model Update for the model's elements; "
-                  "use train::descent (see rill/concept/update.hpp)");
-};
-
-}  // namespace detail
-
-/// A replica of which each rank has a model of its own, and averages it with one other rank's after each gradient.
+/// A replica of which each rank has a model of its own, and averages it with that of one other rank at a time.
 ///
 ///     rill::pair_averaging replica{net, topology::bipartite{}, descent, model};
 ///     while (const auto held = replica.pull(model)) {
@@ -22972,24 +23179,33 @@ struct pair_requirements {
 ///         replica.push(gradient, *held);
 ///     }
 ///
-/// A second activity of each rank holds the model. It applies a gradient at once, to this rank's model alone, and then
-/// asks a partner, drawn at random among those that the *pairing* allows, for an exchange: each tells the other its
+/// A second activity of each rank holds the model. It applies a gradient at once, to this rank's model alone. Then, if
+/// the *pairing* lets this rank ask, it asks a partner, drawn at random, for an exchange: each tells the other its
 /// model and goes half of the way to what the other has told. So the sum of all models stays, while gradients arrive.
-/// Computing never stops for it. Models `Replica`, without one model for all: see `newest`.
+/// Computing never stops for it. Gradients that arrive during an exchange are applied too, and one more exchange
+/// follows for all of them. A partner that is busy with an exchange of its own refuses, and the rank draws another, of
+/// those that have not refused yet; if all have, it asks again after its next gradient. Models `Replica`, without one
+/// model for all: see `newest`.
 ///
 /// - *Update*: how a gradient moves this rank's model, to which it is a fold of weight 1.
 /// - *Versions and rounds* count the moves of this rank's model: gradients and exchanges. Ages do so too.
 /// - `pull` waits only until this rank's own pushes have moved its model.
+/// - *Retired* ranks answer, but are drawn no more once others have heard of it. So their models stay as they are.
 /// - *The end*: once a rank has called `end`, or all have retired, no more exchanges begin, and those under way are
-///   completed before `pull` returns nothing. The final model of a rank is its own.
+///   completed before `pull` returns nothing. The final model of a rank is its own; the mean of all is what the ranks
+///   have found together.
 ///
-/// A gradient with a NaN is refused, and its rank goes on. A rank that has died, was destroyed early or does not answer
-/// within `timeout` costs those who have asked it that time and is drawn no more; the others go on. An exchange that
-/// its death interrupts may have moved one of the two models only. Every other failure ends the run on all ranks.
+/// A gradient with a NaN is refused, and its rank goes on. A rank that has died or was destroyed early is drawn no
+/// more, and the others go on. So do two ranks of which one has waited `timeout` for the other in vain; the exchange
+/// may then have moved one of the two models only, and the sum has changed. A rank that has lost half of the living
+/// ranks in this way, itself among them, is cut off: it alone throws `timeout`, which names one of the links. Every
+/// other failure ends the run on all ranks.
 ///
-/// Making it is collective; `net` must outlive it. One activity calls its members. Cost of an exchange: two messages of
-/// N elements. Memory: six models, and one gradient for each push that waits. Deterministic where the order of arrival
-/// is. Source: AD-PSGD (Lian et al. 2018).
+/// Making it is collective; `net` must outlive it. A rank answers from its first `pull` on. One activity calls its
+/// members. Cost of an exchange: two messages of
+/// N elements; where the partner may ask too, two short ones, and two more for each refusal, of which there are at most
+/// P - 1. At the end: two short messages of each rank to each. Memory: six models, and one gradient for each push that
+/// waits. Deterministic where the order of arrival is. Source: AD-PSGD (Lian et al. 2018).
 template <class Net, Element T, class Who, class Move>
 class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
   public:
@@ -23000,7 +23216,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     template <class Model>
     pair_averaging(Net& net, const Who& who, const Move& move, const Model& first, const group_options& options = {})
         : group_(net, topology::tree{}, named(options, net)),
-          session_(net, name, options.timeout),
+          session_(net, name, options.timeout, session_kind::open),
           update_(move.template bind<T>(detail::size_of(first))),
           shelf_(net),
           pushed_(net),
@@ -23010,16 +23226,16 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
           over_(net) {
         held_.values.resize(detail::size_of(first));
         detail::read_tensor(first, std::span<T>(held_.values));
-        agree_on(who);
+        agree_on(who, move);
         service_.emplace(session_, group_.context(), who, random_key{options.seed}.derive(fingerprint(name)), *this,
                          std::span<const T>(held_.values));
-        activity_.emplace(net.spawn([this] { serve(); }));
     }
     pair_averaging(const pair_averaging&) = delete;
     pair_averaging& operator=(const pair_averaging&) = delete;
     ~pair_averaging() {
         try {
-            service_->notify(detail::pair_kind::leaves, 2);
+            begin_to_serve();
+            service_->notify(detail::pair_kind::leaves, detail::pair_kind::is_destroyed);
         } catch (...) {  // this rank has ended
         }
         activity_.reset();
@@ -23029,8 +23245,9 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
         RILL_EXPECTS(detail::size_of(model) == held_.values.size(), "pair_averaging: the model has another size");
+        begin_to_serve();
         while (known_ < pushes_ && applied_.pop(deadline::never)) ++known_;
-        if (is_leaving_) over_.wait(deadline::never);
+        if (is_leaving()) over_.wait(deadline::never);
         const bool is_over = over_.wait(deadline::immediate);
         shelf_.take(held_, deadline::immediate);
         if (is_over && failure_ != nullptr) std::rethrow_exception(failure_);
@@ -23046,7 +23263,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     void push(const Gradient& gradient, const held_version& held) {
         RILL_EXPECTS(detail::size_of(gradient) == held_.values.size(), "pair_averaging: the gradient has another size");
         RILL_EXPECTS(held.version <= held_.number, "pair_averaging: this version has not been pulled");
-        RILL_EXPECTS(!is_leaving_, "pair_averaging: a rank pushes nothing after retire or end");
+        RILL_EXPECTS(!is_leaving(), "pair_averaging: a rank pushes nothing after retire or end");
         auto room = emptied_.pop(deadline::immediate);
         detail::pushed_gradient<T> next{.number = pushes_++, .version = held.version};
         if (room) next.values = std::move(*room);
@@ -23068,9 +23285,9 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     }
 
     /// This rank pushes no more, and answers the others. Once all ranks have retired, the run ends.
-    void retire() { depart(0); }
+    void retire() { depart(detail::pair_kind::retires); }
     /// Ends the run on all ranks.
-    void end() { depart(1); }
+    void end() { depart(detail::pair_kind::ends); }
 
     /// This rank's final model: once the run has ended or failed.
     std::span<const T> newest() const {
@@ -23081,6 +23298,42 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     std::uint64_t version() const {
         RILL_EXPECTS(over_.wait(deadline::immediate), "pair_averaging: version is known once the run has ended");
         return version_;
+    }
+
+    /// Saves what this rank goes on from: its model and version, the state of its update, and how many partners it has
+    /// drawn. Only once the run has ended; each rank saves its own. Pushes that have not moved the model are not saved.
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        RILL_EXPECTS(over_.wait(deadline::immediate), "pair_averaging: it is saved once the run has ended");
+        out.add(std::string(prefix) + "replica", state());
+        out.add(std::string(prefix) + "model", std::as_const(*service_).model());
+        detail::save_part(out, std::string(prefix) + "update", update_);
+    }
+
+    /// Goes on where the saved run had ended on this rank, before the first `pull`. Collective. `also()` reads what
+    /// else a rank resumes. Throws on all ranks, and the run cannot begin, if the state of a rank does not fit: is that
+    /// of another rank, of another number of ranks, or of an earlier or later run than that of others. On that rank it
+    /// throws what the reader or `also` throws, or `mismatch`; elsewhere `mismatch`, which names a rank.
+    template <class Reader, class Also = void (*)()>
+    void restore(
+        const Reader& in, std::string_view prefix, Also&& also = [] {}) {
+        RILL_EXPECTS(!activity_, "pair_averaging: it is restored before the first pull");
+        saved_state saved{};
+        auto model = held_.values;
+        auto update = update_;
+        const std::exception_ptr refused = detail::thrown_by([&] {
+            in.read(std::string(prefix) + "replica", saved);
+            in.read(std::string(prefix) + "model", model);
+            also();
+            detail::restore_part(in, std::string(prefix) + "update", update);
+            require_place(saved);
+        });
+        detail::agree_on_state(group_, refused, saved.back());
+        service_->resume(model, saved[3]);
+        held_.values = std::move(model);
+        update_ = std::move(update);
+        version_ = held_.number = saved[2];
+        runs_ = saved.back();
     }
 
   private:
@@ -23094,18 +23347,38 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         options.name = name;
         return options;
     }
-    void agree_on(const Who& who) {
-        constexpr option_names names{{"pairing", "first model"}};
+    void agree_on(const Who& who, const Move& move) {
+        constexpr option_names names{{"pairing", "update", "first model"}};
         const std::string_view bytes(reinterpret_cast<const char*>(held_.values.data()),
                                      held_.values.size() * sizeof(T));
-        agree(group_, names, {option_hash(fingerprint(who)), option_hash(fingerprint(bytes))});
+        agree(
+            group_, names,
+            {option_hash(fingerprint(who)), option_hash(fingerprint_if_named(move)), option_hash(fingerprint(bytes))});
     }
 
+    /// From the first `pull` on, so that a replica can be restored before.
+    void begin_to_serve() {
+        if (!activity_) activity_.emplace(session_.net().spawn([this] { serve(); }));
+    }
+    bool is_leaving() const { return leaves_ != detail::pair_kind::stays; }
     void depart(std::uint64_t how) {
-        if (is_leaving_ && how <= leaves_by_) return;
-        is_leaving_ = true;
-        leaves_by_ = how;
+        if (how <= leaves_) return;
+        begin_to_serve();
+        leaves_ = how;
         service_->notify(detail::pair_kind::leaves, how);
+    }
+
+    /// Rank, number of ranks, version, draws, and how many runs have led to it, this one too.
+    using saved_state = std::array<std::uint64_t, 5>;
+    saved_state state() const {
+        return {std::uint64_t(session_.rank()), std::uint64_t(session_.size()), version_, service_->draws(), runs_ + 1};
+    }
+    void require_place(const saved_state& saved) const {
+        if (saved[0] == state()[0] && saved[1] == state()[1]) return;
+        throw_error({.kind = failure::mismatch,
+                     .culprit = session_.rank(),
+                     .reason = text_of({name, ": rank ", session_.rank(), " of ", session_.size(),
+                                        " goes on from the state of rank ", saved[0], " of ", saved[1]})});
     }
 
     // --- the service
@@ -23144,14 +23417,14 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     session<Net> session_;
     decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
     std::uint64_t version_ = 0;
+    std::uint64_t runs_ = 0;  ///< that it goes on from
     std::exception_ptr failure_{};
 
     // Of the activity that computes.
     typename detail::model_shelf<Net, T>::version held_{};
     std::uint64_t pushes_ = 0;
     std::uint64_t known_ = 0;  ///< pushes that are known to have moved the model
-    std::uint64_t leaves_by_ = 0;
-    bool is_leaving_ = false;
+    std::uint64_t leaves_ = detail::pair_kind::stays;
 
     // What passes between the two.
     detail::model_shelf<Net, T> shelf_;
@@ -23170,6 +23443,65 @@ template <class Net, class Who, class Move, class Model>
 pair_averaging(Net&, Who, Move, const Model&, group_options) -> pair_averaging<Net, tensor_element<Model>, Who, Move>;
 
 }}  // namespace rill::RILL_ABI
+
+// ===== rill/protocol/detail/server_kind.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The messages between the workers and the servers of a parameter server.
+struct server_kind {
+    // To a server. All but `push` and `give_up` carry the number of a question, 0 to ask for no answer, and as weight
+    // how often the worker has pushed.
+    static constexpr message_kind pull{"parameter server", 1};
+    static constexpr message_kind pull_keys{"parameter server", 2};  ///< with the coordinates that it asks for
+    static constexpr message_kind retire{"parameter server", 3};     ///< the worker pushes no more
+    static constexpr message_kind end{"parameter server", 4};        ///< and no other worker shall go on
+    static constexpr message_kind push{"parameter server", 5};       ///< the worker's next push, with its number
+    static constexpr message_kind give_up{"parameter server", 6};    ///< wait no more for the worker of this number
+
+    // To a worker, with the number of its question.
+    static constexpr message_kind answer{"parameter server", 7};  ///< what was asked for
+    static constexpr message_kind late{"parameter server", 8};    ///< another worker is too far behind, for too long
+    static constexpr message_kind over{"parameter server", 9};    ///< retire: a worker has ended the run
+    static constexpr message_kind final{"parameter server", 10};  ///< the run is over; the server's whole part follows
+
+    /// Never sent: what a transport tells of a rank that has ended.
+    static constexpr message_kind ended{"parameter server", 11};
+
+    static constexpr bool is_to_server(message_kind kind) {
+        return kind.protocol == pull.protocol && kind.number <= give_up.number;
+    }
+    static constexpr bool is_to_worker(message_kind kind) {
+        return kind.protocol == pull.protocol && answer.number <= kind.number && kind.number <= final.number;
+    }
+};
+
+/// After how long a message is tried again that has met a full mailbox.
+constexpr duration nap(duration timeout) { return std::min(timeout / 256, milliseconds(1)); }
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/server_requirements.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The base of `parameter_server`, so that its messages come before all others.
+template <class Net, class Age, class Move, class T>
+struct server_requirements {
+    static_assert(
+        ConcurrentTransport<Net>,
+        "rill::parameter_server: the transport does not model ConcurrentTransport, so no rank can serve while "
+        "it computes; use in_process, simulated or mpi");
+    static_assert(Staleness<Age>,
+                  "rill::parameter_server: the policy after the options does not model Staleness, which says how far a "
+                  "worker may lead; use straggler::bounded, in_step or unbounded (see rill/concept/staleness.hpp)");
+    static_assert(Update<Move, T> || RankedUpdate<Move, T>,
+                  "rill::parameter_server: the policy after the staleness models neither Update nor RankedUpdate for "
+                  "the model's elements; use train::descent, aggregate::add or aggregate::mean_of_latest (see "
+                  "rill/concept/update.hpp)");
+};
+
+}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/protocol/detail/push_log.hpp
 
@@ -23239,43 +23571,6 @@ class push_log {
     std::deque<pushed> untold_;
     std::deque<push_fate> fates_;
 };
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/protocol/detail/server_kind.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// The messages between the workers and the servers of a parameter server.
-struct server_kind {
-    // To a server. All but `push` and `give_up` carry the number of a question, 0 to ask for no answer, and as weight
-    // how often the worker has pushed.
-    static constexpr message_kind pull{"parameter server", 1};
-    static constexpr message_kind pull_keys{"parameter server", 2};  ///< with the coordinates that it asks for
-    static constexpr message_kind retire{"parameter server", 3};     ///< the worker pushes no more
-    static constexpr message_kind end{"parameter server", 4};        ///< and no other worker shall go on
-    static constexpr message_kind push{"parameter server", 5};       ///< the worker's next push, with its number
-    static constexpr message_kind give_up{"parameter server", 6};    ///< wait no more for the worker of this number
-
-    // To a worker, with the number of its question.
-    static constexpr message_kind answer{"parameter server", 7};  ///< what was asked for
-    static constexpr message_kind late{"parameter server", 8};    ///< another worker is too far behind, for too long
-    static constexpr message_kind over{"parameter server", 9};    ///< retire: a worker has ended the run
-    static constexpr message_kind final{"parameter server", 10};  ///< the run is over; the server's whole part follows
-
-    /// Never sent: what a transport tells of a rank that has ended.
-    static constexpr message_kind ended{"parameter server", 11};
-
-    static constexpr bool is_to_server(message_kind kind) {
-        return kind.protocol == pull.protocol && kind.number <= give_up.number;
-    }
-    static constexpr bool is_to_worker(message_kind kind) {
-        return kind.protocol == pull.protocol && answer.number <= kind.number && kind.number <= final.number;
-    }
-};
-
-/// After how long a message is tried again that has met a full mailbox.
-constexpr duration nap(duration timeout) { return std::min(timeout / 256, milliseconds(1)); }
 
 }}}  // namespace rill::RILL_ABI::detail
 
@@ -23379,10 +23674,15 @@ class server_links {
                               "; give_up(", rank, ") lets the others go on"}));
     }
 
+    /// Throws a failure of another context as one of this one.
+    [[noreturn, gnu::cold]] void throw_own(abort_notice notice) const {
+        notice.context = session_.context();
+        throw_error(notice);
+    }
+
     /// Frees the memory of answers that have been read.
     void release() {
-        for (link& each : links_)
-            if (each.head.kind == server_kind::answer) each.answer.reset();
+        for (link& each : links_) each.answer.reset();
     }
     const wire::header& head(std::size_t server) const { return links_[server].head; }
     byte_pieces answer(std::size_t server) const { return links_[server].answer->pieces(); }
@@ -23473,11 +23773,6 @@ class server_links {
             throw_own(thrown.notice());
         }
     }
-    [[noreturn, gnu::cold]] void throw_own(abort_notice notice) const {
-        notice.context = session_.context();
-        throw_error(notice);
-    }
-
     static constexpr call_signature joined{.number = 1, .kind = operation::handshake};
 
     const session<Net>& session_;
@@ -23489,24 +23784,125 @@ class server_links {
 
 }}}  // namespace rill::RILL_ABI::detail
 
-// ===== rill/protocol/detail/server_requirements.hpp
+// ===== rill/protocol/detail/server_worker.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The base of `parameter_server`, so that its messages come before all others.
-template <class Net, class Age, class Move, class T>
-struct server_requirements {
-    static_assert(
-        ConcurrentTransport<Net>,
-        "rill::parameter_server: the transport does not model ConcurrentTransport, so no rank can serve while "
-        "it computes; use in_process, simulated or mpi");
-    static_assert(Staleness<Age>,
-                  "rill::parameter_server: the policy after the options does not model Staleness, which says how far a "
-                  "worker may lead; use straggler::bounded, in_step or unbounded (see rill/concept/staleness.hpp)");
-    static_assert(Update<Move, T> || RankedUpdate<Move, T>,
-                  "rill::parameter_server: the policy after the staleness models neither Update nor RankedUpdate for "
-                  "the model's elements; use train::descent, aggregate::add or aggregate::mean_of_latest (see "
-                  "rill/concept/update.hpp)");
+/// A worker's part in a run of a parameter server: what it asks and pushes, and what it has been told.
+template <Transport Net, Element T>
+class server_worker {
+  public:
+    /// `made_in`: the context that the ranks have agreed in.
+    server_worker(session<Net>& of, int servers, std::uint64_t made_in, std::size_t dimension)
+        : session_(of), links_(of, servers, made_in), dimension_(dimension), pushes_(links_.count()) {}
+
+    server_links<Net>& links() { return links_; }
+    const server_links<Net>& links() const { return links_; }
+    segment part_of(std::size_t server) const { return split(dimension_, links_.count(), server); }
+
+    bool has_begun() const { return pulled_ || is_leaving_; }
+    bool has_pulled(const held_version& held) const { return pulled_ && held.version <= *pulled_; }
+    bool is_leaving() const { return is_leaving_; }
+    bool is_over() const { return is_over_; }
+    /// As told last.
+    std::uint64_t version() const { return version_; }
+    /// After the end.
+    std::span<const T> final_model() const { return final_; }
+
+    wire::header head(message_kind kind, std::uint64_t number) const {
+        return links_.stamped(kind, number, static_cast<double>(pushes_.count()));
+    }
+
+    /// Asks the servers by `question(server, number)` and gives `take(server, values)` what they answer, or keeps what
+    /// is final.
+    template <class Question, class Take>
+    void ask(Question&& question, Take&& take) {
+        using kinds = server_kind;
+        session_.require_going();
+        session_.guarded(links_, [&] {
+            if (!is_leaving_) {
+                links_.ask(question);
+                links_.await();
+                read_all(take);
+                if (links_.first_of(kinds::over) != nullptr || links_.first_of(kinds::final) != nullptr)
+                    depart(kinds::retire);
+            }
+            if (is_leaving_) {
+                if (links_.first_of(kinds::late) != nullptr) ask_to_leave();  // again
+                links_.await();
+                read_all(take);
+            }
+            if (const wire::header* const late = links_.first_of(kinds::late)) links_.require_joined(*late);
+        });
+        if (const wire::header* const late = links_.first_of(kinds::late)) links_.throw_late(*late, is_leaving_);
+        links_.release();
+        pulled_ = version_;
+        is_over_ = is_leaving_;
+    }
+
+    template <IndexType Index>
+    void push(const stream_view<T, Index>& gradient, const held_version& held) {
+        std::optional<std::size_t> not_finite = kernel::find_non_finite(gradient.values());
+        if (not_finite && !gradient.is_dense()) not_finite = static_cast<std::size_t>(gradient.indices()[*not_finite]);
+        const wire::header head = links_.stamped(server_kind::push, pushes_.count(), not_finite ? 0.0 : 1.0);
+        for (std::size_t i = 0; i < links_.count(); ++i)
+            links_.hand(i, not_finite ? empty_frame(head) : part_frame(head, gradient.slice(part_of(i))));
+        pushes_.add(held.version, not_finite);
+    }
+
+    std::optional<push_fate> fate() {
+        return pushes_.next(is_over_ || session_.net().aborted(session_.context()).has_value());
+    }
+
+    void depart(message_kind how) {
+        if (is_over_ || (is_leaving_ && departs_by_ == how)) return;
+        is_leaving_ = true;
+        departs_by_ = how;
+        ask_to_leave();
+    }
+    /// Departs without an answer.
+    void leave() {
+        if (!is_leaving_) links_.tell(head(server_kind::retire, 0));
+    }
+
+  private:
+    void ask_to_leave() {
+        links_.ask([&](std::size_t, std::uint64_t number) { return empty_frame(head(departs_by_, number)); });
+    }
+
+    template <class Take>
+    void read_all(Take&& take) {
+        for (std::size_t i = 0; i < links_.count(); ++i) read(i, take);
+    }
+    template <class Take>
+    void read(std::size_t server, Take&& take) {
+        const message_kind kind = links_.head(server).kind;
+        if (kind != server_kind::answer && kind != server_kind::final) return;
+        read_from(links_, links_.rank_of(server), [&] {
+            frame_reader frames(links_.answer(server));
+            const std::span<const std::int64_t> numbers = next_values<std::int64_t>(frames);
+            wire::detail::require(numbers.size() >= 2, "it has no version");
+            if (server == 0) version_ = static_cast<std::uint64_t>(numbers[0]);
+            pushes_.took(server, static_cast<std::uint64_t>(numbers[1]), numbers.subspan(2));
+            const std::span<const T> values = next_values<T>(frames);
+            if (kind == server_kind::answer) return take(server, values);
+            const segment part = part_of(server);
+            wire::detail::require(values.size() == part.size(), "it is of another size");
+            final_.resize(dimension_);
+            std::copy(values.begin(), values.end(), std::span(final_).subspan(part.begin).begin());
+        });
+    }
+
+    session<Net>& session_;
+    server_links<Net> links_;
+    std::size_t dimension_;
+    push_log pushes_;
+    std::optional<std::uint64_t> pulled_{};  ///< the newest version that this worker has pulled
+    std::uint64_t version_ = 0;
+    aligned_vector<T> final_{};
+    bool is_leaving_ = false;
+    message_kind departs_by_ = server_kind::retire;
+    bool is_over_ = false;
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -23561,6 +23957,28 @@ class model_shard {
         const bool by_keys = worker.by_keys && head.kind == server_kind::answer;
         append_frame(message, head, whole(by_keys ? chosen(worker.keys) : std::span<const T>(values_)));
         return message;
+    }
+
+    std::span<const T> values() const { return values_; }
+    /// How many pushes have moved the values.
+    std::uint64_t version() const { return version_; }
+
+    /// All that the next push depends on, but the values.
+    template <class Writer>
+    void save(Writer& out, const std::string& name) const {
+        out.add(name + "version", std::array{version_});
+        save_part(out, name + "update", update_);
+    }
+    /// Goes on from these values, and from what was saved beside them.
+    template <class Reader>
+    void restore(const Reader& in, const std::string& name, std::span<const T> values) {
+        std::array<std::uint64_t, 1> version{};
+        auto update = update_;
+        in.read(name + "version", version);
+        restore_part(in, name + "update", update);
+        values_.assign(values.begin(), values.end());
+        update_ = std::move(update);
+        version_ = version[0];
     }
 
   private:
@@ -23624,7 +24042,7 @@ class model_shard {
 
     aligned_vector<T> values_;
     decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
-    std::uint64_t version_ = 0;  ///< pushes that have moved the values
+    std::uint64_t version_ = 0;
     std::vector<told_to> told_;
     std::vector<std::int64_t> numbers_;
     aligned_vector<T> chosen_;
@@ -23642,7 +24060,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 ///
 /// It counts the pushes of each worker, its *clock*, and answers a pull when the staleness lets its worker lead the
 /// slowest one. An event that it answers with `keeps` is a push that counts, or a question whose keys are needed. The
-/// run is over when no worker is left that may still push.
+/// run is over when no worker is left that may still push. Then nothing counts any more.
 template <Staleness Age>
 class server_machine {
   public:
@@ -23736,7 +24154,7 @@ class server_machine {
 
     bool take(const machine_event& event, time_point now) {
         const message_kind kind = event.head.kind;
-        if (lacks(event.peer, pushed_before(event.head))) return false;
+        if (is_over() || lacks(event.peer, pushed_before(event.head))) return false;
         if (kind == server_kind::push) return count(event, now);
         if (kind == server_kind::give_up && event.head.number < ranks_.size())
             change(static_cast<rank_t>(event.head.number), now, [](worker& of) { of.is_given_up = true; });
@@ -23901,6 +24319,10 @@ class shard_service {
         run_machine(session_, on, machine_, machine_.begin(std::as_const(session_.net()).now()), *this);
     }
 
+    /// What it serves; of another activity only while no push can come.
+    model_shard<T, Move>& shard() { return shard_; }
+    const model_shard<T, Move>& shard() const { return shard_; }
+
     [[gnu::cold]] detail::scene scene() const { return session_.scene(0, 0, "parameter_server (server)"); }
 
   private:
@@ -23970,6 +24392,9 @@ struct server_options {
     /// How long a server waits to hear from any worker, all of which may be computing, before it ends the run.
     duration patience = seconds(3600);
 
+    /// How many of `size` ranks work: the first ones.
+    constexpr int workers(int size) const { return dedicated ? size - servers : size; }
+
     /// Throws `contract_violation` unless the options suit `size` ranks; `rank` is the caller's, for the message.
     void require_options(int size, rank_t rank) const {
         detail::require_option(servers >= 1, "parameter_server: servers", servers, "at least 1", rank);
@@ -23993,15 +24418,15 @@ namespace rill { inline namespace RILL_ABI {
 /// A replica whose model lies in parts on some ranks, the servers, and moves with every push of every worker.
 ///
 ///     rill::parameter_server replica{net, {.servers = 2}, bounded{3}, descent, model};
-///     if (replica.is_server()) replica.serve();
-///     else while (const auto held = replica.pull(model)) {
+///     while (const auto held = replica.pull(model)) {  // a dedicated server's serves until the run is over
 ///         gradient_at(model, gradient);
 ///         replica.push(gradient, *held);
 ///     }
 ///
-/// The servers are the last ranks; server i of S holds part `split(N, S, i)`. Dedicated ones call `serve()`, others
-/// serve in a second activity beside their work. Each push is applied once on each server, the pushes of one worker in
-/// its order; between workers arrival decides. A worker sees its own pushes. Models `Replica`.
+/// The servers are the last ranks; server i of S holds part `split(N, S, i)`. Dedicated ones do nothing else: their
+/// first `pull` serves until the run is over. Others serve in a second activity beside their work. Each push is applied
+/// once on each server, the pushes of one worker in its order; between workers arrival decides. A worker sees its own
+/// pushes. Models `Replica`.
 ///
 /// - *Staleness*: a worker's clock is the number of its pushes. `pull` waits until `may_lead` lets it lead the slowest
 ///   worker: with `bounded{s}` at clock c until all other clocks are at least c - s (SSP); with `unbounded` never
@@ -24021,12 +24446,13 @@ namespace rill { inline namespace RILL_ABI {
 /// Making it is collective. One activity calls its members; `net` must outlive it. `push` copies; what finds no room in
 /// a server's mailbox is sent by the next call. Cost of a pull or push: a message to each server, of a frame and its
 /// part of the N values or of the keys; a pull has as many answers. Memory: the model once on the servers and twice on
-/// each worker, once more during a call. Deterministic where the order of arrival is: the simulator replays bit for
-/// bit. Source: Ho et al. 2013 (SSP); Li et al. 2014 (parts, keys).
+/// each worker, once more during a call and after the end. Deterministic where the order of arrival is: the simulator
+/// replays bit for bit. Source: Ho et al. 2013 (SSP); Li et al. 2014 (parts, keys).
 template <class Net, Element T, class Age, class Move>
 class parameter_server : detail::server_requirements<Net, Age, Move, T> {
   public:
     using element_type = T;
+    using update_type = Move;
 
     /// `first`: the model to begin with, equal on all ranks. Errors: `contract_violation` if the options do not suit
     /// this many ranks; `mismatch` if options, policies or models differ.
@@ -24035,51 +24461,38 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         : options_(checked(net, options)),
           group_(net, topology::tree{}, {.timeout = options.timeout, .name = name}),
           session_(net, name, options.timeout),
-          links_(session_, options.servers, group_.context()),
-          dimension_(detail::size_of(first)),
-          pushes_(links_.count()) {
+          worker_(session_, options.servers, group_.context(), detail::size_of(first)),
+          dimension_(detail::size_of(first)) {
         const std::span<const T> model = detail::elements_of_input(first, stage_);
         agree_on(age, move, model);
-        links_.join(works());
+        worker_.links().join(works());
         if (!serves()) return;
-        const segment part = part_of(static_cast<std::size_t>(net.rank() - (net.size() - options.servers)));
+        const segment part = own_part();
         service_.emplace(session_, workers(), options.patience, age, move, model.subspan(part.begin, part.size()));
         if (works()) activity_.emplace(net.spawn([this] { serve_beside(); }));
     }
     parameter_server(const parameter_server&) = delete;
     parameter_server& operator=(const parameter_server&) = delete;
     ~parameter_server() {
-        if (!is_over_) leave();
+        if (!is_over()) leave();
         activity_.reset();
     }
 
     /// Whether this rank holds a part of the model and does nothing else.
     bool is_server() const { return !works(); }
     /// The workers are the ranks below this number.
-    int workers() const { return options_.dedicated ? session_.size() - options_.servers : session_.size(); }
+    int workers() const { return options_.workers(session_.size()); }
 
-    /// On a dedicated server: serves until the run is over.
-    void serve() {
-        RILL_EXPECTS(is_server(), "parameter_server: a rank that works does not call serve");
-        if (is_over_) return;
-        session_.require_going();
-        session_.guarded(*service_, [&] { service_->run(); });
-        is_over_ = true;
-    }
-
-    /// Writes the newest model to `model` and returns its version; see `Replica`.
+    /// Writes the newest model to `model` and returns its version; see `Replica`. A dedicated server's serves until the
+    /// run is over, writes nothing, and returns nothing.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
         RILL_EXPECTS(detail::size_of(model) == dimension_, "parameter_server: the model has another size");
-        const std::span<T> values = stage_.room(dimension_);
         const auto question = [&](std::size_t, std::uint64_t number) {
-            return detail::empty_frame(question_head(detail::server_kind::pull, number));
+            return detail::empty_frame(worker_.head(detail::server_kind::pull, number));
         };
-        return fetch(model, values, question, [&](std::size_t server, std::span<const T> from, bool) {
-            const segment part = part_of(server);
-            wire::detail::require(from.size() == part.size(), "it is of another size");
-            std::copy(from.begin(), from.end(), values.subspan(part.begin).begin());
-        });
+        const auto part = [&](std::size_t server) { return worker_.part_of(server); };
+        return fetch(model, question, part, [](std::size_t place) { return place; });
     }
 
     /// Writes the newest values of the coordinates `keys`, strictly ascending, to `output` in that order. Returns the
@@ -24088,16 +24501,12 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     std::optional<held_version> pull(std::span<const Index> keys, Values&& output) {
         RILL_EXPECTS(detail::size_of(output) == keys.size(), "parameter_server: each key has one value");
         RILL_EXPECTS(detail::are_keys(keys, dimension_), "parameter_server: keys ascend and lie within the model");
-        const std::span<T> values = stage_.room(keys.size());
         const auto question = [&](std::size_t server, std::uint64_t number) {
-            return detail::keys_frame(question_head(detail::server_kind::pull_keys, number), keys, part_of(server));
+            return detail::keys_frame(worker_.head(detail::server_kind::pull_keys, number), keys,
+                                      worker_.part_of(server));
         };
-        return fetch(output, values, question, [&](std::size_t server, std::span<const T> from, bool has_all) {
-            const segment part = part_of(server), places = detail::places_of(keys, part);
-            wire::detail::require(from.size() == (has_all ? part : places).size(), "it is of another size");
-            for (std::size_t i = places.begin; i < places.end; ++i)
-                values[i] = from[has_all ? static_cast<std::size_t>(keys[i]) - part.begin : i - places.begin];
-        });
+        const auto places = [&](std::size_t server) { return detail::places_of(keys, worker_.part_of(server)); };
+        return fetch(output, question, places, [&](std::size_t i) { return static_cast<std::size_t>(keys[i]); });
     }
     template <IndexType Index, class Allocator, class Values>
     std::optional<held_version> pull(const std::vector<Index, Allocator>& keys, Values&& values) {
@@ -24127,9 +24536,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
 
     /// What has become of a push that has not been told yet, in the order of pushes; empty if there is none. `pull`
     /// learns it.
-    std::optional<push_fate> fate() {
-        return pushes_.next(is_over_ || session_.net().aborted(session_.context()).has_value());
-    }
+    std::optional<push_fate> fate() { return worker_.fate(); }
 
     /// This worker pushes no more, and nobody waits for it.
     void retire() { depart(detail::server_kind::retire); }
@@ -24141,7 +24548,43 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         RILL_EXPECTS(works(), "parameter_server: a dedicated server gives up nobody");
         RILL_EXPECTS(0 <= worker && worker < workers() && worker != session_.rank(),
                      "parameter_server: only another worker can be given up");
-        links_.tell(question_head(detail::server_kind::give_up, static_cast<std::uint64_t>(worker)));
+        worker_.links().tell(worker_.head(detail::server_kind::give_up, static_cast<std::uint64_t>(worker)));
+    }
+
+    /// The final model once the run has ended; on a dedicated server its part.
+    std::span<const T> newest() const {
+        RILL_EXPECTS(is_over(), "parameter_server: newest is known once the run has ended");
+        return works() ? worker_.final_model() : service_->shard().values();
+    }
+    /// How many pushes have moved the first server's part; on a dedicated server its own part.
+    std::uint64_t version() const {
+        RILL_EXPECTS(is_over(), "parameter_server: version is known once the run has ended");
+        return works() ? worker_.version() : service_->shard().version();
+    }
+
+    /// Saves what the next run depends on, once this one has ended: `newest()`, and on a server its version and the
+    /// state of its update. Clocks are not saved: they begin anew, so that nobody waits for a worker that had retired.
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        RILL_EXPECTS(is_over(), "parameter_server: it is saved once the run has ended");
+        out.add(std::string(prefix) + "model", newest());
+        if (serves()) service_->shard().save(out, std::string(prefix) + "server.");
+    }
+
+    /// Goes on where the saved run had ended, before the first `pull`. Collective, with as many servers. `also()` reads
+    /// what else a rank resumes. Throws on all ranks, and the run cannot begin, if the state of a rank does not fit: on
+    /// that rank what the reader or `also` throws, elsewhere `mismatch`, which names a rank.
+    template <class Reader, class Also = void (*)()>
+    void restore(
+        const Reader& in, std::string_view prefix, Also&& also = [] {}) {
+        RILL_EXPECTS(!worker_.has_begun() && !has_served_, "parameter_server: it is restored before the first pull");
+        aligned_vector<T> model(works() ? dimension_ : own_part().size());
+        const std::exception_ptr refused = detail::thrown_by([&] {
+            in.read(std::string(prefix) + "model", model);
+            also();
+            if (serves()) service_->shard().restore(in, std::string(prefix) + "server.", own_part_of(model));
+        });
+        agree_on_state(model, refused);
     }
 
   private:
@@ -24156,96 +24599,96 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     }
     void agree_on(const Age& age, const Move& move, std::span<const T> first) {
         constexpr option_names names{{"servers", "staleness", "update", "first model"}};
-        std::uint64_t update = 0;
-        if constexpr (requires { fingerprint(move); }) update = fingerprint(move);
-        const std::string_view bytes(reinterpret_cast<const char*>(first.data()), first.size_bytes());
         agree(group_, names,
               {option_hash(mix64(static_cast<std::uint64_t>(options_.servers), options_.dedicated ? 1U : 0U)),
-               option_hash(fingerprint(age)), option_hash(update), option_hash(fingerprint(bytes))});
+               option_hash(fingerprint(age)), option_hash(fingerprint_if_named(move)), option_hash(hash_of(first))});
+    }
+
+    /// All ranks have restored their own state when it returns. If not, or if their states are not of one run, none
+    /// goes on.
+    void agree_on_state(std::span<const T> model, const std::exception_ptr& refused) {
+        constexpr option_names names{{"state that it goes on from"}};
+        const std::exception_ptr differs = detail::thrown_by([&] {
+            session_.guarded(worker_.links(), [&] {
+                try {
+                    const std::uint64_t state = state_of(model), no_other = static_cast<std::uint64_t>(session_.rank());
+                    agree(group_, names, {option_hash(refused == nullptr ? state : mix64(state, no_other))});
+                } catch (const error& thrown) {
+                    worker_.links().throw_own(thrown.notice());
+                }
+            });
+        });
+        for (const std::exception_ptr& thrown : {refused, differs})
+            if (thrown != nullptr) std::rethrow_exception(thrown);
+    }
+    /// Servers say what their parts are. A worker compares what it holds.
+    std::uint64_t state_of(std::span<const T> model) {
+        std::vector<std::int64_t> parts(static_cast<std::size_t>(options_.servers));
+        if (serves()) parts[own_server()] = static_cast<std::int64_t>(hash_of(own_part_of(model)));
+        all_reduce(group_, parts, parts);
+        for (std::size_t i = 0; works() && i < parts.size(); ++i) {
+            const segment part = worker_.part_of(i);
+            parts[i] = static_cast<std::int64_t>(hash_of(model.subspan(part.begin, part.size())));
+        }
+        return hash_of(std::span<const std::int64_t>(parts));
+    }
+
+    template <class Value>
+    static std::uint64_t hash_of(std::span<const Value> values) {
+        return fingerprint(std::string_view(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
     }
 
     bool works() const { return session_.rank() < workers(); }
     bool serves() const { return session_.rank() >= session_.size() - options_.servers; }
-    segment part_of(std::size_t server) const { return split(dimension_, links_.count(), server); }
+    std::size_t own_server() const {
+        return static_cast<std::size_t>(session_.rank() - (session_.size() - options_.servers));
+    }
+    segment own_part() const { return worker_.part_of(own_server()); }
+    /// Of what this rank holds of the model: all or its part.
+    std::span<const T> own_part_of(std::span<const T> model) const {
+        return works() ? model.subspan(own_part().begin, own_part().size()) : model;
+    }
+    bool is_over() const { return works() ? worker_.is_over() : has_served_; }
 
-    /// Asks the servers, and lets `take(server, part, has_all)` put into `values` what they answer; then writes `out`.
-    template <class Out, class Question, class Take>
-    std::optional<held_version> fetch(Out& out, std::span<const T> values, Question&& question, Take&& take) {
-        using kinds = detail::server_kind;
-        RILL_EXPECTS(works(), "parameter_server: a dedicated server pulls nothing");
-        if (is_over_) return std::nullopt;
+    /// Asks the servers by `question(server, number)`, and writes `out`: the answer of a server has the places
+    /// `places_of(server)` of it. Value `i` of `out` is that of coordinate `coordinate_of(i)`.
+    template <class Out, class Question, class Places, class Coordinate>
+    std::optional<held_version> fetch(Out& out, Question&& question, Places&& places_of, Coordinate&& coordinate_of) {
+        if (!works()) return serve();
+        const std::span<T> values = stage_.room(detail::size_of(out));
+        if (!is_over())
+            worker_.ask(question, [&](std::size_t server, std::span<const T> from) {
+                const segment places = places_of(server);
+                wire::detail::require(from.size() == places.size(), "it is of another size");
+                std::copy(from.begin(), from.end(), values.subspan(places.begin).begin());
+            });
+        const std::span<const T> end = worker_.final_model();
+        for (std::size_t i = 0; is_over() && i < values.size(); ++i) values[i] = end[coordinate_of(i)];
+        detail::write_tensor(std::span<const T>(values), out);
+        if (is_over()) return std::nullopt;
+        return held_version{worker_.version()};
+    }
+
+    /// A dedicated server's part in the run.
+    std::optional<held_version> serve() {
+        if (has_served_) return std::nullopt;
         session_.require_going();
-        session_.guarded(links_, [&] {
-            if (!is_leaving_) {
-                links_.ask(question);
-                links_.await();
-                read_all(take);
-                if (links_.first_of(kinds::over) != nullptr || links_.first_of(kinds::final) != nullptr)
-                    depart(kinds::retire);
-            }
-            if (is_leaving_) {
-                if (links_.first_of(kinds::late) != nullptr) ask_to_leave();  // again
-                links_.await();
-                read_all(take);
-            }
-            if (const wire::header* const late = links_.first_of(kinds::late)) links_.require_joined(*late);
-        });
-        if (const wire::header* const late = links_.first_of(kinds::late)) links_.throw_late(*late, is_leaving_);
-        links_.release();
-        pulled_ = version_;
-        is_over_ = is_leaving_;
-        detail::write_tensor(values, out);
-        if (is_over_) return std::nullopt;
-        return held_version{version_};
-    }
-
-    void ask_to_leave() {
-        links_.ask(
-            [&](std::size_t, std::uint64_t number) { return detail::empty_frame(question_head(departs_by_, number)); });
-    }
-
-    wire::header question_head(message_kind kind, std::uint64_t number) const {
-        return links_.stamped(kind, number, static_cast<double>(pushes_.count()));
-    }
-
-    template <class Take>
-    void read_all(Take&& take) {
-        for (std::size_t i = 0; i < links_.count(); ++i) read(i, take);
-    }
-    template <class Take>
-    void read(std::size_t server, Take&& take) {
-        const message_kind kind = links_.head(server).kind;
-        if (kind != detail::server_kind::answer && kind != detail::server_kind::final) return;
-        read_from(links_, links_.rank_of(server), [&] {
-            frame_reader frames(links_.answer(server));
-            const std::span<const std::int64_t> numbers = detail::next_values<std::int64_t>(frames);
-            wire::detail::require(numbers.size() >= 2, "it has no version");
-            if (server == 0) version_ = static_cast<std::uint64_t>(numbers[0]);
-            pushes_.took(server, static_cast<std::uint64_t>(numbers[1]), numbers.subspan(2));
-            take(server, detail::next_values<T>(frames), kind == detail::server_kind::final);
-        });
+        session_.guarded(*service_, [&] { service_->run(); });
+        has_served_ = true;
+        return std::nullopt;
     }
 
     template <IndexType Index>
     void push_view(const stream_view<T, Index>& gradient, const held_version& held) {
         RILL_EXPECTS(works(), "parameter_server: a dedicated server pushes nothing");
-        RILL_EXPECTS(pulled_ && held.version <= *pulled_, "parameter_server: this version has not been pulled");
-        RILL_EXPECTS(!is_leaving_, "parameter_server: a worker pushes nothing after retire or end");
-        std::optional<std::size_t> not_finite = kernel::find_non_finite(gradient.values());
-        if (not_finite && !gradient.is_dense()) not_finite = static_cast<std::size_t>(gradient.indices()[*not_finite]);
-        const wire::header head = links_.stamped(detail::server_kind::push, pushes_.count(), not_finite ? 0.0 : 1.0);
-        for (std::size_t i = 0; i < links_.count(); ++i)
-            links_.hand(i,
-                        not_finite ? detail::empty_frame(head) : detail::part_frame(head, gradient.slice(part_of(i))));
-        pushes_.add(held.version, not_finite);
+        RILL_EXPECTS(worker_.has_pulled(held), "parameter_server: this version has not been pulled");
+        RILL_EXPECTS(!worker_.is_leaving(), "parameter_server: a worker pushes nothing after retire or end");
+        worker_.push(gradient, held);
     }
 
     void depart(message_kind how) {
         RILL_EXPECTS(works(), "parameter_server: a dedicated server serves until the workers end the run");
-        if (is_over_ || (is_leaving_ && departs_by_ == how)) return;
-        is_leaving_ = true;
-        departs_by_ = how;
-        ask_to_leave();
+        worker_.depart(how);
     }
 
     /// This rank's part in the run is over before the run is.
@@ -24253,9 +24696,9 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         try {
             if (serves())
                 session_.net().abort(
-                    links_.scene().of_self(" has destroyed its parameter_server before the run had ended"));
-            else if (!is_leaving_)
-                links_.tell(question_head(detail::server_kind::retire, 0));
+                    worker_.links().scene().of_self(" has destroyed its parameter_server before the run had ended"));
+            else
+                worker_.leave();
         } catch (...) {  // the run has failed
         }
     }
@@ -24271,15 +24714,10 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     server_options options_;
     group<Net, topology::tree> group_;  ///< which the ranks agree in
     session<Net> session_;
-    detail::server_links<Net> links_;
+    detail::server_worker<Net, T> worker_;
     detail::staging<T> stage_;  ///< values on their way to or from the worker
     std::size_t dimension_;
-    std::optional<std::uint64_t> pulled_{};  ///< the newest version that this rank has pulled
-    std::uint64_t version_ = 0;
-    detail::push_log pushes_;
-    bool is_leaving_ = false;
-    message_kind departs_by_ = detail::server_kind::retire;
-    bool is_over_ = false;
+    bool has_served_ = false;  ///< a dedicated server: to the end
     std::optional<detail::shard_service<Net, T, Age, Move>> service_;
     std::optional<typename Net::activity> activity_;
 };
@@ -24289,6 +24727,83 @@ parameter_server(Net&, const server_options&, Age, Move, const Model&)
     -> parameter_server<Net, tensor_element<Model>, Age, Move>;
 
 }}  // namespace rill::RILL_ABI
+
+// ===== rill/protocol/detail/group_center.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A model that several groups of ranks share, as the service of one group's replica uses it.
+template <Element T>
+class shared_center {
+  public:
+    shared_center() = default;
+    shared_center(const shared_center&) = delete;
+    shared_center& operator=(const shared_center&) = delete;
+    virtual ~shared_center() = default;
+
+    /// Collective in the group, whose ranks all have `model`: the center takes what has changed in it, and `model`
+    /// becomes the center's. `starter`: the rank that speaks for the group. False once the center's run is over.
+    virtual bool meet(rank_t starter, std::span<T> model) = 0;
+    /// This rank pushes no more to the center.
+    virtual void leave() = 0;
+};
+
+/// A center that is a `Replica`, such as a parameter server.
+///
+/// It takes changes; but if its update counts ranks (`RankedUpdate`), it takes models, always from the first rank.
+template <class Group, class Center, Element T>
+class group_center final : public shared_center<T> {
+  public:
+    /// `model`: of the group. The first pull tells this rank a version that it may push at.
+    group_center(Group& group, Center& center, std::span<const T> model)
+        : group_(group), center_(center), before_(model.begin(), model.end()), change_(model.size()) {
+        if (const auto held = center.pull(change_)) held_ = *held;
+    }
+
+    bool meet(rank_t starter, std::span<T> model) override {
+        const rank_t speaker = takes_models ? 0 : starter;
+        std::array<std::int32_t, 1> goes_on{1};
+        if (group_.rank() == speaker) goes_on[0] = exchange(model) ? 1 : 0;
+        broadcast(group_, goes_on, speaker);
+        broadcast(group_, model, speaker);
+        before_.assign(model.begin(), model.end());
+        return goes_on[0] != 0;
+    }
+    void leave() override { center_.retire(); }
+
+  private:
+    static constexpr bool takes_models = requires {
+        typename Center::update_type;
+        requires RankedUpdate<typename Center::update_type, T>;
+    };
+
+    /// The center's ranks have other numbers than the group's: its failure is told as this rank's own.
+    bool exchange(std::span<T> model) {
+        try {
+            for (std::size_t i = 0; i < model.size(); ++i) change_[i] = takes_models ? model[i] : model[i] - before_[i];
+            center_.push(change_, held_);
+            const auto held = center_.pull(model);
+            while (center_.fate()) continue;
+            if (held) held_ = *held;
+            return held.has_value();
+        } catch (const error& failed) {
+            if (failed.notice().context == every_context) throw;
+            throw_error({.context = group_.context(),
+                         .kind = failed.notice().kind,
+                         .culprit = group_.rank(),
+                         .reason = text_of(
+                             {"rank ", group_.rank(), " has no model between the groups: ", failed.notice().reason})});
+        }
+    }
+
+    Group& group_;
+    Center& center_;
+    held_version held_{};
+    aligned_vector<T> before_;  ///< what the center has given last
+    aligned_vector<T> change_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/protocol/detail/partial_requirements.hpp
 
@@ -24436,6 +24951,7 @@ class start_machine {
 
     std::span<const rank_t> neighbours(segment) const { return everyone_; }
     std::uint64_t round() const { return round_; }
+    rank_t coordinator() const { return coordinator_; }
     /// From whom `rank` hears of the start of the round under way; `no_rank` for the coordinator.
     rank_t parent_of(rank_t rank) const {
         const unsigned place = place_in_tree(rank);
@@ -24575,6 +25091,9 @@ class round_starter {
         run_machine(session_, session_.on(0), machine_, machine_.begin(round, partakers, own, now), *this);
         session_.net().announce(session_.context(), {.number = round + 1, .kind = operation::all_reduce});
     }
+
+    /// The rank that has started the latest round.
+    rank_t coordinator() const { return machine_.coordinator(); }
 
     /// Tells the activity of this rank that waits in `await`: a push or an urge, with its number.
     void notify(message_kind kind, std::uint64_t number) {
@@ -24737,6 +25256,11 @@ struct no_codec {
     friend constexpr bool operator==(no_codec, no_codec) = default;
 };
 
+/// `every`: after how many rounds a group meets the model that it shares with others.
+struct through_options {
+    std::uint64_t every = 1;
+};
+
 /// A replica whose ranks add their gradients up in rounds that do not wait for all of them.
 ///
 ///     rill::partial_all_reduce replica{workers, two_choices{2}, bounded{16}, linear_mean{}, descent, model};
@@ -24756,6 +25280,8 @@ struct no_codec {
 ///   pulled; the others are dropped. `may_lead(n)`: whether `pull` returns at once where this rank has pushed `n`
 ///   gradients at the newest model; otherwise it waits for the next version.
 /// - *Backlog*: how the gradients that a rank has pushed since its last contribution become one.
+///
+/// `through(center, …)` lets several such groups share one model: see there.
 ///
 /// Gradients are never applied to the local model alone: that would count them twice. (RNA's workers do so.)
 ///
@@ -24804,11 +25330,11 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
         folded_.resize(model_.size());
         held_.values = model_;
         for (rank_t rank = 0; rank < workers.size(); ++rank) partakers_.push_back(rank);
-        constexpr option_names names{{"trigger", "staleness", "backlog", "first model"}};
+        constexpr option_names names{{"trigger", "staleness", "backlog", "update", "first model"}};
         made_over(workers, [&] {
             return agree(group_, names,
                          {option_hash(fingerprint(start)), option_hash(fingerprint(age)), option_hash(fingerprint(sum)),
-                          option_hash(hash_of(model_))});
+                          option_hash(fingerprint_if_named(move)), option_hash(hash_of(model_))});
         });
     }
     partial_all_reduce(const partial_all_reduce&) = delete;
@@ -24816,6 +25342,45 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     ~partial_all_reduce() {
         if (!has_ended()) starter_.leave(" has destroyed its partial_all_reduce before the run had ended");
         service_.reset();
+    }
+
+    /// Lets the group share a model with other groups, each of which runs rounds of its own: every `options.every`
+    /// rounds, and after the last one, the rank that has started the round pushes to `center` what its group's rounds
+    /// have changed since they met it last, pulls, and broadcasts the result, from which its group goes on. Computing
+    /// goes on meanwhile.
+    ///
+    ///     rill::subgroup alike{net, rill::group_by_speed(net, step)};
+    ///     rill::group workers{alike, topology::ring{}};
+    ///     rill::partial_all_reduce replica{workers, two_choices{2}, bounded{16}, linear_mean{}, descent, model};
+    ///     rill::parameter_server center{net, {.dedicated = false}, unbounded{}, aggregate::add{}, model};
+    ///     replica.through(center, {.every = 4});
+    ///     while (const auto held = replica.pull(model)) …
+    ///     while (center.pull(model)) continue;  // the model of all groups, once all of them have ended
+    ///
+    /// `center`: a `Replica` of as many parameters, made of the same first model by all ranks of all groups, and by
+    /// those that only serve it. Its update adds changes (`aggregate::add`); one that is a `RankedUpdate`, such as the
+    /// paper's `aggregate::mean_of_latest`, is pushed models, always by the group's first rank. Until the run has ended
+    /// it belongs to this replica, which then retires from it; once the center's run is over, the group's ends too. The
+    /// timeout of a parameter server must be longer than the ends of the groups are apart.
+    ///
+    /// Collective in the group, before the first `pull` and after `restore`. Cost of a meeting: a push and a pull of N
+    /// elements on one rank, two broadcasts. Memory: two models more. Errors: `contract_violation` if `every` is 0,
+    /// `mismatch` if it differs. A group that fails leaves the others running; if the center fails, each group does,
+    /// and the error names the rank that met it. Source: RNA (Yang et al. 2020), section 4.
+    template <class Center>
+    void through(Center& center, const through_options& options) {
+        static_assert(
+            Replica<Center, T>,
+            "rill::partial_all_reduce: what the groups share does not model Replica for the model's elements; "
+            "use parameter_server (see rill/concept/replica.hpp)");
+        RILL_EXPECTS(!service_, "partial_all_reduce: groups are joined before the first pull");
+        detail::require_option(options.every >= 1, "partial_all_reduce: every", options.every, "at least 1",
+                               group_.rank());
+        constexpr option_names names{{"rounds between meetings"}};
+        agree(group_, names, {option_hash(options.every)});
+        center_ =
+            std::make_unique<detail::group_center<group_type, Center, T>>(group_, center, std::span<const T>(model_));
+        every_ = options.every;
     }
 
     /// Writes the newest model to `model` and returns its version; see `Replica`.
@@ -24900,7 +25465,8 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {
-        RILL_EXPECTS(!service_, "partial_all_reduce: it is restored before the first pull");
+        RILL_EXPECTS(!service_ && !center_,
+                     "partial_all_reduce: it is restored before the first pull and before through");
         std::array<std::uint64_t, 2> saved{};
         auto model = model_;
         auto update = update_;
@@ -24911,12 +25477,7 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
             detail::restore_part(in, std::string(prefix) + "update", update);
             detail::restore_part(in, std::string(prefix) + "codec", codec_);
         });
-        const std::uint64_t told = refused == nullptr ? mix64(saved[0], saved[1], hash_of(model))
-                                                      : mix64(static_cast<std::uint64_t>(group_.rank()));
-        constexpr option_names names{{"state that it goes on from"}};
-        const std::exception_ptr differs = detail::thrown_by([&] { agree(group_, names, {option_hash(told)}); });
-        for (const std::exception_ptr& thrown : {refused, differs})
-            if (thrown != nullptr) std::rethrow_exception(thrown);
+        detail::agree_on_state(group_, refused, mix64(saved[0], saved[1], hash_of(model)));
         model_ = held_.values = std::move(model);
         update_ = std::move(update);
         version_ = held_.number = saved[0];
@@ -24996,6 +25557,7 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
         try {
             starter_.guarded([&] {
                 while (!is_done_) round();
+                if (center_) center_->leave();
             });
         } catch (...) {
             failure_ = std::current_exception();
@@ -25020,6 +25582,8 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
             [&](aligned_vector<T>&& room) { emptied_.push(std::move(room)); });
         exchange_with(own);
         ++version_;
+        if (center_ && (is_done_ || version_ % every_ == 0))
+            is_done_ |= !center_->meet(starter_.coordinator(), std::span<T>(model_));
         for (const push_fate& fate : told_) fates_.push(fate);
         told_.clear();
         shelf_.put(version_, model_, made_);
@@ -25072,6 +25636,8 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     std::uint64_t pushes_seen_ = 0;
     detail::departure_wish told_wish_{};  ///< what the others know of this rank's wish to leave
     bool is_done_ = false;
+    std::unique_ptr<detail::shared_center<T>> center_{};
+    std::uint64_t every_ = 1;  ///< rounds between meetings at the center
     std::exception_ptr failure_{};
 
     // Of the activity that computes.
@@ -25103,7 +25669,7 @@ partial_all_reduce(Group&, Start, Age, Sum, Move, const Model&, Codec)
 // ===== rill/protocol.hpp
 
 /// All protocols that continue when some ranks are missing: rounds, CodedReduce, partial all-reduce,
-/// parameter server, pair averaging, local steps.
+/// parameter server, pair averaging, local steps, groups by speed.
 
 // ===== rill/gradient_code/amplification.hpp
 

@@ -518,6 +518,7 @@ class bound_adam;
 /// Models `Optimizer`. AdamW is `decoupled_decay{adam{}, decay}`. Memory: two values for each parameter. Source: Kingma
 /// and Ba, Adam, ICLR 2015, Algorithm 1.
 struct adam {
+    static constexpr const char* name = "adam";
     static constexpr bool is_linear = false;
 
     double beta1 = 0.9;
@@ -531,6 +532,13 @@ struct adam {
         rill::detail::require_option(static_cast<T>(epsilon) > 0, "train::adam: epsilon", epsilon,
                                      "above 0 in the type of the parameters");
         return bound_adam<T>(*this, dimension);
+    }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("beta1", beta1);
+        visit("beta2", beta2);
+        visit("epsilon", epsilon);
     }
     friend constexpr bool operator==(const adam&, const adam&) = default;
 };
@@ -750,13 +758,14 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// A system of training in which no rank waits for all others: a value that binds to one rank's end of a transport and
 /// to the first model, equal on all ranks. Binding is collective; it makes the sessions, with the given timeout and
-/// seed. The result models `Replica`; once the run has ended, `version()` is that of the last `pull`. It is
+/// seed. The result models `Replica`; once the run has ended, `version()` is that of the final model. It is
 /// `Persistent`: saved once the run has ended, restored before the first `pull`, on all ranks.
 template <class P, class Net, class T = float>
 concept ReplicaPlan =
     std::copyable<P> && requires(const P& plan, Net& net, std::span<const T> first, const group_options& options) {
         { plan.template bind<T>(net, first, options) } -> Replica<T>;
         { plan.template bind<T>(net, first, options) } -> Persistent;
+        { plan.template bind<T>(net, first, options).version() } -> std::same_as<std::uint64_t>;
     };
 
 }}}  // namespace rill::RILL_ABI::train
@@ -1097,7 +1106,7 @@ struct push_counts {
 ///
 /// Making one is collective. A step is not: each rank steps as fast as it computes, as far as the plan's staleness lets
 /// it. Each rank derives the first parameters from the key. A gradient that holds a NaN or an infinity moves nothing.
-/// After an exception of a step the run has ended on all ranks.
+/// After an exception of a step the run has ended on all ranks; of `pair_averaging`, on this rank at least.
 /// Memory: parameters and gradient, besides what model, batches and replica hold.
 template <Transport Net, Objective Model, BatchSource<typename Model::batch> Batches, class Plan,
           StepHook Hook = no_hook>
@@ -1120,7 +1129,8 @@ class asynchronous_trainer {
     auto& replica() { return replica_; }
     Model& model() { return model_; }
     const Batches& batches() const { return batches_; }
-    /// Those that the latest step computed its gradient at; once the run has ended, the final ones.
+    /// Those that the latest step computed its gradient at; once the run has ended, the final ones. On a rank that only
+    /// serves, the first ones.
     std::span<const scalar> parameters() const { return parameters_; }
     /// By how many rounds `parameters()` had been moved.
     std::uint64_t version() const { return version_; }
@@ -1131,7 +1141,8 @@ class asynchronous_trainer {
 
     /// Takes the newest parameters, computes the gradient of the next batch at them and hands it over. Then calls the
     /// hook; an exception of the hook propagates, and the next call goes on with the next step. Once the run has ended
-    /// the record is false, and `parameters()` are the final ones.
+    /// the record is false, and `parameters()` are the final ones. On a rank that only serves, the first step is over
+    /// when the run is.
     ///
     /// In the record `phases.exchange` is the time that this rank waited for newer parameters, and `invalid` names
     /// gradients of this rank that were found not to be finite since its last step.
@@ -1172,8 +1183,8 @@ class asynchronous_trainer {
     }
 
     /// Goes on where the saved trainer had ended, before the first step; it had this rank, this number of ranks and
-    /// this seed. Collective: throws on all ranks where the file of any rank does not fit or their files hold
-    /// different models; the trainer cannot be used then. `data_error` on the rank whose file it is.
+    /// this seed. Collective: throws on all ranks where the file of any rank does not fit or their files do
+    /// not belong together; the trainer cannot be used then. `data_error` on the rank whose file it is.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         saved_state saved{};
@@ -1427,14 +1438,23 @@ concept RateSchedule = std::regular<S> && requires(const S& schedule, std::uint6
 
 /// The same rate for every step.
 struct constant_rate {
+    static constexpr const char* name = "constant_rate";
+
     double value = 0.1;
 
     constexpr double rate(std::uint64_t) const { return value; }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("value", value);
+    }
     friend constexpr bool operator==(const constant_rate&, const constant_rate&) = default;
 };
 
 /// `initial · factor^⌊step / every⌋`.
 struct step_decay {
+    static constexpr const char* name = "step_decay";
+
     double initial = 0.1;
     double factor = 0.1;
     std::uint64_t every = 1;
@@ -1444,21 +1464,38 @@ struct step_decay {
         const std::uint64_t decays = step / every;
         return initial * std::pow(factor, static_cast<double>(decays));
     }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("initial", initial);
+        visit("factor", factor);
+        visit("every", every);
+    }
     friend constexpr bool operator==(const step_decay&, const step_decay&) = default;
 };
 
 /// `c1 / (step + c2)`, the rate under which SGD converges on strongly convex objectives.
 struct inverse_time {
+    static constexpr const char* name = "inverse_time";
+
     double c1 = 1;
     double c2 = 10;
 
     constexpr double rate(std::uint64_t step) const { return c1 / (static_cast<double>(step) + c2); }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("c1", c1);
+        visit("c2", c2);
+    }
     friend constexpr bool operator==(const inverse_time&, const inverse_time&) = default;
 };
 
 /// Linear from `peak / warmup` to `peak` in the first `warmup` steps, then half a cosine down to `floor` at step
 /// `total`, where it stays.
 struct warmup_cosine {
+    static constexpr const char* name = "warmup_cosine";
+
     double peak = 0.1;
     double floor = 0;
     std::uint64_t warmup = 0;
@@ -1469,6 +1506,14 @@ struct warmup_cosine {
         if (step >= total) return floor;
         const double progress = static_cast<double>(step - warmup) / static_cast<double>(total - warmup);
         return floor + (peak - floor) * 0.5 * (1 + std::cos(std::numbers::pi * progress));
+    }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("peak", peak);
+        visit("floor", floor);
+        visit("warmup", warmup);
+        visit("total", total);
     }
     friend constexpr bool operator==(const warmup_cosine&, const warmup_cosine&) = default;
 };
@@ -2023,6 +2068,7 @@ class bound_sgd;
 /// Models `Optimizer`. For weight decay that stays out of the velocity see `decoupled_decay`. Memory: one value for
 /// each parameter, and none without momentum.
 struct sgd {
+    static constexpr const char* name = "sgd";
     static constexpr bool is_linear = true;
 
     double momentum = 0;
@@ -2036,6 +2082,13 @@ struct sgd {
         rill::detail::require_option(!nesterov || momentum > 0, "train::sgd: momentum", momentum,
                                      "above 0 where nesterov is set");
         return bound_sgd<T>(*this, dimension);
+    }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("momentum", momentum);
+        visit("weight_decay", weight_decay);
+        visit("nesterov", nesterov);
     }
     friend constexpr bool operator==(const sgd&, const sgd&) = default;
 };
@@ -2193,6 +2246,7 @@ class bound_decoupled_decay {
 /// Regularization, ICLR 2019, Algorithms 1 and 2.
 template <Optimizer Inner>
 struct decoupled_decay {
+    static constexpr const char* name = "decoupled_decay";
     static constexpr bool is_linear = Inner::is_linear;
 
     Inner optimizer{};
@@ -2203,6 +2257,12 @@ struct decoupled_decay {
         rill::detail::require_option(decay >= 0, "train::decoupled_decay: decay", decay, "at least 0");
         auto inner = optimizer.template bind<T>(dimension);
         return bound_decoupled_decay<decltype(inner), T>(std::move(inner), decay);
+    }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("optimizer", fingerprint_if_named(optimizer));
+        visit("decay", decay);
     }
     friend constexpr bool operator==(const decoupled_decay&, const decoupled_decay&) = default;
 };
@@ -2343,6 +2403,8 @@ class bound_descent {
 /// that of the optimizer. Source: linear scaling of the rate (Goyal et al. 2017), as RNA uses it.
 template <Optimizer Descent = sgd, RateSchedule Rate = constant_rate>
 struct descent {
+    static constexpr const char* name = "descent";
+
     using fold_type = aggregate::mean;
 
     Descent optimizer{};
@@ -2353,6 +2415,13 @@ struct descent {
     bound_descent<descent, T> bind(std::size_t dimension) const {
         return {*this, dimension};
     }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("optimizer", fingerprint_if_named(optimizer));
+        visit("rate", fingerprint_if_named(rate));
+        visit("scales_by_weight", scales_by_weight);
+    }
     friend constexpr bool operator==(const descent&, const descent&) = default;
 };
 
@@ -2362,6 +2431,106 @@ template <class D, class R>
 descent(D, R, bool) -> descent<D, R>;
 
 static_assert(Update<descent<>, float>);
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/grouped_replica.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Which ranks work together, and how the groups share a model.
+struct grouping {
+    view alike{};             ///< the ranks of this rank's group; see `group_by_speed`
+    std::uint64_t every = 4;  ///< rounds of a group between its meetings with the shared model
+    server_options servers{.servers = 1, .dedicated = false, .timeout = seconds(3600)};  ///< of the shared model
+};
+
+/// A `grouped_replica` bound to one rank.
+template <class Net, class Within, class Shared, std::floating_point T>
+class bound_grouped_replica {
+    using replica_type = decltype(std::declval<const Within&>().template bind<T>(
+        std::declval<subgroup<Net>&>(), std::span<const T>(), group_options{}));
+
+  public:
+    using element_type = T;
+
+    bound_grouped_replica(Net& net, const Within& within, const grouping& groups, const Shared& shared,
+                          std::span<const T> first, const group_options& options)
+        : every_(groups.every), center_(net, groups.servers, straggler::unbounded{}, shared, first) {
+        if (center_.is_server()) return;
+        alike_.emplace(net, groups.alike);
+        replica_ = std::unique_ptr<replica_type>(new replica_type(within.template bind<T>(*alike_, first, options)));
+    }
+
+    /// Once the group's run has ended, waits for the other groups; `model` is then that of all.
+    template <class Model>
+    std::optional<held_version> pull(Model&& model) {
+        if (replica_ != nullptr && !has_joined_) replica_->through(center_, {.every = every_});
+        has_joined_ = true;
+        if (replica_ != nullptr && !is_over_)
+            if (const auto held = replica_->pull(model)) return held;
+        is_over_ = true;
+        while (center_.pull(model)) continue;
+        return std::nullopt;
+    }
+    template <class Gradient>
+    void push(const Gradient& gradient, const held_version& held) {
+        replica_->push(gradient, held);
+    }
+    std::optional<push_fate> fate() { return replica_ == nullptr ? std::nullopt : replica_->fate(); }
+    /// This rank pushes no more; `end`: nor does any rank of its group.
+    void retire() { replica_->retire(); }
+    void end() { replica_->end(); }
+    /// How many rounds this rank's group has made; on a dedicated server how many pushes have moved its part.
+    std::uint64_t version() const { return replica_ == nullptr ? center_.version() : replica_->version(); }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        center_.save(out, std::string(prefix) + "center.");
+        if (replica_ != nullptr) replica_->save(out, std::string(prefix) + "group.");
+    }
+    template <class Reader, class Also = void (*)()>
+    void restore(
+        const Reader& in, std::string_view prefix, Also&& also = [] {}) {
+        const std::exception_ptr refused = rill::detail::thrown_by([&] {
+            if (replica_ != nullptr) replica_->restore(in, std::string(prefix) + "group.");
+        });
+        center_.restore(in, std::string(prefix) + "center.", [&] {
+            if (refused != nullptr) std::rethrow_exception(refused);
+            also();
+        });
+    }
+
+  private:
+    std::uint64_t every_;
+    parameter_server<Net, T, straggler::unbounded, Shared> center_;
+    std::optional<subgroup<Net>> alike_{};
+    std::unique_ptr<replica_type> replica_{};  ///< null on a dedicated server
+    bool has_joined_ = false;
+    bool is_over_ = false;
+};
+
+/// Training in groups, each by rounds of its own, that share a model on servers (`partial_all_reduce::through`).
+///
+/// `within`: the plan of each group, a `partial_replica`. `shared`: how a group's change moves the shared model. Models
+/// `ReplicaPlan`. A rank ends the run of its own group; all ranks have the same model once all groups have ended.
+template <class Within, class Shared = aggregate::add>
+struct grouped_replica {
+    Within within{};
+    grouping groups{};
+    Shared shared{};
+
+    template <std::floating_point T = float, class Net>
+    bound_grouped_replica<Net, Within, Shared, T> bind(Net& net, std::span<const T> first,
+                                                       const group_options& options = {}) const {
+        return {net, within, groups, shared, first, options};
+    }
+};
+
+template <class W>
+grouped_replica(W, grouping) -> grouped_replica<W>;
+template <class W, class S>
+grouped_replica(W, grouping, S) -> grouped_replica<W, S>;
 
 }}}  // namespace rill::RILL_ABI::train
 
@@ -2647,6 +2816,57 @@ inline std::vector<std::size_t> layer_sizes(std::span<const layer> layers) {
     for (const layer& each : layers) sizes.push_back(each.part.size());
     return sizes;
 }
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/local_replica.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+namespace detail {
+
+/// The replica that local steps are pushed to, which must outlive them.
+template <class Net, class Policy, std::floating_point T>
+struct outer_replica {
+    using type = decltype(std::declval<const Policy&>().replica.template bind<T>(
+        std::declval<Net&>(), std::span<const T>(), group_options{}));
+    type outer;
+};
+
+template <class Net, class Policy, std::floating_point T>
+using local_replica_of = local_steps<typename outer_replica<Net, Policy, T>::type, decltype(Policy::update)>;
+
+}  // namespace detail
+
+/// A `local_replica` bound to one rank: `local_steps` and the replica that they are pushed to, which is `replica()`.
+template <class Net, class Policy, std::floating_point T>
+class bound_local_replica : detail::outer_replica<Net, Policy, T>, public detail::local_replica_of<Net, Policy, T> {
+    using holder = detail::outer_replica<Net, Policy, T>;
+
+  public:
+    bound_local_replica(Net& net, const Policy& policy, std::span<const T> first, const group_options& options)
+        : holder{policy.replica.template bind<T>(net, first, options)},
+          detail::local_replica_of<Net, Policy, T>(holder::outer, policy.steps, policy.update, first) {}
+};
+
+/// Training by steps that each rank makes by itself, and pushes to the replica of another plan (`local_steps`).
+///
+/// Models `ReplicaPlan`. `update`: how a gradient moves a rank's own model.
+template <class Outer, class Move>
+struct local_replica {
+    Outer replica{};
+    local_step_options steps{};
+    Move update{};
+
+    template <std::floating_point T = float, class Net>
+    bound_local_replica<Net, local_replica, T> bind(Net& net, std::span<const T> first,
+                                                    const group_options& options = {}) const {
+        return {net, *this, first, options};
+    }
+};
+
+template <class O, class M>
+local_replica(O, local_step_options, M) -> local_replica<O, M>;
 
 }}}  // namespace rill::RILL_ABI::train
 
@@ -2949,6 +3169,30 @@ class paced {
 
 template <class Net, class Model>
 paced(Net&, Model, pace) -> paced<Net, Model>;
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/pair_replica.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Training by models that average in pairs (`pair_averaging`).
+///
+/// Models `ReplicaPlan`. Each rank has a model of its own, so that each has other parameters at the end.
+template <class Who, class Move>
+struct pair_replica {
+    Who pairing{};
+    Move update{};
+
+    template <std::floating_point T = float, class Net>
+    pair_averaging<Net, T, Who, Move> bind(Net& net, std::span<const T> first,
+                                           const group_options& options = {}) const {
+        return {net, pairing, update, first, options};
+    }
+};
+
+template <class W, class U>
+pair_replica(W, U) -> pair_replica<W, U>;
 
 }}}  // namespace rill::RILL_ABI::train
 
@@ -3343,6 +3587,36 @@ inline dataset select_classes(const dataset& data, std::initializer_list<std::in
 
 }}}  // namespace rill::RILL_ABI::train
 
+// ===== rill/train/server_replica.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Training with a model that lies in parts on servers (`parameter_server`), on dedicated ranks or on all.
+///
+/// Models `ReplicaPlan`. The timeout is that of the trainer's `group_options`, and `patience` at least twice as long.
+/// The data belong to the workers, the first `servers.workers(net.size())` ranks. A dedicated server steps once: that
+/// step is over when the run is, computes nothing, and leaves `parameters()` as they were at first.
+template <Staleness Age, class Move>
+struct server_replica {
+    server_options servers{};
+    Age staleness{};
+    Move update{};
+
+    template <std::floating_point T = float, class Net>
+    parameter_server<Net, T, Age, Move> bind(Net& net, std::span<const T> first,
+                                             const group_options& options = {}) const {
+        server_options own = servers;
+        own.timeout = options.timeout;
+        own.patience = std::max(own.patience, own.timeout + own.timeout);
+        return {net, own, staleness, update, first};
+    }
+};
+
+template <class A, class M>
+server_replica(server_options, A, M) -> server_replica<A, M>;
+
+}}}  // namespace rill::RILL_ABI::train
+
 // ===== rill/train/softmax_regression.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -3441,6 +3715,26 @@ inline dataset widen(const dataset& data, const widening& how) {
 
 /// Objectives, data, optimizers, strategies and the training loop; needs Eigen and zlib.
 
+// ===== rill/system/ad_psgd.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// What `ad_psgd` returns.
+template <class Optimizer, class Rate, class Who>
+using ad_psgd_plan = train::pair_replica<Who, train::descent<Optimizer, Rate>>;
+
+/// AD-PSGD (Lian et al. 2018): a plan for `train::asynchronous_trainer`. Each rank steps by itself and averages its
+/// model with that of one other rank at a time, drawn among those that `who` allows: as in the paper, ranks of even
+/// number ask those of odd number. `rate` multiplies each gradient; its steps are the moves of the rank's own model,
+/// exchanges among them. The mean of all ranks' final parameters is the result.
+template <class Optimizer, class Rate, class Who = topology::bipartite>
+constexpr ad_psgd_plan<Optimizer, Rate, Who> ad_psgd(const Optimizer& optimizer, const Rate& rate,
+                                                     const Who& who = {}) {
+    return {who, {optimizer, rate}};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
 // ===== rill/system/coded_reduce.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace systems {
@@ -3494,6 +3788,37 @@ template <class Optimizer, class Rate, class Start = straggler::majority>
 constexpr eager_sgd_plan<Start, Optimizer, Rate> eager_sgd(const Optimizer& optimizer, const Rate& rate,
                                                            const Start& start = {}) {
     return {{}, start, {}, {}, {optimizer, rate}, {}};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
+// ===== rill/system/local_sgd.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// `every`: how many steps a rank makes by itself. `outer`, `outer_rate`: the step of the model that all share, along
+/// the mean of what the ranks have moved theirs by; as they are, it goes to the mean of the ranks' models.
+struct local_sgd_options {
+    std::uint32_t every = 32;
+    train::sgd outer{};
+    double outer_rate = 1;
+};
+
+/// What `local_sgd` returns.
+template <class Optimizer, class Rate>
+using local_sgd_plan =
+    train::local_replica<train::partial_replica<topology::ring, straggler::all_ready, straggler::in_step,
+                                                straggler::plain_sum, train::descent<train::sgd, train::constant_rate>>,
+                         train::descent<Optimizer, Rate>>;
+
+/// Local SGD (Stich 2019), on one ring: a plan for `train::asynchronous_trainer`. `optimizer` and `rate` are those of a
+/// rank's own steps, which `rate` counts; rounds are what versions count. All ranks take part in each round, so the
+/// slowest one sets the pace. With `{.every = 500, .outer = {.momentum = 0.9, .nesterov = true}, .outer_rate = 0.7}`,
+/// and AdamW for the own steps, it is DiLoCo (Douillard et al. 2023).
+template <class Optimizer, class Rate>
+constexpr local_sgd_plan<Optimizer, Rate> local_sgd(const local_sgd_options& chosen, const Optimizer& optimizer,
+                                                    const Rate& rate) {
+    return {{{}, {}, {}, {}, {chosen.outer, {chosen.outer_rate}, false}, {}}, {chosen.every}, {optimizer, rate}};
 }
 
 }}}  // namespace rill::RILL_ABI::systems
@@ -3567,6 +3892,16 @@ constexpr rna_plan<Optimizer, Rate> rna(const rna_options& chosen, const Optimiz
     return {{}, {chosen.probes}, {chosen.staleness}, {}, {optimizer, rate}, {}};
 }
 
+/// RNA with its hierarchy: each group of `groups` makes such rounds, and the groups share a model to which each adds
+/// what it has changed (`shared`: or, as in the paper, `aggregate::mean_of_latest`).
+template <class Optimizer, class Rate, class Shared = aggregate::add>
+train::grouped_replica<rna_plan<Optimizer, Rate>, Shared> grouped_rna(const train::grouping& groups,
+                                                                      const rna_options& chosen,
+                                                                      const Optimizer& optimizer, const Rate& rate,
+                                                                      const Shared& shared = {}) {
+    return {rna(chosen, optimizer, rate), groups, shared};
+}
+
 }}}  // namespace rill::RILL_ABI::systems
 
 // ===== rill/system/sparcml.hpp
@@ -3594,6 +3929,36 @@ template <class Optimizer, class Rate, class Clip = train::no_clip>
 constexpr sparcml_strategy<Optimizer, Rate, Clip> sparcml(const sparcml_options& chosen, const Optimizer& optimizer,
                                                           const Rate& rate, const Clip& clip = {}) {
     return {{}, {{{.density = chosen.density}, {}, {}, {.bits = chosen.bits}}}, optimizer, rate, clip};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
+// ===== rill/system/stale_synchronous.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// `servers`: the last ranks, each with a part of the model; `dedicated`: they do nothing else. `staleness`: by how
+/// many gradients a worker may lead the slowest one.
+struct stale_synchronous_options {
+    int servers = 1;
+    bool dedicated = true;
+    std::uint32_t staleness = 3;
+};
+
+/// As a staleness: no worker waits for another one (BAP).
+inline constexpr std::uint32_t unlimited = std::numeric_limits<std::uint32_t>::max();
+
+/// What `stale_synchronous` returns.
+template <class Optimizer, class Rate>
+using stale_synchronous_plan = train::server_replica<straggler::bounded, train::descent<Optimizer, Rate>>;
+
+/// Stale-synchronous parallel training on a parameter server (Ho et al. 2013): a plan for
+/// `train::asynchronous_trainer`. `rate` multiplies each gradient, which moves the model as it arrives; where all W
+/// workers take part, W of them make about one step of bulk-synchronous training at W times the rate.
+template <class Optimizer, class Rate>
+constexpr stale_synchronous_plan<Optimizer, Rate> stale_synchronous(const stale_synchronous_options& chosen,
+                                                                    const Optimizer& optimizer, const Rate& rate) {
+    return {{.servers = chosen.servers, .dedicated = chosen.dedicated}, {chosen.staleness}, {optimizer, rate}};
 }
 
 }}}  // namespace rill::RILL_ABI::systems
