@@ -22142,6 +22142,7 @@ class coded_reduce
 
 namespace rill { inline namespace RILL_ABI {
 
+/// When ranks are too unlike to work in one group, and how their speed is measured.
 struct speed_options {
     /// A group is split as long as its slowest rank takes longer than its fastest by more than this part of their mean.
     double spread = 1;
@@ -22150,6 +22151,7 @@ struct speed_options {
     /// How long the fastest rank waits for the slowest.
     duration timeout = seconds(60);
 
+    /// Throws `contract_violation` if an option is out of range; `rank` is the caller's, for the message.
     void require_options(rank_t rank) const {
         detail::require_option(spread >= 0, "group_by_speed: spread", spread, "at least 0", rank);
         detail::require_option(steps >= 1, "group_by_speed: steps", steps, "at least 1", rank);
