@@ -14,13 +14,13 @@
 #include <cstdio>
 #include <vector>
 
-constexpr int workers = 8;
+constexpr int worker_count = 8;
 constexpr rill::time_point end = rill::time_point{} + rill::seconds(20);
 
 /// A gradient takes between 10 and 60 ms, and 50 more on the second half of the ranks.
 rill::duration computing_time(rill::rank_t rank, std::uint64_t gradient, double) {
     rill::random_sequence draw(rill::random_key{1}.derive(rank, gradient));
-    return rill::milliseconds(rank < workers / 2 ? 10 : 60) + rill::microseconds(std::int64_t(draw.below(50'000)));
+    return rill::milliseconds(rank < worker_count / 2 ? 10 : 60) + rill::microseconds(std::int64_t(draw.below(50'000)));
 }
 
 template <class PlanOf>
@@ -38,7 +38,7 @@ void descend(const char* name, int ranks, PlanOf&& plan_of) {
             replica.push(gradient, *held);
             ++computed;
         }
-        if (net.rank() < workers) off = std::fmax(off, std::fabs(model[0] - 1));
+        if (net.rank() < worker_count) off = std::fmax(off, std::fabs(model[0] - 1));
     });
     std::printf("%-36s %5.1f gradients a second, off by %.3f\n", name, computed / 20, off);
 }
@@ -49,11 +49,12 @@ int main() {
     const rill::train::constant_rate rate{0.02};
     const rill::view groups[]{{.members = {0, 1, 2, 3}}, {.members = {4, 5, 6, 7}}};
     const auto always = [](auto plan) { return [plan](int) { return plan; }; };
-    descend("RNA", workers, always(rna({}, sgd, rate)));
-    descend("RNA, fast and slow ranks in groups", workers,
+    descend("RNA", worker_count, always(rna({}, sgd, rate)));
+    descend("RNA, fast and slow ranks in groups", worker_count,
             [&](int rank) { return grouped_rna({.alike = groups[rank / 4]}, {}, sgd, rate); });
-    descend("eager-SGD", workers, always(eager_sgd(sgd, rate)));
-    descend("parameter server, at most 3 ahead", workers + 1, always(stale_synchronous({.staleness = 3}, sgd, rate)));
-    descend("AD-PSGD", workers, always(ad_psgd(sgd, rate)));
-    descend("local SGD, 10 steps at a time", workers, always(local_sgd({.every = 10}, sgd, rate)));
+    descend("eager-SGD", worker_count, always(eager_sgd(sgd, rate)));
+    descend("parameter server, at most 3 ahead", worker_count + 1,
+            always(stale_synchronous({.staleness = 3}, sgd, rate)));
+    descend("AD-PSGD", worker_count, always(ad_psgd(sgd, rate)));
+    descend("local SGD, 10 steps at a time", worker_count, always(local_sgd({.every = 10}, sgd, rate)));
 }
