@@ -360,6 +360,13 @@ TEST_CASE("pair_averaging: where the link between two ranks is cut, both go on w
             }
 }
 
+TEST_CASE("pair_averaging: a rank whose only partner is out of reach goes on alone, where it reaches most ranks") {
+    for (const auto& own : pairs::run_with({rill::faults::cut_between(0, 1).at(milliseconds(3))}, 3, bipartite{})) {
+        CHECK(!own.has_failed());
+        CHECK(own.seen.fates.at(outcome::counted) == 100);
+    }
+}
+
 TEST_CASE("pair_averaging: halves that are cut off from each other fail on both sides") {
     for (const int ranks : {2, 4}) {
         std::vector<rill::fault> cuts;
