@@ -1,14 +1,12 @@
 #include <rill/protocol/pair_averaging.hpp>
 
-#include <rill/collective/all_reduce.hpp>
-#include <rill/collective/barrier.hpp>
-#include <rill/collective/group.hpp>
+#include <rill/concept/monitored_transport.hpp>
 #include <rill/topology/anyone.hpp>
 #include <rill/topology/bipartite.hpp>
-#include <rill/topology/ring.hpp>
 #include <rill/train/descent.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/sgd.hpp>
+#include <rill/transport/delayed.hpp>
 #include <rill/transport/fault_plan.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
@@ -349,6 +347,24 @@ TEST_CASE("pair_averaging: a silent rank costs one timeout, and learns that it i
             check(anyone{}, silence, victim);
             check(bipartite{}, silence, victim);
         }
+}
+
+TEST_CASE("pair_averaging: a dead rank costs one timeout where the transport does not tell of it") {
+    using unmonitored = rill::delayed<rill::simulated::endpoint>;
+    static_assert(!rill::MonitoredTransport<unmonitored>);
+    for (const rill::rank_t victim : {0, 1, 4}) {
+        rill::simulated::network network;
+        network.faults.faults.push_back(rill::faults::kill(victim).at(milliseconds(3)));
+        int ended = 0;
+        rill::simulated::run(5, network, [&](auto& inner) {
+            unmonitored net{inner};
+            const auto own = pairs::push_some(net, anyone{}, 100, 3, pairs::timeout);
+            CHECK(own.fates.at(outcome::counted) == 100);
+            CHECK(net.now() - rill::time_point{} < pairs::timeout + milliseconds(200));
+            ++ended;
+        });
+        CHECK(ended == 4);
+    }
 }
 
 TEST_CASE("pair_averaging: where the link between two ranks is cut, both go on with the others") {
