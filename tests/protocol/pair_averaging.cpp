@@ -1,6 +1,8 @@
 #include <rill/protocol/pair_averaging.hpp>
 
+#include <rill/aggregate/mean.hpp>
 #include <rill/concept/monitored_transport.hpp>
+#include <rill/core/error.hpp>
 #include <rill/topology/anyone.hpp>
 #include <rill/topology/bipartite.hpp>
 #include <rill/train/descent.hpp>
@@ -20,6 +22,8 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -422,6 +426,48 @@ TEST_CASE("pair_averaging: an exchange is two messages of the model and their he
     pairs::check_bytes(8, bipartite{});
     pairs::check_bytes(2, anyone{});
     pairs::check_bytes(8, anyone{});
+}
+
+namespace pairs {
+
+/// An update that fails on some ranks.
+struct fragile {
+    using fold_type = rill::aggregate::mean;
+    bool breaks = false;
+
+    template <class T>
+    struct bound {
+        bool breaks;
+        void apply(std::span<T>, std::span<const T>, double, std::uint64_t) const {
+            if (breaks) throw std::runtime_error("the update breaks");
+        }
+    };
+    template <class T>
+    bound<T> bind(std::size_t) const {
+        return {breaks};
+    }
+};
+
+}  // namespace pairs
+
+TEST_CASE("pair_averaging: an update that throws ends the run on all ranks") {
+    std::vector<std::string> said(3);
+    rill::simulated::run(3, {}, [&](auto& net) {
+        pairs::vector model(2);
+        pair_averaging replica{net, anyone{}, pairs::fragile{net.rank() == 1}, model};
+        try {
+            for (int push = 0; push < 50; ++push) {
+                replica.push(model, *replica.pull(model));
+                net.sleep_until(net.now() + milliseconds(1));
+            }
+        } catch (const rill::peer_failure& thrown) {
+            CHECK(thrown.culprit() == 1);
+            said[static_cast<std::size_t>(net.rank())] = "peer";
+        } catch (const std::runtime_error& thrown) {
+            said[static_cast<std::size_t>(net.rank())] = thrown.what();
+        }
+    });
+    CHECK(said == std::vector<std::string>{"peer", "the update breaks", "peer"});
 }
 
 TEST_CASE("pair_averaging: other policies on one rank are a mismatch on all ranks") {
