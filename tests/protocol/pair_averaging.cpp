@@ -1,14 +1,14 @@
 #include <rill/protocol/pair_averaging.hpp>
 
-#include <rill/collective/all_reduce.hpp>
-#include <rill/collective/barrier.hpp>
-#include <rill/collective/group.hpp>
+#include <rill/aggregate/mean.hpp>
+#include <rill/concept/monitored_transport.hpp>
+#include <rill/core/error.hpp>
 #include <rill/topology/anyone.hpp>
 #include <rill/topology/bipartite.hpp>
-#include <rill/topology/ring.hpp>
 #include <rill/train/descent.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/sgd.hpp>
+#include <rill/transport/delayed.hpp>
 #include <rill/transport/fault_plan.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
@@ -22,6 +22,8 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -351,6 +353,24 @@ TEST_CASE("pair_averaging: a silent rank costs one timeout, and learns that it i
         }
 }
 
+TEST_CASE("pair_averaging: a dead rank costs one timeout where the transport does not tell of it") {
+    using unmonitored = rill::delayed<rill::simulated::endpoint>;
+    static_assert(!rill::MonitoredTransport<unmonitored>);
+    for (const rill::rank_t victim : {0, 1, 4}) {
+        rill::simulated::network network;
+        network.faults.faults.push_back(rill::faults::kill(victim).at(milliseconds(3)));
+        int ended = 0;
+        rill::simulated::run(5, network, [&](auto& inner) {
+            unmonitored net{inner};
+            const auto own = pairs::push_some(net, anyone{}, 100, 3, pairs::timeout);
+            CHECK(own.fates.at(outcome::counted) == 100);
+            CHECK(net.now() - rill::time_point{} < pairs::timeout + milliseconds(200));
+            ++ended;
+        });
+        CHECK(ended == 4);
+    }
+}
+
 TEST_CASE("pair_averaging: where the link between two ranks is cut, both go on with the others") {
     for (const auto& cut : {rill::faults::cut_between(1, 2), rill::faults::cut(0, 3), rill::faults::cut(3, 0)})
         for (const int milli : {3, 8})
@@ -358,6 +378,13 @@ TEST_CASE("pair_averaging: where the link between two ranks is cut, both go on w
                 CHECK(!own.has_failed());
                 CHECK(own.seen.fates.at(outcome::counted) == 100);
             }
+}
+
+TEST_CASE("pair_averaging: a rank whose only partner is out of reach goes on alone, where it reaches most ranks") {
+    for (const auto& own : pairs::run_with({rill::faults::cut_between(0, 1).at(milliseconds(3))}, 3, bipartite{})) {
+        CHECK(!own.has_failed());
+        CHECK(own.seen.fates.at(outcome::counted) == 100);
+    }
 }
 
 TEST_CASE("pair_averaging: halves that are cut off from each other fail on both sides") {
@@ -399,6 +426,48 @@ TEST_CASE("pair_averaging: an exchange is two messages of the model and their he
     pairs::check_bytes(8, bipartite{});
     pairs::check_bytes(2, anyone{});
     pairs::check_bytes(8, anyone{});
+}
+
+namespace pairs {
+
+/// An update that fails on some ranks.
+struct fragile {
+    using fold_type = rill::aggregate::mean;
+    bool breaks = false;
+
+    template <class T>
+    struct bound {
+        bool breaks;
+        void apply(std::span<T>, std::span<const T>, double, std::uint64_t) const {
+            if (breaks) throw std::runtime_error("the update breaks");
+        }
+    };
+    template <class T>
+    bound<T> bind(std::size_t) const {
+        return {breaks};
+    }
+};
+
+}  // namespace pairs
+
+TEST_CASE("pair_averaging: an update that throws ends the run on all ranks") {
+    std::vector<std::string> said(3);
+    rill::simulated::run(3, {}, [&](auto& net) {
+        pairs::vector model(2);
+        pair_averaging replica{net, anyone{}, pairs::fragile{net.rank() == 1}, model};
+        try {
+            for (int push = 0; push < 50; ++push) {
+                replica.push(model, *replica.pull(model));
+                net.sleep_until(net.now() + milliseconds(1));
+            }
+        } catch (const rill::peer_failure& thrown) {
+            CHECK(thrown.culprit() == 1);
+            said[static_cast<std::size_t>(net.rank())] = "peer";
+        } catch (const std::runtime_error& thrown) {
+            said[static_cast<std::size_t>(net.rank())] = thrown.what();
+        }
+    });
+    CHECK(said == std::vector<std::string>{"peer", "the update breaks", "peer"});
 }
 
 TEST_CASE("pair_averaging: other policies on one rank are a mismatch on all ranks") {

@@ -93,6 +93,10 @@ class explorer {
     void require(bool holds, const char* what) {
         if (!holds && wrong_.empty()) wrong_ = what;
     }
+    /// Whether ranks differ in their numbers alone, so that one of them stands for all.
+    bool are_alike() const {
+        return std::all_of(steps_.begin(), steps_.end(), [](int steps) { return steps == 0; });
+    }
     int size() const { return static_cast<int>(steps_.size()); }
     static rank_state<Who>& of(world& at, rank_t rank) { return at.ranks[static_cast<std::size_t>(rank)]; }
     static std::vector<message>& link(world& at, rank_t from, rank_t to) {
@@ -143,11 +147,11 @@ class explorer {
                 can_act = true;
                 act(at, to);
             }
-            if (may_strike(at, fault::dead)) die(at, to);
-            if (may_strike(at, fault::cut))
+            if (may_strike(at, fault::dead) && (to == 0 || !are_alike())) die(at, to);
+            if (may_strike(at, fault::cut) && (to == 1 || !are_alike()))
                 for (rank_t other = 0; other < to; ++other) cut(at, other, to);
         }
-        if (can_hear || (can_act && at.naps == 2)) return;
+        if (can_hear || (can_act && at.naps == (fault_ == fault::none ? 2 : 1))) return;
         at.naps += can_act ? 1 : 0;
         pass_time(std::move(at), can_act);
     }
