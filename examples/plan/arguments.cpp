@@ -30,6 +30,7 @@ constexpr const char* more =
     "  rill_plan --ranks 1000 --bandwidth 1gbit --latency 50us --model-size 25M --density 0.01\n"
     "  rill_plan --ranks 64 --compute 120ms --stragglers exponential:0.3 --svg plan.svg\n"
     "  rill_plan --ranks 16 --model-size 407050 --gradients measured.f32 --csv plan.csv\n"
+    "  rill_plan --ranks 16 --compute 35ms --stragglers uniform:0.7 --trigger two_choices:2\n"
     "  rill_plan --coded --ranks 156 --model-size 120k --bandwidth 1gbit --compute 32ms --stragglers "
     "exponential:0.5\n\n"
     "Exit codes: 0 done; 1 a file that cannot be read or written, or --verify found another time; more than 1 wrong\n"
@@ -97,6 +98,11 @@ void describe(CLI::App& app, arguments& chosen, double& size) {
     app.add_option("--seed", chosen.seed, "of the stragglers' times [1]");
     app.add_option("--code", chosen.code,
                    "prints the C++ of this row, say \"ring, top_k\", instead of that of the advised one");
+    app.add_option("--trigger", chosen.trigger,
+                   "predicts rounds that do not wait for all too, and who must be ready for them: all_ready, majority, "
+                   "solo, two_choices:PROBES");
+    app.add_option("--staleness", chosen.staleness,
+                   "which gradients count in them: in_step, unbounded, bounded:ROUNDS [bounded:16]");
     app.add_option("--csv", chosen.csv, "file for the figures");
     app.add_option("--svg", chosen.svg, "file for a picture: speed-up against ranks");
     app.add_flag("--verify", chosen.verify,
@@ -126,7 +132,13 @@ arguments read_arguments(int argc, char** argv) {
             throw CLI::ValidationError("--coded", "goes with none of --verify, --csv, --svg, --gradients and --code");
         if (chosen.coded && chosen.compute == 0)
             throw CLI::ValidationError("--coded", "needs --compute: what stragglers take longer for");
-        const bool needs_compute = chosen.stragglers != "none" && chosen.stragglers.rfind("trace:", 0) != 0;
+        if (chosen.coded && !chosen.trigger.empty()) throw CLI::ValidationError("--trigger", "goes not with --coded");
+        if (app.count("--staleness") > 0 && chosen.trigger.empty())
+            throw CLI::ValidationError("--staleness", "needs --trigger");
+        const bool is_traced = chosen.stragglers.rfind("trace:", 0) == 0;
+        if (!chosen.trigger.empty() && chosen.compute == 0 && !is_traced)
+            throw CLI::ValidationError("--trigger", "needs --compute: the time of which ranks take more or less");
+        const bool needs_compute = chosen.stragglers != "none" && !is_traced;
         if (needs_compute && chosen.compute == 0)
             throw CLI::ValidationError("--stragglers", "needs --compute: the time of which they take more or less");
     } catch (const CLI::ParseError& stop) {

@@ -19,7 +19,9 @@ struct arguments {
     std::optional<double> fold;    ///< bytes a second that a rank codes, decodes and folds; measured where not given
     std::string stragglers = "none";
     std::uint64_t seed = 1;
-    std::string code;  ///< the row whose C++ is printed, as "topology, compressor"; empty: the one that is advised
+    std::string code;     ///< the row whose C++ is printed, as "topology, compressor"; empty: the one that is advised
+    std::string trigger;  ///< of partial rounds; empty: none are planned
+    std::string staleness = "bounded:16";  ///< of partial rounds
     std::string csv;
     std::string svg;
     bool verify = false;

@@ -1,5 +1,7 @@
 #include "code.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <string>
 
@@ -24,6 +26,13 @@ std::string policy_of(method how, double density) {
             return with_feedback("rill::compress::encoded{" + packed + ", rill::compress::qsgd{.bits = 4}}");
     }
     return "";
+}
+
+/// A policy that is written `name` or `name:NUMBER`.
+std::string policy_of(const std::string& written) {
+    const std::size_t colon = std::min(written.size(), written.find(':'));
+    return "rill::straggler::" + written.substr(0, colon) + "{" + written.substr(std::min(written.size(), colon + 1)) +
+           "}";
 }
 
 }  // namespace
@@ -51,6 +60,20 @@ std::string code_of_rounds(int left_out) {
            "    rill::train::trainer trainer{net, objective, batches, strategy};\n"
            "    while (trainer.step())\n"
            "        if (trainer.step_number() == 1000) trainer.end();\n";
+}
+
+std::string code_of_partial(const std::string& trigger, const std::string& staleness, const std::string& topology) {
+    return "    // #include <rill/rill.hpp> and <rill/train.hpp>\n"
+           "    const rill::train::descent move{rill::train::sgd{}, rill::train::constant_rate{0.01}};\n"
+           "    const rill::train::partial_replica rounds{rill::topology::" +
+           topology + "{}, " + policy_of(trigger) +
+           ",\n"
+           "                                              " +
+           policy_of(staleness) +
+           ", rill::straggler::plain_sum{}, move};\n"
+           "    rill::train::asynchronous_trainer trainer{net, objective, batches, rounds};\n"
+           "    while (trainer.step())\n"
+           "        if (trainer.version() >= 1000) trainer.end();\n";
 }
 
 std::string code_of_coded(int width, int depth, int stragglers) {

@@ -5,6 +5,7 @@
 #include "coded.hpp"
 #include "computing.hpp"
 #include "forecast.hpp"
+#include "partial.hpp"
 #include "picture.hpp"
 #include "report.hpp"
 
@@ -50,6 +51,7 @@ int run(const plan::arguments& chosen) {
     plan::print_advice(all);
     std::printf("\nIn C++, %s:\n\n%s", coded.name().c_str(), plan::code_of(coded, chosen.density).c_str());
     plan::print_stragglers(all);
+    if (!chosen.trigger.empty()) plan::print_partial(chosen, all);
     if (!chosen.csv.empty()) plan::write_text(chosen.csv, plan::to_csv(all));
     if (!chosen.svg.empty()) plan::write_text(chosen.svg, plan::draw(for_picture(chosen, overlap, costs, all)));
     return chosen.verify ? verify(chosen, all.recommended()) : 0;

@@ -8,6 +8,7 @@ import csv
 import itertools
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,10 +23,14 @@ SMALL = ["--ranks", "8", "--model-size", "10k", *GIVEN]
 HEADERS = """
 #include <rill/protocol/coded_allocation.hpp>
 #include <rill/rill.hpp>
+#include <rill/straggler.hpp>
 #include <rill/system/coded_reduce.hpp>
+#include <rill/train/asynchronous_trainer.hpp>
 #include <rill/train/coded_batch.hpp>
 #include <rill/train/minibatches.hpp>
+#include <rill/train/descent.hpp>
 #include <rill/train/partial_bsp.hpp>
+#include <rill/train/partial_replica.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/sgd.hpp>
 #include <rill/train/trainer.hpp>
@@ -122,6 +127,26 @@ class Files(unittest.TestCase):
         self.assertAlmostEqual(alone["uniform:0.5"] - exchange, 0.001389, delta=0.00003)
         self.assertAlmostEqual(alone["exponential:0.5"] - exchange, 0.001859, delta=0.00008)
 
+    def test_partial_rounds(self):
+        # 16 ranks of 10 to 60 ms and an exchange that takes no time: the figures of the rna-rates claim, of a plain model.
+        fast = ["--ranks", "16", "--model-size", "16", "--bandwidth", "100GB", "--latency", "0s", *GIVEN[:1], "0s",
+                "--fold", "1000GB", "--compute", "35ms", "--stragglers", "uniform:0.714285714"]
+        def told(*policies):
+            done = run(*fast, *policies)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = re.search(r"([\d.]+) of 16 ranks in each.*They count [^,]*, ([\d.]+) times", done.stdout, re.S)
+            self.assertIsNotNone(found, done.stdout)
+            return map(float, found.groups())
+        contributors, gain = told("--trigger", "two_choices:2", "--staleness", "bounded:64")
+        self.assertAlmostEqual(contributors, 5.67, delta=0.2)
+        self.assertAlmostEqual(gain, 1.63, delta=0.05)
+        contributors, gain = told("--trigger", "majority", "--staleness", "in_step")
+        self.assertAlmostEqual(contributors, 8.5, delta=0.3)
+        self.assertAlmostEqual(gain, 1.53, delta=0.05)
+        contributors, gain = told("--trigger", "all_ready", "--staleness", "in_step")
+        self.assertEqual(contributors, 16)
+        self.assertAlmostEqual(gain, 1, delta=0.02)
+
     def test_coded(self):
         # Computing alone, with a long tail: of two workers the first takes half as long as one, the second 1.5 times.
         done = run("--coded", "--ranks", "2", "--model-size", "1", "--bandwidth", "100GB", "--latency", "0s",
@@ -170,7 +195,10 @@ class Files(unittest.TestCase):
                                   "exponential:1")
         self.assertEqual(len(coded), 1)
         self.assertIn("rill::systems::coded_reduce<float>", coded[0])
-        blocks += [slow[1], *coded]
+        partial = self.printed_code(*SMALL, "--compute", "1ms", "--trigger", "two_choices:2", "--staleness", "bounded:8")
+        self.assertEqual(len(partial), 2)
+        self.assertIn("rill::straggler::two_choices{2}", partial[1])
+        blocks += [slow[1], partial[1], *coded]
         source = self.folder / "printed.cpp"
         source.write_text(HEADERS + "".join(AROUND % (i, code) for i, code in enumerate(blocks)))
         compiled = subprocess.run([*COMPILER, str(source)], capture_output=True, text=True, timeout=110)
@@ -190,6 +218,10 @@ class Files(unittest.TestCase):
             ("--code", "circle, none"): "'circle, none' is no row",
             ("--select", "5"): "'5' needs one of the units",
             ("--fold", "0GB"): "not in range",
+            ("--trigger", "majority"): "needs --compute",
+            ("--trigger", "two_choices:9", "--compute", "1s"): "is none of all_ready, majority, solo, two_choices:PROBES",
+            ("--trigger", "solo", "--compute", "1s", "--staleness", "bounded"): "is none of in_step, unbounded",
+            ("--staleness", "in_step"): "needs --trigger",
             ("--coded",): "needs --compute",
             ("--coded", "--compute", "1s"): "needs --stragglers exponential:TAIL",
             ("--coded", "--compute", "1s", "--verify"): "goes with none of",

@@ -32,7 +32,9 @@ std::vector<double> numbers_of(const std::string& text) {
 
 rill::duration of_seconds(double seconds) { return rill::nanoseconds(std::llround(seconds * 1e9)); }
 
-rill::compute_model model_of(const arguments& chosen) {
+}  // namespace
+
+rill::compute_model compute_model_of(const arguments& chosen) {
     const std::string& text = chosen.stragglers;
     const std::string name = text.substr(0, text.find(':'));
     const auto numbers = numbers_of(text);
@@ -53,8 +55,6 @@ rill::compute_model model_of(const arguments& chosen) {
                              "SPREAD and TAIL in [0, 1] and FACTOR at least 1");
 }
 
-}  // namespace
-
 double exponential_share(const arguments& chosen) {
     const auto numbers = numbers_of(chosen.stragglers);
     if (chosen.stragglers.rfind("exponential:", 0) != 0 || numbers.size() != 1 || numbers[0] < 0 || numbers[0] > 1)
@@ -63,7 +63,7 @@ double exponential_share(const arguments& chosen) {
 }
 
 waiting wait_for(const arguments& chosen, int ranks) {
-    const rill::compute_model model = model_of(chosen);
+    const rill::compute_model model = compute_model_of(chosen);
     waiting found{.left_out = std::max(1, ranks / 10)};
     std::vector<double> times(static_cast<std::size_t>(ranks));
     for (std::uint64_t step = 0; step < steps; ++step) {

@@ -2,6 +2,8 @@
 
 #include "arguments.hpp"
 
+#include <rill/transport/compute_times.hpp>
+
 namespace plan {
 
 /// The computing times of the ranks before they exchange gradients, in seconds.
@@ -11,6 +13,9 @@ struct waiting {
     int left_out = 0;    ///< a tenth of the ranks, at least one
     double others = 0;   ///< the slowest where that many are not waited for, in the mean over steps
 };
+
+/// The model that `--stragglers` names; throws `std::runtime_error` where it names none.
+rill::compute_model compute_model_of(const arguments& chosen);
 
 /// Computes the times by the model that `--stragglers` names; throws `std::runtime_error` where it names none.
 waiting wait_for(const arguments& chosen, int ranks);
