@@ -23264,7 +23264,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
         RILL_EXPECTS(detail::size_of(gradient) == held_.values.size(), "pair_averaging: the gradient has another size");
-        RILL_EXPECTS(held.version <= held_.number, "pair_averaging: this version has not been pulled");
+        RILL_EXPECTS(activity_ && held.version <= held_.number, "pair_averaging: this version has not been pulled");
         RILL_EXPECTS(!is_leaving(), "pair_averaging: a rank pushes nothing after retire or end");
         auto room = emptied_.pop(deadline::immediate);
         detail::pushed_gradient<T> next{.number = pushes_++, .version = held.version};
@@ -25406,7 +25406,7 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
         RILL_EXPECTS(detail::size_of(gradient) == model_.size(), "partial_all_reduce: the gradient has another size");
-        RILL_EXPECTS(held.version <= held_.number, "partial_all_reduce: this version has not been pulled");
+        RILL_EXPECTS(service_ && held.version <= held_.number, "partial_all_reduce: this version has not been pulled");
         RILL_EXPECTS(!is_leaving_, "partial_all_reduce: a rank pushes nothing after retire or end");
         auto room = emptied_.pop(deadline::immediate);
         detail::pushed_gradient<T> next{.number = pushes_, .version = held.version};

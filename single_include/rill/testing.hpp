@@ -2323,7 +2323,7 @@ class replica_loop {
         : net_(net), of_(of), replica_(replica), model_(model), seen_(seen), gradient_(model.size()) {}
 
     void run() {
-        if (of_.misuses) refused("a version that was never pulled", [&] { replica_.push(gradient_, {.version = 1}); });
+        if (of_.misuses) refused("a version that was never pulled", [&] { replica_.push(gradient_, {.version = 0}); });
         while (const auto held = replica_.pull(model_)) {
             expect(net_.rank() < of_.ranks - of_.serving, "pull returns a model on a rank that only serves");
             expect(!has_left_, "pull returns a model after retire or end");

@@ -1,7 +1,6 @@
 #include <rill/train/grouped_replica.hpp>
 
-#include "../support/scratch.hpp"
-#include "jobs.hpp"
+#include "replica_jobs.hpp"
 
 #include <rill/aggregate/max.hpp>
 #include <rill/aggregate/mean_of_latest.hpp>
@@ -29,18 +28,16 @@ train::grouping two_groups(int rank, int workers, bool dedicated = false) {
 }
 
 template <class Net, class Plan>
-auto make(Net& net, const Plan& plan) {
-    return train::asynchronous_trainer{
-        net, spoilt_perceptron(net.rank(), {}),
-        train::minibatches{data(), {.batch = 8, .rank = net.rank(), .ranks = net.size(), .key = {2}}}, plan,
-        train::trainer_options{.initial = {3}, .group = {.timeout = seconds(20), .seed = 7}}};
+auto make(Net& net, const Plan& plan, int workers) {
+    return make_asynchronous(net, spoilt_perceptron(net.rank(), {}), plan, workers);
 }
 auto plan_of(const train::grouping& groups) {
     return systems::grouped_rna(groups, {}, train::sgd{.momentum = 0.9}, train::constant_rate{0.02});
 }
 
+/// Steps until a rank of this group ends its run, at version `last`. Returns the final parameters.
 template <class Trainer>
-std::vector<float> run_to(Trainer& trainer, std::uint64_t last) {
+std::vector<float> end_at(Trainer& trainer, std::uint64_t last) {
     while (trainer.step())
         if (trainer.version() + 1 >= last) trainer.end();
     return copy_of_parameters(trainer);
@@ -63,35 +60,30 @@ simulated::network two_speeds() {
 
 }  // namespace in_groups
 
-using namespace in_groups;
-
-static_assert(train::ReplicaPlan<decltype(plan_of({})), simulated::endpoint>);
+static_assert(train::ReplicaPlan<decltype(in_groups::plan_of({})), simulated::endpoint>);
 
 TEST_CASE("grouped_replica: learns, and ends with the same parameters on all ranks") {
     on_transports(5, [](auto& net) {
-        auto trainer = make(net, plan_of(two_groups(net.rank(), 5)));
-        spoilt_perceptron judge(0, {});
-        train::minibatches all{data(), {.batch = data().rows, .rank = 0, .ranks = 1, .key = {2}}};
-        const auto batch = all.next();
-        const double before = judge.loss(trainer.parameters(), batch);
-        const auto own = run_to(trainer, 100);
-        CHECK(judge.loss(own, batch) < 0.95 * before);
+        auto trainer = in_groups::make(net, in_groups::plan_of(in_groups::two_groups(net.rank(), 5)), 5);
+        const double before = loss_of(trainer.parameters());
+        const auto own = in_groups::end_at(trainer, 100);
+        CHECK(loss_of(own) < 0.95 * before);
         CHECK(trainer.version() >= 100);
         CHECK(!trainer.step());
-        check_all_have(net, own, 5);
+        in_groups::check_all_have(net, own, 5);
     });
 }
 
 TEST_CASE("grouped_replica: with a dedicated server, and by the mean of the groups' models") {
-    simulated::run(5, two_speeds(), [](auto& net) {
-        auto trainer = make(net, plan_of(two_groups(net.rank(), 4, true)));
-        check_all_have(net, run_to(trainer, 40), 4);
+    simulated::run(5, in_groups::two_speeds(), [](auto& net) {
+        auto trainer = in_groups::make(net, in_groups::plan_of(in_groups::two_groups(net.rank(), 4, true)), 4);
+        in_groups::check_all_have(net, in_groups::end_at(trainer, 40), 4);
     });
-    simulated::run(4, two_speeds(), [](auto& net) {
-        const auto plan = systems::grouped_rna(two_groups(net.rank(), 4), {}, train::sgd{}, train::constant_rate{0.02},
-                                               aggregate::mean_of_latest{});
-        auto trainer = make(net, plan);
-        check_all_have(net, run_to(trainer, 40), 4);
+    simulated::run(4, in_groups::two_speeds(), [](auto& net) {
+        const auto plan = systems::grouped_rna(in_groups::two_groups(net.rank(), 4), {}, train::sgd{},
+                                               train::constant_rate{0.02}, aggregate::mean_of_latest{});
+        auto trainer = in_groups::make(net, plan, 4);
+        in_groups::check_all_have(net, in_groups::end_at(trainer, 40), 4);
     });
 }
 
@@ -99,18 +91,18 @@ TEST_CASE("grouped_replica: goes on from each rank's file") {
     const scratch_directory directory;
     const auto file_of = [&](auto& net) { return directory / std::to_string(net.rank()).c_str(); };
     std::vector<std::vector<float>> saved(5), resumed(5), again(5);
-    simulated::run(5, two_speeds(), [&](auto& net) {
-        auto trainer = make(net, plan_of(two_groups(net.rank(), 4, true)));
-        saved[static_cast<std::size_t>(net.rank())] = run_to(trainer, 20);
+    simulated::run(5, in_groups::two_speeds(), [&](auto& net) {
+        auto trainer = in_groups::make(net, in_groups::plan_of(in_groups::two_groups(net.rank(), 4, true)), 4);
+        saved[static_cast<std::size_t>(net.rank())] = in_groups::end_at(trainer, 20);
         train::checkpoint::writer out;
         trainer.save(out, "run.");
         out.save(file_of(net));
     });
     for (auto* const results : {&resumed, &again})
-        simulated::run(5, two_speeds(), [&](auto& net) {
-            auto trainer = make(net, plan_of(two_groups(net.rank(), 4, true)));
+        simulated::run(5, in_groups::two_speeds(), [&](auto& net) {
+            auto trainer = in_groups::make(net, in_groups::plan_of(in_groups::two_groups(net.rank(), 4, true)), 4);
             trainer.restore(train::checkpoint::load(file_of(net)), "run.");
-            (*results)[static_cast<std::size_t>(net.rank())] = run_to(trainer, 40);
+            (*results)[static_cast<std::size_t>(net.rank())] = in_groups::end_at(trainer, 40);
             if (net.rank() < 4) CHECK(trainer.version() >= 40);
         });
     CHECK(resumed == again);
@@ -122,16 +114,16 @@ TEST_CASE("grouped_replica: goes on from each rank's file") {
 TEST_CASE("grouped_replica: a file that does not fit is refused on all ranks") {
     const scratch_directory directory;
     const auto file_of = [&](int rank) { return directory / std::to_string(rank).c_str(); };
-    simulated::run(4, two_speeds(), [&](auto& net) {
-        auto trainer = make(net, plan_of(two_groups(net.rank(), 4)));
-        run_to(trainer, 10);
+    simulated::run(4, in_groups::two_speeds(), [&](auto& net) {
+        auto trainer = in_groups::make(net, in_groups::plan_of(in_groups::two_groups(net.rank(), 4)), 4);
+        in_groups::end_at(trainer, 10);
         train::checkpoint::writer out;
         trainer.save(out, "run.");
         out.save(file_of(net.rank()));
     });
     int refused = 0;
-    simulated::run(4, two_speeds(), [&](auto& net) {
-        auto trainer = make(net, plan_of(two_groups(net.rank(), 4)));
+    simulated::run(4, in_groups::two_speeds(), [&](auto& net) {
+        auto trainer = in_groups::make(net, in_groups::plan_of(in_groups::two_groups(net.rank(), 4)), 4);
         const auto in = train::checkpoint::load(file_of(net.rank() == 2 ? 1 : net.rank()));
         try {
             trainer.restore(in, "run.");
