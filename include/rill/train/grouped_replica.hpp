@@ -4,6 +4,7 @@
 #include <rill/collective/group.hpp>
 #include <rill/concept/replica.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/core/view.hpp>
 #include <rill/protocol/detail/saved_parts.hpp>
 #include <rill/protocol/parameter_server.hpp>
@@ -62,12 +63,12 @@ class bound_grouped_replica {
     }
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
-        replica_->push(gradient, held);
+        worker().push(gradient, held);
     }
     std::optional<push_fate> fate() { return replica_ == nullptr ? std::nullopt : replica_->fate(); }
     /// This rank pushes no more; `end`: nor does any rank of its group.
-    void retire() { replica_->retire(); }
-    void end() { replica_->end(); }
+    void retire() { worker().retire(); }
+    void end() { worker().end(); }
     /// How many rounds this rank's group has made; on a dedicated server how many pushes have moved its part.
     std::uint64_t version() const { return replica_ == nullptr ? center_.version() : replica_->version(); }
 
@@ -89,6 +90,12 @@ class bound_grouped_replica {
     }
 
   private:
+    replica_type& worker() {
+        RILL_EXPECTS(replica_ != nullptr,
+                     "grouped_replica: a dedicated server pushes nothing, and ends no group's run");
+        return *replica_;
+    }
+
     std::uint64_t every_;
     parameter_server<Net, T, straggler::unbounded, Shared> center_;
     std::optional<subgroup<Net>> alike_{};
