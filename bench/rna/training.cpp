@@ -120,7 +120,6 @@ void train_rank(endpoint& net, const job& of, judge& judged, outcome& reached, b
     std::uint64_t next = 10;
     while (trainer.step()) {
         reached.gradients += reached.seconds == 0 ? 1 : 0;
-        if (reached.seconds > 0) trainer.end();  // also in the groups of ranks that judge nothing
         const std::uint64_t version = version_of(trainer);
         if (!judges || version < next) continue;
         next = version + 10;

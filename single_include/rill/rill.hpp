@@ -23816,9 +23816,9 @@ class server_worker {
     }
 
     /// Asks the servers by `question(server, number)` and gives `take(server, values)` what they answer, or keeps what
-    /// is final.
+    /// is final. Where the run is ending this worker departs; `waits`: for the end.
     template <class Question, class Take>
-    void ask(Question&& question, Take&& take) {
+    void ask(Question&& question, Take&& take, bool waits = true) {
         using kinds = server_kind;
         session_.require_going();
         session_.guarded(links_, [&] {
@@ -23829,7 +23829,7 @@ class server_worker {
                 if (links_.first_of(kinds::over) != nullptr || links_.first_of(kinds::final) != nullptr)
                     depart(kinds::retire);
             }
-            if (is_leaving_) {
+            if (is_leaving_ && waits) {
                 if (links_.first_of(kinds::late) != nullptr) ask_to_leave();  // again
                 links_.await();
                 read_all(take);
@@ -23839,7 +23839,7 @@ class server_worker {
         if (const wire::header* const late = links_.first_of(kinds::late)) links_.throw_late(*late, is_leaving_);
         links_.release();
         pulled_ = version_;
-        is_over_ = is_leaving_;
+        is_over_ = is_leaving_ && waits;
     }
 
     template <IndexType Index>
@@ -24489,12 +24489,15 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     /// run is over, writes nothing, and returns nothing.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
-        RILL_EXPECTS(detail::size_of(model) == dimension_, "parameter_server: the model has another size");
-        const auto question = [&](std::size_t, std::uint64_t number) {
-            return detail::empty_frame(worker_.head(detail::server_kind::pull, number));
-        };
-        const auto part = [&](std::size_t server) { return worker_.part_of(server); };
-        return fetch(model, question, part, [](std::size_t place) { return place; });
+        return pull_whole(model, true);
+    }
+
+    /// Like `pull`, but where the run is ending it returns nothing at once and leaves `model` as it is: for a worker
+    /// that others, who have not departed yet, wait for. The next `pull` waits for the end.
+    template <class Model>
+    std::optional<held_version> pull_if_going(Model&& model) {
+        if (worker_.is_leaving()) return std::nullopt;
+        return pull_whole(model, false);
     }
 
     /// Writes the newest values of the coordinates `keys`, strictly ascending, to `output` in that order. Returns the
@@ -24652,18 +24655,34 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     }
     bool is_over() const { return works() ? worker_.is_over() : has_served_; }
 
+    template <class Model>
+    std::optional<held_version> pull_whole(Model& model, bool waits) {
+        RILL_EXPECTS(detail::size_of(model) == dimension_, "parameter_server: the model has another size");
+        const auto question = [&](std::size_t, std::uint64_t number) {
+            return detail::empty_frame(worker_.head(detail::server_kind::pull, number));
+        };
+        const auto part = [&](std::size_t server) { return worker_.part_of(server); };
+        return fetch(
+            model, question, part, [](std::size_t place) { return place; }, waits);
+    }
+
     /// Asks the servers by `question(server, number)`, and writes `out`: the answer of a server has the places
     /// `places_of(server)` of it. Value `i` of `out` is that of coordinate `coordinate_of(i)`.
     template <class Out, class Question, class Places, class Coordinate>
-    std::optional<held_version> fetch(Out& out, Question&& question, Places&& places_of, Coordinate&& coordinate_of) {
+    std::optional<held_version> fetch(Out& out, Question&& question, Places&& places_of, Coordinate&& coordinate_of,
+                                      bool waits = true) {
         if (!works()) return serve();
         const std::span<T> values = stage_.room(detail::size_of(out));
         if (!is_over())
-            worker_.ask(question, [&](std::size_t server, std::span<const T> from) {
-                const segment places = places_of(server);
-                wire::detail::require(from.size() == places.size(), "it is of another size");
-                std::copy(from.begin(), from.end(), values.subspan(places.begin).begin());
-            });
+            worker_.ask(
+                question,
+                [&](std::size_t server, std::span<const T> from) {
+                    const segment places = places_of(server);
+                    wire::detail::require(from.size() == places.size(), "it is of another size");
+                    std::copy(from.begin(), from.end(), values.subspan(places.begin).begin());
+                },
+                waits);
+        if (worker_.is_leaving() && !is_over()) return std::nullopt;
         const std::span<const T> end = worker_.final_model();
         for (std::size_t i = 0; is_over() && i < values.size(); ++i) values[i] = end[coordinate_of(i)];
         detail::write_tensor(std::span<const T>(values), out);
@@ -24784,7 +24803,7 @@ class group_center final : public shared_center<T> {
         try {
             for (std::size_t i = 0; i < model.size(); ++i) change_[i] = takes_models ? model[i] : model[i] - before_[i];
             center_.push(change_, held_);
-            const auto held = center_.pull(model);
+            const auto held = pull_into(model);
             while (center_.fate()) continue;
             if (held) held_ = *held;
             return held.has_value();
@@ -24796,6 +24815,14 @@ class group_center final : public shared_center<T> {
                          .reason = text_of(
                              {"rank ", group_.rank(), " has no model between the groups: ", failed.notice().reason})});
         }
+    }
+
+    /// Where the center's run is ending, the other ranks of the group must be told before this one waits for the end.
+    std::optional<held_version> pull_into(std::span<T> model) {
+        if constexpr (requires { center_.pull_if_going(model); })
+            return center_.pull_if_going(model);
+        else
+            return center_.pull(model);
     }
 
     Group& group_;
@@ -25362,8 +25389,8 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     /// `center`: a `Replica` of as many parameters, made of the same first model by all ranks of all groups, and by
     /// those that only serve it. Its update adds changes (`aggregate::add`); one that is a `RankedUpdate`, such as the
     /// paper's `aggregate::mean_of_latest`, is pushed models, always by the group's first rank. Until the run has ended
-    /// it belongs to this replica, which then retires from it; once the center's run is over, the group's ends too. The
-    /// timeout of a parameter server must be longer than the ends of the groups are apart.
+    /// it belongs to this replica, which then retires from it; once the center's run is ending, the group's ends too,
+    /// at its next meeting. The timeout of a parameter server must be longer than the ends of the groups are apart.
     ///
     /// Collective in the group, before the first `pull` and after `restore`. Cost of a meeting: a push and a pull of N
     /// elements on one rank, two broadcasts. Memory: two models more. Errors: `contract_violation` if `every` is 0,

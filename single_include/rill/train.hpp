@@ -2470,6 +2470,7 @@ class bound_grouped_replica {
         if (replica_ != nullptr && !is_over_)
             if (const auto held = replica_->pull(model)) return held;
         is_over_ = true;
+        if (ends_all_) center_.end();
         while (center_.pull(model)) continue;
         return std::nullopt;
     }
@@ -2478,9 +2479,12 @@ class bound_grouped_replica {
         worker().push(gradient, held);
     }
     std::optional<push_fate> fate() { return replica_ == nullptr ? std::nullopt : replica_->fate(); }
-    /// This rank pushes no more; `end`: nor does any rank of its group.
     void retire() { worker().retire(); }
-    void end() { worker().end(); }
+    /// Ends the run of this rank's group, and then those of the others, each at its next meeting with the shared model.
+    void end() {
+        worker().end();
+        ends_all_ = true;
+    }
     /// How many rounds this rank's group has made; on a dedicated server how many pushes have moved its part.
     std::uint64_t version() const { return replica_ == nullptr ? center_.version() : replica_->version(); }
 
@@ -2503,8 +2507,7 @@ class bound_grouped_replica {
 
   private:
     replica_type& worker() {
-        RILL_EXPECTS(replica_ != nullptr,
-                     "grouped_replica: a dedicated server pushes nothing, and ends no group's run");
+        RILL_EXPECTS(replica_ != nullptr, "grouped_replica: a dedicated server pushes nothing and ends no run");
         return *replica_;
     }
 
@@ -2513,13 +2516,14 @@ class bound_grouped_replica {
     std::optional<subgroup<Net>> alike_{};
     std::unique_ptr<replica_type> replica_{};  ///< null on a dedicated server
     bool has_joined_ = false;
-    bool is_over_ = false;
+    bool ends_all_ = false;
+    bool is_over_ = false;  ///< the run of this rank's group
 };
 
 /// Training in groups, each by rounds of its own, that share a model on servers (`partial_all_reduce::through`).
 ///
 /// `within`: the plan of each group, a `partial_replica`. `shared`: how a group's change moves the shared model. Models
-/// `ReplicaPlan`. A rank ends the run of its own group; all ranks have the same model once all groups have ended.
+/// `ReplicaPlan`. All ranks have the same model once all groups have ended.
 template <class Within, class Shared = aggregate::add>
 struct grouped_replica {
     Within within{};

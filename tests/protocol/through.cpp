@@ -57,6 +57,7 @@ struct plan {
     bool dedicated = false;
     std::uint64_t every = 3;
     std::uint64_t last = 20;  ///< rounds of each group
+    bool ends_all = false;    ///< the first group to end ends the run of the center
 };
 
 /// What one rank saw.
@@ -101,6 +102,7 @@ void try_to_work(Net& net, const plan& of, account& seen) {
         if (fate->what == outcome::counted) seen.counted += fate->weight;
     seen.version = replica.version();
     seen.own.assign(replica.newest().begin(), replica.newest().end());
+    if (of.ends_all) center.end();
     while (center.pull(model)) continue;
     seen.final = model;
 }
@@ -160,6 +162,20 @@ TEST_CASE("through: a group learns what the others have changed, and goes at its
     // The fast group has ended first, so that it cannot know all that the slow one did.
     CHECK(all[0].own[1] < all[0].final[1]);
     CHECK(all[0].own[0] == all[0].final[0]);
+}
+
+TEST_CASE("through: a group that ends the run of the center ends the other groups at their next meeting") {
+    for (const unsigned every : {1U, 3U, 8U})
+        for (const int servers : {1, 3}) {
+            const auto all = work_of(7, {.servers = servers, .every = every, .last = 40, .ends_all = true});
+            check_books(all, 7);
+            CHECK(all[0].version >= 40);
+            CHECK(all[1].version < 40);
+            CHECK(all[1].version % every == 0);
+            const auto dedicated =
+                work_of(7, {.servers = servers, .dedicated = true, .every = every, .last = 40, .ends_all = true});
+            check_books(dedicated, 7 - servers);
+        }
 }
 
 TEST_CASE("through: a group of one rank, and a run of one group") {

@@ -14,6 +14,7 @@
 #include <rill/topology/bipartite.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/train/descent.hpp>
+#include <rill/train/grouped_replica.hpp>
 #include <rill/train/local_replica.hpp>
 #include <rill/train/partial_replica.hpp>
 #include <rill/train/schedule.hpp>
@@ -47,6 +48,17 @@ struct pairs {
     pair_averaging<Net, T, Who, train::descent<>> bind(Net& net, std::span<const T> first,
                                                        const group_options& options = {}) const {
         return {net, who, train::descent{train::sgd{}, train::constant_rate{0.125}}, first, options};
+    }
+};
+
+/// Even and odd ranks in groups that share a model, as a plan.
+struct two_groups {
+    template <std::floating_point T, class Net>
+    auto bind(Net& net, std::span<const T> first, const group_options& options = {}) const {
+        train::grouping groups{.every = 2};
+        for (rank_t rank = net.rank() % 2; rank < net.size(); rank += 2) groups.alike.members.push_back(rank);
+        const train::partial_replica within{topology::ring{}, two_choices{1}, bounded{4}, plain_sum{}, move};
+        return train::grouped_replica{within, groups}.template bind<T>(net, first, options);
     }
 };
 
@@ -100,6 +112,8 @@ TEST_CASE("replica_laws: parameter_server keeps them") {
     with(bounded{3});
     with(unbounded{});
 }
+
+TEST_CASE("replica_laws: groups that share a model keep them") { check(two_groups{}); }
 
 TEST_CASE("replica_laws: pair_averaging keeps them") {
     check(pairs<topology::bipartite>{});

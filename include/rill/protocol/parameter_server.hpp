@@ -113,12 +113,15 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     /// run is over, writes nothing, and returns nothing.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
-        RILL_EXPECTS(detail::size_of(model) == dimension_, "parameter_server: the model has another size");
-        const auto question = [&](std::size_t, std::uint64_t number) {
-            return detail::empty_frame(worker_.head(detail::server_kind::pull, number));
-        };
-        const auto part = [&](std::size_t server) { return worker_.part_of(server); };
-        return fetch(model, question, part, [](std::size_t place) { return place; });
+        return pull_whole(model, true);
+    }
+
+    /// Like `pull`, but where the run is ending it returns nothing at once and leaves `model` as it is: for a worker
+    /// that others, who have not departed yet, wait for. The next `pull` waits for the end.
+    template <class Model>
+    std::optional<held_version> pull_if_going(Model&& model) {
+        if (worker_.is_leaving()) return std::nullopt;
+        return pull_whole(model, false);
     }
 
     /// Writes the newest values of the coordinates `keys`, strictly ascending, to `output` in that order. Returns the
@@ -276,18 +279,34 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     }
     bool is_over() const { return works() ? worker_.is_over() : has_served_; }
 
+    template <class Model>
+    std::optional<held_version> pull_whole(Model& model, bool waits) {
+        RILL_EXPECTS(detail::size_of(model) == dimension_, "parameter_server: the model has another size");
+        const auto question = [&](std::size_t, std::uint64_t number) {
+            return detail::empty_frame(worker_.head(detail::server_kind::pull, number));
+        };
+        const auto part = [&](std::size_t server) { return worker_.part_of(server); };
+        return fetch(
+            model, question, part, [](std::size_t place) { return place; }, waits);
+    }
+
     /// Asks the servers by `question(server, number)`, and writes `out`: the answer of a server has the places
     /// `places_of(server)` of it. Value `i` of `out` is that of coordinate `coordinate_of(i)`.
     template <class Out, class Question, class Places, class Coordinate>
-    std::optional<held_version> fetch(Out& out, Question&& question, Places&& places_of, Coordinate&& coordinate_of) {
+    std::optional<held_version> fetch(Out& out, Question&& question, Places&& places_of, Coordinate&& coordinate_of,
+                                      bool waits = true) {
         if (!works()) return serve();
         const std::span<T> values = stage_.room(detail::size_of(out));
         if (!is_over())
-            worker_.ask(question, [&](std::size_t server, std::span<const T> from) {
-                const segment places = places_of(server);
-                wire::detail::require(from.size() == places.size(), "it is of another size");
-                std::copy(from.begin(), from.end(), values.subspan(places.begin).begin());
-            });
+            worker_.ask(
+                question,
+                [&](std::size_t server, std::span<const T> from) {
+                    const segment places = places_of(server);
+                    wire::detail::require(from.size() == places.size(), "it is of another size");
+                    std::copy(from.begin(), from.end(), values.subspan(places.begin).begin());
+                },
+                waits);
+        if (worker_.is_leaving() && !is_over()) return std::nullopt;
         const std::span<const T> end = worker_.final_model();
         for (std::size_t i = 0; is_over() && i < values.size(); ++i) values[i] = end[coordinate_of(i)];
         detail::write_tensor(std::span<const T>(values), out);

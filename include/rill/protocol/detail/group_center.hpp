@@ -13,6 +13,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -67,7 +68,7 @@ class group_center final : public shared_center<T> {
         try {
             for (std::size_t i = 0; i < model.size(); ++i) change_[i] = takes_models ? model[i] : model[i] - before_[i];
             center_.push(change_, held_);
-            const auto held = center_.pull(model);
+            const auto held = pull_into(model);
             while (center_.fate()) continue;
             if (held) held_ = *held;
             return held.has_value();
@@ -79,6 +80,14 @@ class group_center final : public shared_center<T> {
                          .reason = text_of(
                              {"rank ", group_.rank(), " has no model between the groups: ", failed.notice().reason})});
         }
+    }
+
+    /// Where the center's run is ending, the other ranks of the group must be told before this one waits for the end.
+    std::optional<held_version> pull_into(std::span<T> model) {
+        if constexpr (requires { center_.pull_if_going(model); })
+            return center_.pull_if_going(model);
+        else
+            return center_.pull(model);
     }
 
     Group& group_;

@@ -51,9 +51,9 @@ class server_worker {
     }
 
     /// Asks the servers by `question(server, number)` and gives `take(server, values)` what they answer, or keeps what
-    /// is final.
+    /// is final. Where the run is ending this worker departs; `waits`: for the end.
     template <class Question, class Take>
-    void ask(Question&& question, Take&& take) {
+    void ask(Question&& question, Take&& take, bool waits = true) {
         using kinds = server_kind;
         session_.require_going();
         session_.guarded(links_, [&] {
@@ -64,7 +64,7 @@ class server_worker {
                 if (links_.first_of(kinds::over) != nullptr || links_.first_of(kinds::final) != nullptr)
                     depart(kinds::retire);
             }
-            if (is_leaving_) {
+            if (is_leaving_ && waits) {
                 if (links_.first_of(kinds::late) != nullptr) ask_to_leave();  // again
                 links_.await();
                 read_all(take);
@@ -74,7 +74,7 @@ class server_worker {
         if (const wire::header* const late = links_.first_of(kinds::late)) links_.throw_late(*late, is_leaving_);
         links_.release();
         pulled_ = version_;
-        is_over_ = is_leaving_;
+        is_over_ = is_leaving_ && waits;
     }
 
     template <IndexType Index>
