@@ -69,7 +69,7 @@ TEST_CASE("grouped_replica: learns, and ends with the same parameters on all ran
         const double before = loss_of(trainer.parameters());
         const auto own = in_groups::end_at(trainer, 100);
         CHECK(loss_of(own) < 0.95 * before);
-        CHECK(trainer.version() > 10);
+        CHECK(trainer.version() >= 3);
         CHECK(!trainer.step());
         in_groups::check_all_have(net, own, 5);
     });
