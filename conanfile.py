@@ -15,10 +15,11 @@ class Rill(ConanFile):
     package_type = "header-library"
     implements = ["auto_header_only"]
     settings = "os", "arch", "compiler", "build_type"
-    # A component that needs somebody else's library, and whether a consumer gets it. The headers are always all there.
-    options = {name: [True, False] for name in ("simulated", "train", "mpi", "eigen", "xtensor", "tbb")}
+    # The components that a consumer gets on request: those that need somebody else's library, and the one that has a
+    # source. The headers are always all there.
+    options = {name: [True, False] for name in ("simulated", "train", "mpi", "eigen", "xtensor", "tbb", "compiled")}
     default_options = {name: False for name in options}
-    exports_sources = "include/*", "LICENSE"
+    exports_sources = "include/*", "cmake/compiled_source.cmake", "LICENSE"
     no_copy_source = True
     test_package_folder = "tests/consumer/test_package"
 
@@ -41,7 +42,8 @@ class Rill(ConanFile):
 
     def package(self):
         copy(self, "LICENSE", self.source_folder, pathlib.Path(self.package_folder, "licenses"))
-        copy(self, "*.hpp", pathlib.Path(self.source_folder, "include"), pathlib.Path(self.package_folder, "include"))
+        copy(self, "*.?pp", pathlib.Path(self.source_folder, "include"), pathlib.Path(self.package_folder, "include"))
+        copy(self, "cmake/*", self.source_folder, self.package_folder)
 
     def package_info(self):
         self.cpp_info.set_property("cmake_file_name", "rill")
@@ -58,6 +60,11 @@ class Rill(ConanFile):
         for name, link in {"eigen": "eigen::eigen", "xtensor": "xtensor::xtensor", "tbb": "onetbb::onetbb"}.items():
             if self.options.get_safe(name):
                 self._component(name, links=[link])
+
+        if self.options.compiled:
+            self._component("compiled", below=["threads"])
+            self.cpp_info.components["compiled"].defines = ["RILL_COMPILED"]
+            self.cpp_info.set_property("cmake_build_modules", ["cmake/compiled_source.cmake"])
 
     def _component(self, name, below=("rill",), links=(), system_libs=()):
         """The CMake target rill::<name> and the pkg-config module of the same component."""

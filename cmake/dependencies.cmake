@@ -6,7 +6,7 @@ if(POLICY CMP0167)
 endif()
 
 # The components, each behind those that it needs, and the targets of others that each of them links.
-set(rill_known_components threads simulated mpi train eigen xtensor tbb testing)
+set(rill_known_components threads simulated mpi train eigen xtensor tbb testing compiled)
 set(rill_threads_links Threads::Threads)
 set(rill_simulated_links Boost::context)
 set(rill_mpi_links MPI::MPI_C)
@@ -16,6 +16,7 @@ set(rill_xtensor_links xtensor)
 set(rill_tbb_links TBB::tbb)
 set(rill_mpi_needs threads)
 set(rill_testing_needs threads simulated)
+set(rill_compiled_needs threads)
 
 # A target of others: the arguments of find_package that bring it, the least version, and what Debian calls it. Versions
 # are compared here, because Eigen 5 refuses to be asked for 3.4.

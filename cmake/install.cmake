@@ -34,6 +34,7 @@ install(FILES ${rill_generated}/rill-config.cmake ${rill_generated}/rill-config-
         DESTINATION ${RILL_INSTALL_CMAKEDIR} COMPONENT rill)
 install(FILES cmake/dependencies.cmake RENAME rill-dependencies.cmake
         DESTINATION ${RILL_INSTALL_CMAKEDIR} COMPONENT rill)
+install(FILES include/rill/compiled.cpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rill COMPONENT rill)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/rill COMPONENT rill)
 
 # rill_pkgconfig(<name> DESCRIPTION <text> [REQUIRES <modules>] [FLAGS <flags>] [LIBS <flags>]): paths stay relative to
@@ -58,6 +59,7 @@ set(pc_of_eigen REQUIRES eigen3)
 set(pc_of_xtensor REQUIRES xtensor)
 set(pc_of_tbb REQUIRES tbb)
 set(pc_of_testing REQUIRES "rill-threads rill-simulated")
+set(pc_of_compiled REQUIRES rill-threads FLAGS -DRILL_COMPILED)
 
 rill_pkgconfig(rill DESCRIPTION "${PROJECT_DESCRIPTION}" FLAGS -I\${includedir})
 foreach(name IN LISTS rill_component_names)

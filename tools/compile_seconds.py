@@ -62,6 +62,11 @@ PROGRAMS = {
     "error_feedback": ranks(codec("first"), "rill::all_reduce(workers, in, out, first, rill::aggregate::mean{});"),
     "codecs": ranks(*(codec(name) for name in CODECS), *(sum_and_mean(name) for name in CODECS)),
 }
+# The programs as units of one that links rill::compiled.
+COMPILED = {f"compiled_{name}": f"#define RILL_COMPILED\n{text}" for name, text in PROGRAMS.items() if name != "include"}
+# The source of rill::compiled.
+COMPILED["compiled"] = (INCLUDE / "rill/compiled.cpp").read_text()
+PROGRAMS |= COMPILED
 
 
 def cpu_seconds(compiler, source, *options, output=os.devnull):

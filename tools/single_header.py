@@ -17,7 +17,7 @@ CONFIG = "rill/core/config.hpp"
 # The files: for each the headers whose closure it holds, and the files of this list that it includes and so leaves out.
 FILES = {
     UMBRELLA: ([UMBRELLA, "rill/session.hpp", "rill/protocol.hpp", "rill/gradient_code.hpp", "rill/cost.hpp",
-                "rill/transport.hpp"], []),
+                "rill/transport.hpp", "rill/compiled.hpp"], []),
     "rill/transport/simulated.hpp": (["rill/transport/simulated.hpp"], [UMBRELLA]),
     "rill/transport/mpi.hpp": (["rill/transport/mpi.hpp"], [UMBRELLA]),
     "rill/train.hpp": (["rill/train.hpp", "rill/system.hpp", "rill/adapt/eigen.hpp"], [UMBRELLA]),
@@ -33,7 +33,8 @@ SECTION = re.compile(r"^// ===== (\S+)$", re.MULTILINE)
 
 
 class Header:
-    """One header of the tree: what it includes outside #if, what inside, and its text without the former."""
+    """One header of the tree: what it includes outside #if, what inside, and its text without the former. An #if leaves
+    out what the umbrella's file holds anyway."""
 
     def __init__(self, include, name):
         self.name = name
@@ -42,6 +43,8 @@ class Header:
         for line in (include / name).read_text().splitlines():
             depth += bool(OPENS.match(line)) - bool(CLOSES.match(line))
             found = INCLUDE.match(line)
+            if found and depth and found[2] in FILES[UMBRELLA][0]:
+                continue
             if found and found[2].startswith("rill/"):
                 (self.conditional if depth else self.rill).append(found[2])
                 kept += [f"#include <{found[2]}>"] * bool(depth)

@@ -13,3 +13,7 @@
 #include <rill/straggler.hpp>
 #include <rill/stream.hpp>
 #include <rill/topology.hpp>
+
+#if defined(RILL_COMPILED)
+#include <rill/compiled.hpp>
+#endif

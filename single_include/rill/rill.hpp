@@ -6106,19 +6106,25 @@ struct frame_coder {
     stream_view<T, Index> (*decode)(const frame& f, frame_scratch<T, Index>& room, const Exec& executor);
 };
 
+namespace detail {
+template <coding_set Among, Element T, IndexType Index, Executor Exec>
+byte_view encode_frame(const wire::header& head, const stream_view<T, Index>& view, const coding& codes, random_key key,
+                       arena& memory, const Exec& executor) {
+    if constexpr (Among.has_only_views())
+        return {};  // not called: every coding is a view
+    else
+        return coded_frame<Among>(head, view, codes, key, memory, executor);
+}
+template <coding_set Among, Element T, IndexType Index, Executor Exec>
+stream_view<T, Index> decode_frame(const frame& f, frame_scratch<T, Index>& room, const Exec& executor) {
+    return content_of<Among>(f, room, executor);
+}
+}  // namespace detail
+
 /// The functions for frames whose codings are `Among` these.
 template <coding_set Among, Element T, IndexType Index, Executor Exec>
-inline constexpr frame_coder<T, Index, Exec> coder_of{
-    [](const wire::header& head, const stream_view<T, Index>& view, const coding& codes, random_key key, arena& memory,
-       const Exec& executor) -> byte_view {
-        if constexpr (Among.has_only_views())
-            return {};  // not called: every coding is a view
-        else
-            return coded_frame<Among>(head, view, codes, key, memory, executor);
-    },
-    [](const frame& f, frame_scratch<T, Index>& room, const Exec& executor) {
-        return content_of<Among>(f, room, executor);
-    }};
+inline constexpr frame_coder<T, Index, Exec> coder_of{detail::encode_frame<Among, T, Index, Exec>,
+                                                      detail::decode_frame<Among, T, Index, Exec>};
 
 }}  // namespace rill::RILL_ABI
 
@@ -14490,51 +14496,67 @@ struct accept_any {
 };
 
 namespace detail {
-template <class Lane, class In, class Out, class Plan, class Fold>
-receipt all_reduce_fused(Lane& lane, const call_signature& signature, const Plan& plan, const In& input, Out& output,
-                         const Fold& fold, const contribution& own) {
-    using T = tensor_element<Out>;
-    auto& stage = stage_of<T>(lane);
+/// What `all_reduce_dense` needs of the tensors; none of it depends on their types. All are called inside the
+/// operation, so that a failure is every rank's.
+template <class T>
+struct dense_call {
+    std::size_t dimension;
+    function_ref<std::span<const T>()> give;
+    function_ref<std::span<T>()> room;  ///< the memory in which the result is computed
+    function_ref<void(std::span<const T>)> take;
+};
+
+template <class Lane, class T, class Plan, class Fold>
+receipt all_reduce_fused(Lane& lane, const call_signature& signature, const Plan& plan, const Fold& fold,
+                         const contribution& own, const dense_call<T>& of) {
     using Net = typename Lane::transport_type;
     auto& state = lane.template workspace<fused_state<Net, T, Fold, typename Lane::executor_type>>();
     return lane.run(
         signature,
         [&](auto& call) {
             std::span<const T> contributed;
-            if (own.weight != 0) contributed = elements_of_input(input, stage);
-            const std::span<T> result = elements_of_output(output, stage);
+            if (own.weight != 0) contributed = of.give();
+            const std::span<T> result = of.room();
             state.begin(call, lane.window(), contributed, result, contribution_sum::of(own), fold);
             receipt done{.rounds = rounds_of(plan)};
             state.run(lane.executor()).describe(done);
             state.count();
-            deliver(result, output);
+            of.take(result);
             return done;
         },
         collective_options, true);
 }
 
-template <class Lane, class In, class Out, class Fold>
-receipt all_reduce_dense(Lane& lane, const In& input, Out& output, const Fold& fold, const contribution& own) {
-    using T = tensor_element<Out>;
-    const std::size_t size = size_of(output);
-    const auto plan = in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), size * sizeof(T));
-    const auto signature = signature_of<T>(operation::all_reduce, size, fold, {.chunks = plan.chunks()});
+template <class Lane, class T, class Fold>
+[[gnu::noinline]] receipt all_reduce_dense(Lane& lane, const Fold& fold, const contribution& own,
+                                           const dense_call<T>& of) {
+    const auto plan =
+        in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), of.dimension * sizeof(T));
+    const auto signature = signature_of<T>(operation::all_reduce, of.dimension, fold, {.chunks = plan.chunks()});
     if constexpr (is_fused<typename Lane::transport_type, typename Lane::topology_type>)
-        if (lane.size() > 1) return all_reduce_fused(lane, signature, plan, input, output, fold, own);
-    auto& stage = stage_of<T>(lane);
+        if (lane.size() > 1) return all_reduce_fused(lane, signature, plan, fold, own, of);
     auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
             std::span<const T> contributed;
-            if (own.weight != 0) contributed = elements_of_input(input, stage);
-            state.begin(head, plan.parts(), contributed, elements_of_output(output, stage), contribution_sum::of(own),
-                        fold, plan.chunks());
+            if (own.weight != 0) contributed = of.give();
+            state.begin(head, plan.parts(), contributed, of.room(), contribution_sum::of(own), fold, plan.chunks());
         },
         [&](receipt& result) {
             state.total(0).describe(result);
-            deliver(state.finish({0, plan.parts()}), output);
+            of.take(state.finish({0, plan.parts()}));
         });
+}
+
+template <class Lane, class In, class Out, class Fold>
+receipt all_reduce_tensors(Lane& lane, const In& input, Out& output, const Fold& fold, const contribution& own) {
+    using T = tensor_element<Out>;
+    auto& stage = stage_of<T>(lane);
+    const auto give = [&] { return elements_of_input(input, stage); };
+    const auto room = [&] { return elements_of_output(output, stage); };
+    const auto take = [&](std::span<const T> made) { deliver(made, output); };
+    return all_reduce_dense<Lane, T>(lane, fold, own, {size_of(output), give, room, take});
 }
 
 /// What `all_reduce_streams` needs of a contribution, and what becomes of the result; none of it depends on the codec.
@@ -14633,7 +14655,7 @@ auto all_reduce_call(Group&, In&& in, Out&& out, const Fold& fold = {}, const Ow
                      "all_reduce: input and output must be of one size");
         if (own.weight != 0) require_in_place_or_apart(in, out);
         return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
-            return all_reduce_dense(lane, input.get(), output.get(), fold, own);
+            return all_reduce_tensors(lane, input.get(), output.get(), fold, own);
         };
     } else {
         return no_call{};
@@ -20881,6 +20903,9 @@ static_assert(Topology<star> && TreeTopology<star>);
 /// What every program needs. It uses only the standard library and no threads. In addition, include the transport that
 /// you use (`transport/in_process.hpp`, …), and what you need of `gradient_code/`, `protocol/`, `cost/`, `train/`,
 /// `adapt/` and `testing/`: single headers, or a whole folder (`rill/train.hpp`).
+
+#if defined(RILL_COMPILED)
+#endif
 
 // ===== rill/session/detail/agreement.hpp
 
@@ -31676,22 +31701,29 @@ static_assert(ConcurrentTransport<endpoint>);
 static_assert(SharedMemoryTransport<endpoint>);
 static_assert(MonitoredTransport<endpoint>);
 
+namespace detail {
+template <class Endpoint>
+void run_ranks(int ranks, function_ref<void(Endpoint&)> body, const options& chosen) {
+    world shared(ranks, chosen);
+    rank_threads threads(
+        shared,
+        [](void* context, world& world, rank_t rank) {
+            Endpoint net(world, rank);
+            (*static_cast<function_ref<void(Endpoint&)>*>(context))(net);
+        },
+        &body);
+    threads.run(ranks);
+}
+}  // namespace detail
+
 /// Calls `body(endpoint&)` on one thread per rank and returns when all have ended.
 ///
 /// An exception that leaves a body aborts every context: that rank is the culprit, and the exception's text is the
 /// reason. The waits of all other ranks then throw, and `run` rethrows the culprit's own exception.
 template <class Body>
-[[gnu::cold]] void run(int ranks, Body&& body, const options& chosen = {}) {
+void run(int ranks, Body&& body, const options& chosen = {}) {
     RILL_EXPECTS(ranks >= 1, "in_process::run: needs at least one rank");
-    detail::world shared(ranks, chosen);
-    detail::rank_threads threads(
-        shared,
-        [](void* context, detail::world& world, rank_t rank) {
-            endpoint net(world, rank);
-            (*static_cast<std::remove_reference_t<Body>*>(context))(net);
-        },
-        const_cast<void*>(static_cast<const void*>(std::addressof(body))));
-    threads.run(ranks);
+    detail::run_ranks<endpoint>(ranks, body, chosen);
 }
 
 }}}  // namespace rill::RILL_ABI::in_process
@@ -32398,6 +32430,112 @@ class traced<Net>::sending {
 
 /// All transports and decorators that need no third-party library: threads, subgroups, faults, delays, traces. Include
 /// `transport/simulated.hpp` (Boost.Context) and `transport/mpi.hpp` (MPI) by name.
+
+// ===== rill/compiled.hpp
+
+/// The code that `rill::compiled` compiles once for a whole program: `all_reduce` among threads, dense and by streams,
+/// of float and double.
+///
+/// The macro `RILL_COMPILED`, which the CMake target sets, makes `rill/rill.hpp` include this header: other translation
+/// units then leave this code out, and compile all else as before. Without CMake, define the macro for all of them and
+/// add one that holds `#define RILL_COMPILED_HERE` and `#include <rill/compiled.hpp>`. All need the same flags: what is
+/// compiled for another contract level or instruction set has another name, and is missing when the program is linked.
+
+#if defined(RILL_COMPILED_HERE)
+#define RILL_DETAIL_ONCE template
+#elif defined(RILL_COMPILED)
+#define RILL_DETAIL_ONCE extern template
+#endif
+
+#if defined(RILL_DETAIL_ONCE)
+
+namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+using once_net = in_process::endpoint;
+template <class Shape>
+using once_lane = lane<once_net, Shape, serial>;
+template <class T>
+using once_streams = stream_state<once_net, T, std::uint32_t, aggregate::sum, serial>;
+template <class T>
+using once_call = stream_call<T, std::uint32_t, once_streams<T>, serial>;
+}  // namespace detail
+
+// Whatever is sent.
+RILL_DETAIL_ONCE void in_process::detail::run_ranks(int, function_ref<void(in_process::endpoint&)>,
+                                                    const in_process::options&);
+RILL_DETAIL_ONCE class session<in_process::endpoint>;
+RILL_DETAIL_ONCE class exchange<in_process::endpoint>;
+RILL_DETAIL_ONCE class detail::empty_state<in_process::endpoint>;
+RILL_DETAIL_ONCE void detail::run_rounds(exchange<in_process::endpoint>&, const detail::schedule_view&,
+                                         const detail::state_view<in_process::endpoint>&);
+
+// For each element type.
+#define RILL_DETAIL_ONCE_OF(T)                                                                                \
+    RILL_DETAIL_ONCE class dense_state<in_process::endpoint, T, aggregate::sum, serial>;                      \
+    RILL_DETAIL_ONCE class dense_state<in_process::endpoint, T, aggregate::mean, serial>;                     \
+    RILL_DETAIL_ONCE class detail::fused_state<in_process::endpoint, T, aggregate::sum, serial>;              \
+    RILL_DETAIL_ONCE class detail::fused_state<in_process::endpoint, T, aggregate::mean, serial>;             \
+    RILL_DETAIL_ONCE class stream_state<in_process::endpoint, T, std::uint32_t, aggregate::sum, serial>;      \
+    RILL_DETAIL_ONCE void detail::take_finished(detail::once_streams<T>&, part_range, const std::span<T>&,    \
+                                                const aggregate::sum&);                                       \
+    RILL_DETAIL_ONCE void detail::take_finished(detail::once_streams<T>&, part_range, const std::span<T>&,    \
+                                                const aggregate::mean&);                                      \
+    RILL_DETAIL_ONCE std::size_t kernel::detail::select_largest(std::span<const T>, std::size_t, std::size_t, \
+                                                                std::uint32_t*, kernel::select_scratch&);     \
+    RILL_DETAIL_ONCE std::size_t kernel::detail::select_in_buckets(                                           \
+        std::span<const T>, std::size_t, std::size_t, std::size_t, std::uint32_t*, kernel::select_scratch&);  \
+    RILL_DETAIL_ONCE std::size_t kernel::threshold(std::span<const T>, T, aligned_vector<std::uint32_t>&);
+RILL_DETAIL_ONCE_OF(float)
+RILL_DETAIL_ONCE_OF(double)
+
+// For each way of coding the frames of a stream.
+#define RILL_DETAIL_ONCE_FRAMES(T, rounds, indices)                                                              \
+    RILL_DETAIL_ONCE byte_view detail::encode_frame<coding_set{rounds, indices}, T, std::uint32_t, serial>(      \
+        const wire::header&, const stream_view<T>&, const coding&, random_key, arena&, const serial&);           \
+    RILL_DETAIL_ONCE stream_view<T> detail::decode_frame<coding_set{rounds, indices}, T, std::uint32_t, serial>( \
+        const frame&, frame_scratch<T, std::uint32_t>&, const serial&);
+#define RILL_DETAIL_ONCE_CODED(rounds, indices)     \
+    RILL_DETAIL_ONCE_FRAMES(float, rounds, indices) \
+    RILL_DETAIL_ONCE_FRAMES(double, rounds, indices)
+RILL_DETAIL_ONCE_CODED(false, index_coding::raw)
+RILL_DETAIL_ONCE_CODED(true, index_coding::raw)
+RILL_DETAIL_ONCE_CODED(false, index_coding::packed_gaps)
+RILL_DETAIL_ONCE_CODED(true, index_coding::packed_gaps)
+RILL_DETAIL_ONCE_CODED(true, index_coding::smallest)
+
+// For each topology.
+#define RILL_DETAIL_ONCE_FOLD(Shape, T, Fold)                                                                      \
+    RILL_DETAIL_ONCE receipt detail::all_reduce_dense(detail::once_lane<Shape>&, const Fold&, const contribution&, \
+                                                      const detail::dense_call<T>&);
+#define RILL_DETAIL_ONCE_CALLS(Shape, T)                                                                  \
+    RILL_DETAIL_ONCE_FOLD(Shape, T, aggregate::sum)                                                       \
+    RILL_DETAIL_ONCE_FOLD(Shape, T, aggregate::mean)                                                      \
+    RILL_DETAIL_ONCE receipt detail::all_reduce_streams(detail::once_lane<Shape>&, const call_signature&, \
+                                                        const aggregate::sum&, const contribution&,       \
+                                                        const detail::once_call<T>&);
+#define RILL_DETAIL_ONCE_ON(Shape)                                     \
+    RILL_DETAIL_ONCE class lane<in_process::endpoint, Shape, serial>;  \
+    RILL_DETAIL_ONCE class group<in_process::endpoint, Shape, serial>; \
+    RILL_DETAIL_ONCE_CALLS(Shape, float)                               \
+    RILL_DETAIL_ONCE_CALLS(Shape, double)
+RILL_DETAIL_ONCE_ON(topology::ring)
+RILL_DETAIL_ONCE_ON(topology::recursive_doubling)
+RILL_DETAIL_ONCE_ON(topology::halving_doubling)
+RILL_DETAIL_ONCE_ON(topology::split_allgather)
+RILL_DETAIL_ONCE_ON(topology::tree)
+
+}}  // namespace rill::RILL_ABI
+
+#undef RILL_DETAIL_ONCE
+#undef RILL_DETAIL_ONCE_OF
+#undef RILL_DETAIL_ONCE_FRAMES
+#undef RILL_DETAIL_ONCE_CODED
+#undef RILL_DETAIL_ONCE_FOLD
+#undef RILL_DETAIL_ONCE_CALLS
+#undef RILL_DETAIL_ONCE_ON
+
+#endif  // defined(RILL_DETAIL_ONCE)
 
 #define RILL_SINGLE_HEADER
 

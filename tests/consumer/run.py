@@ -232,7 +232,8 @@ def pkg_config(ground):
     expect(ask("--modversion", "rill") == [".".join(map(str, ground.version))], "rill.pc is of another version")
     for name in COMPONENTS:
         modules, compiler = ([], "mpicxx") if name == "mpi" else ([f"rill-{name}"], "g++")
-        compile_and_run(ground, compiler, [ground.projects / f"program/{name}.cpp"], f"pkg_config_{name}",
+        own = [ground.prefix / "include/rill/compiled.cpp"] if name == "compiled" else []
+        compile_and_run(ground, compiler, [ground.projects / f"program/{name}.cpp", *own], f"pkg_config_{name}",
                         *ask("--cflags", "--libs", "rill-threads", *modules))
 
 

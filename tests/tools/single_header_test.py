@@ -22,7 +22,10 @@ CONFIG = """#pragma once
 #define RILL_VERSION_PATCH 3
 """
 TREE = {
-    "rill.hpp": "#pragma once\n#include <rill/core/types.hpp>\n#include <rill/core/config.hpp>\n",
+    "rill.hpp": "#pragma once\n#include <rill/core/types.hpp>\n#include <rill/core/config.hpp>\n"
+                "#if defined(RILL_COMPILED)\n#include <rill/compiled.hpp>\n#endif\n",
+    "compiled.hpp": "#pragma once\n#include <rill/transport/threads.hpp>\n"
+                    "#if defined(RILL_COMPILED)\nusing compiled = threads;\n#endif\n",
     "core/config.hpp": CONFIG,
     "core/types.hpp": "#pragma once\n#include <rill/core/config.hpp>\n#include <vector>\n#include <cstddef>\n"
                       "#if defined(__SSE2__)\n#include <cstdio>\n#endif\nusing ranks = std::vector<std::size_t>;\n",
@@ -160,6 +163,14 @@ class SingleHeader(unittest.TestCase):
         self.assertIn("fiber", self.compile(mpi + use, self.single))
         for order in (mpi, mpi + simulated, simulated + mpi):
             self.assertEqual(self.compile("#define WITH_FIBERS\n" + order + use, self.single), "")
+
+    def test_what_the_umbrella_includes_inside_if_stands_there_once(self):
+        self.main()
+        text = (self.single / "rill/rill.hpp").read_text()
+        self.assertEqual((text.count("struct threads"), text.count("using compiled")), (1, 1))
+        use = "#include <rill/rill.hpp>\ncompiled one;\n"
+        self.assertEqual(self.compile("#define RILL_COMPILED\n" + use, self.single), "")
+        self.assertIn("compiled", self.compile(use, self.single))
 
 
 if __name__ == "__main__":

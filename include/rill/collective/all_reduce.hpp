@@ -23,51 +23,67 @@ struct accept_any {
 };
 
 namespace detail {
-template <class Lane, class In, class Out, class Plan, class Fold>
-receipt all_reduce_fused(Lane& lane, const call_signature& signature, const Plan& plan, const In& input, Out& output,
-                         const Fold& fold, const contribution& own) {
-    using T = tensor_element<Out>;
-    auto& stage = stage_of<T>(lane);
+/// What `all_reduce_dense` needs of the tensors; none of it depends on their types. All are called inside the
+/// operation, so that a failure is every rank's.
+template <class T>
+struct dense_call {
+    std::size_t dimension;
+    function_ref<std::span<const T>()> give;
+    function_ref<std::span<T>()> room;  ///< the memory in which the result is computed
+    function_ref<void(std::span<const T>)> take;
+};
+
+template <class Lane, class T, class Plan, class Fold>
+receipt all_reduce_fused(Lane& lane, const call_signature& signature, const Plan& plan, const Fold& fold,
+                         const contribution& own, const dense_call<T>& of) {
     using Net = typename Lane::transport_type;
     auto& state = lane.template workspace<fused_state<Net, T, Fold, typename Lane::executor_type>>();
     return lane.run(
         signature,
         [&](auto& call) {
             std::span<const T> contributed;
-            if (own.weight != 0) contributed = elements_of_input(input, stage);
-            const std::span<T> result = elements_of_output(output, stage);
+            if (own.weight != 0) contributed = of.give();
+            const std::span<T> result = of.room();
             state.begin(call, lane.window(), contributed, result, contribution_sum::of(own), fold);
             receipt done{.rounds = rounds_of(plan)};
             state.run(lane.executor()).describe(done);
             state.count();
-            deliver(result, output);
+            of.take(result);
             return done;
         },
         collective_options, true);
 }
 
-template <class Lane, class In, class Out, class Fold>
-receipt all_reduce_dense(Lane& lane, const In& input, Out& output, const Fold& fold, const contribution& own) {
-    using T = tensor_element<Out>;
-    const std::size_t size = size_of(output);
-    const auto plan = in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), size * sizeof(T));
-    const auto signature = signature_of<T>(operation::all_reduce, size, fold, {.chunks = plan.chunks()});
+template <class Lane, class T, class Fold>
+[[gnu::noinline]] receipt all_reduce_dense(Lane& lane, const Fold& fold, const contribution& own,
+                                           const dense_call<T>& of) {
+    const auto plan =
+        in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), of.dimension * sizeof(T));
+    const auto signature = signature_of<T>(operation::all_reduce, of.dimension, fold, {.chunks = plan.chunks()});
     if constexpr (is_fused<typename Lane::transport_type, typename Lane::topology_type>)
-        if (lane.size() > 1) return all_reduce_fused(lane, signature, plan, input, output, fold, own);
-    auto& stage = stage_of<T>(lane);
+        if (lane.size() > 1) return all_reduce_fused(lane, signature, plan, fold, own, of);
     auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
             std::span<const T> contributed;
-            if (own.weight != 0) contributed = elements_of_input(input, stage);
-            state.begin(head, plan.parts(), contributed, elements_of_output(output, stage), contribution_sum::of(own),
-                        fold, plan.chunks());
+            if (own.weight != 0) contributed = of.give();
+            state.begin(head, plan.parts(), contributed, of.room(), contribution_sum::of(own), fold, plan.chunks());
         },
         [&](receipt& result) {
             state.total(0).describe(result);
-            deliver(state.finish({0, plan.parts()}), output);
+            of.take(state.finish({0, plan.parts()}));
         });
+}
+
+template <class Lane, class In, class Out, class Fold>
+receipt all_reduce_tensors(Lane& lane, const In& input, Out& output, const Fold& fold, const contribution& own) {
+    using T = tensor_element<Out>;
+    auto& stage = stage_of<T>(lane);
+    const auto give = [&] { return elements_of_input(input, stage); };
+    const auto room = [&] { return elements_of_output(output, stage); };
+    const auto take = [&](std::span<const T> made) { deliver(made, output); };
+    return all_reduce_dense<Lane, T>(lane, fold, own, {size_of(output), give, room, take});
 }
 
 /// What `all_reduce_streams` needs of a contribution, and what becomes of the result; none of it depends on the codec.
@@ -166,7 +182,7 @@ auto all_reduce_call(Group&, In&& in, Out&& out, const Fold& fold = {}, const Ow
                      "all_reduce: input and output must be of one size");
         if (own.weight != 0) require_in_place_or_apart(in, out);
         return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
-            return all_reduce_dense(lane, input.get(), output.get(), fold, own);
+            return all_reduce_tensors(lane, input.get(), output.get(), fold, own);
         };
     } else {
         return no_call{};

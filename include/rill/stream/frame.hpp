@@ -170,18 +170,24 @@ struct frame_coder {
     stream_view<T, Index> (*decode)(const frame& f, frame_scratch<T, Index>& room, const Exec& executor);
 };
 
+namespace detail {
+template <coding_set Among, Element T, IndexType Index, Executor Exec>
+byte_view encode_frame(const wire::header& head, const stream_view<T, Index>& view, const coding& codes, random_key key,
+                       arena& memory, const Exec& executor) {
+    if constexpr (Among.has_only_views())
+        return {};  // not called: every coding is a view
+    else
+        return coded_frame<Among>(head, view, codes, key, memory, executor);
+}
+template <coding_set Among, Element T, IndexType Index, Executor Exec>
+stream_view<T, Index> decode_frame(const frame& f, frame_scratch<T, Index>& room, const Exec& executor) {
+    return content_of<Among>(f, room, executor);
+}
+}  // namespace detail
+
 /// The functions for frames whose codings are `Among` these.
 template <coding_set Among, Element T, IndexType Index, Executor Exec>
-inline constexpr frame_coder<T, Index, Exec> coder_of{
-    [](const wire::header& head, const stream_view<T, Index>& view, const coding& codes, random_key key, arena& memory,
-       const Exec& executor) -> byte_view {
-        if constexpr (Among.has_only_views())
-            return {};  // not called: every coding is a view
-        else
-            return coded_frame<Among>(head, view, codes, key, memory, executor);
-    },
-    [](const frame& f, frame_scratch<T, Index>& room, const Exec& executor) {
-        return content_of<Among>(f, room, executor);
-    }};
+inline constexpr frame_coder<T, Index, Exec> coder_of{detail::encode_frame<Among, T, Index, Exec>,
+                                                      detail::decode_frame<Among, T, Index, Exec>};
 
 }}  // namespace rill::RILL_ABI

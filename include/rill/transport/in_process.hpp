@@ -9,6 +9,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/function_ref.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -22,10 +23,8 @@
 #include <rill/transport/detail/in_process_world.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace in_process {
@@ -147,22 +146,29 @@ static_assert(ConcurrentTransport<endpoint>);
 static_assert(SharedMemoryTransport<endpoint>);
 static_assert(MonitoredTransport<endpoint>);
 
+namespace detail {
+template <class Endpoint>
+void run_ranks(int ranks, function_ref<void(Endpoint&)> body, const options& chosen) {
+    world shared(ranks, chosen);
+    rank_threads threads(
+        shared,
+        [](void* context, world& world, rank_t rank) {
+            Endpoint net(world, rank);
+            (*static_cast<function_ref<void(Endpoint&)>*>(context))(net);
+        },
+        &body);
+    threads.run(ranks);
+}
+}  // namespace detail
+
 /// Calls `body(endpoint&)` on one thread per rank and returns when all have ended.
 ///
 /// An exception that leaves a body aborts every context: that rank is the culprit, and the exception's text is the
 /// reason. The waits of all other ranks then throw, and `run` rethrows the culprit's own exception.
 template <class Body>
-[[gnu::cold]] void run(int ranks, Body&& body, const options& chosen = {}) {
+void run(int ranks, Body&& body, const options& chosen = {}) {
     RILL_EXPECTS(ranks >= 1, "in_process::run: needs at least one rank");
-    detail::world shared(ranks, chosen);
-    detail::rank_threads threads(
-        shared,
-        [](void* context, detail::world& world, rank_t rank) {
-            endpoint net(world, rank);
-            (*static_cast<std::remove_reference_t<Body>*>(context))(net);
-        },
-        const_cast<void*>(static_cast<const void*>(std::addressof(body))));
-    threads.run(ranks);
+    detail::run_ranks<endpoint>(ranks, body, chosen);
 }
 
 }}}  // namespace rill::RILL_ABI::in_process
