@@ -76,9 +76,7 @@ rill_headers(rill ${rill_unclaimed_headers})
 # A target that links rill::compiled compiles its one source with flags of its own: contract level and instruction set are
 # then the same in both.
 target_compile_definitions(rill_compiled INTERFACE RILL_COMPILED)
-target_sources(rill_compiled INTERFACE
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include/rill/compiled.cpp>
-    $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_INCLUDEDIR}/rill/compiled.cpp>)
+target_sources(rill_compiled INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include/rill/compiled.cpp>)
 
 foreach(name IN LISTS RILL_COMPONENTS)
     if(NOT "rill_${name}" IN_LIST rill_components)
