@@ -1,5 +1,5 @@
 /// All protocols that continue when some ranks are missing: rounds, CodedReduce, partial all-reduce,
-/// parameter server, pair averaging, local steps, groups by speed.
+/// parameter server, pair averaging, local steps, groups by speed, what survivors begin anew with.
 #pragma once
 
 #include <rill/protocol/coded_allocation.hpp>
@@ -11,3 +11,4 @@
 #include <rill/protocol/partial_all_reduce.hpp>
 #include <rill/protocol/rounds.hpp>
 #include <rill/protocol/server_options.hpp>
+#include <rill/protocol/take_newest.hpp>
