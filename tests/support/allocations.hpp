@@ -12,3 +12,6 @@ unsigned long all_allocations();
 
 /// The number of bytes that this thread has allocated.
 unsigned long long allocated_bytes();
+
+/// The number of bytes that all threads have allocated.
+unsigned long long all_allocated_bytes();
