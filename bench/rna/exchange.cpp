@@ -1,5 +1,6 @@
 // What an exchange costs without a barrier, in a simulated cluster of 8 hosts with 200 Mbit/s: rounds of all ranks and
-// steps with a parameter server beside an all_reduce around a ring. `bench_rna_exchange NUMBERS STEPS` prints JSON.
+// steps with a parameter server compared with an all_reduce around a ring, and the start of a round compared with a
+// barrier. `bench_rna_exchange NUMBERS STEPS` prints JSON.
 #include "shared/expected.hpp"
 
 #include <rill/protocol/parameter_server.hpp>
@@ -10,6 +11,8 @@
 #include <rill/train/schedule.hpp>
 #include <rill/train/sgd.hpp>
 #include <rill/transport/simulated.hpp>
+#include <rill/transport/trace_log.hpp>
+#include <rill/transport/traced.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -18,6 +21,7 @@
 #include <cstdlib>
 #include <exception>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -93,6 +97,56 @@ double rounds(const job& of) {
     });
 }
 
+double barrier(std::uint64_t steps) {
+    double seconds = 0;
+    rill::simulated::run(workers, cluster, [&](endpoint& net) {
+        rill::group all{net, rill::topology::recursive_doubling{}};
+        const rill::time_point first = net.now();
+        for (std::uint64_t done = 0; done < steps; ++done) rill::barrier(all);
+        seconds = std::max(seconds, (net.now() - first).seconds() / static_cast<double>(steps));
+    });
+    return seconds;
+}
+
+/// When a rank has begun the rounds of a run: it calls `all_reduce` equally often in each.
+std::vector<rill::time_point> entries(const rill::trace_log& log, std::uint64_t rounds) {
+    std::vector<rill::time_point> calls;
+    for (const rill::trace_event& event : log.events())
+        if (event.kind == rill::trace_event::what::span && std::string_view(event.name) == "all_reduce")
+            calls.push_back(event.begin);
+    std::sort(calls.begin(), calls.end());
+    bench::require(!calls.empty() && calls.size() % rounds == 0, "the number of calls");
+    std::vector<rill::time_point> first;
+    for (std::size_t i = 0; i < calls.size(); i += calls.size() / rounds) first.push_back(calls[i]);
+    return first;
+}
+
+/// Seconds from the entry of the first rank, which has decided on the start of a round, to that of the last one.
+double start(std::uint64_t steps) {
+    std::vector<rill::trace_log> logs(workers);
+    std::uint64_t rounds = 0;
+    rill::simulated::run(workers, cluster, [&](endpoint& inner) {
+        rill::traced net{inner, logs[static_cast<std::size_t>(inner.rank())]};
+        rill::group all{net, rill::topology::ring{}, {.timeout = timeout}};
+        std::vector<float> model(1);
+        const std::vector<float> gradient{-1};
+        rill::partial_all_reduce replica{all, all_ready{}, in_step{}, plain_sum{}, step, model};
+        for (std::uint64_t done = 0; const auto held = replica.pull(model);)
+            done++ < steps ? replica.push(gradient, *held) : replica.retire();
+        rounds = replica.version();
+    });
+    bench::require(rounds == steps + 1, "the number of rounds");  // in the last one all ranks leave
+    std::vector<std::vector<rill::time_point>> of_ranks;
+    for (const rill::trace_log& log : logs) of_ranks.push_back(entries(log, rounds));
+    rill::duration sum{};
+    for (std::size_t round = 0; round < rounds; ++round) {
+        const auto [first, last] = std::minmax_element(of_ranks.begin(), of_ranks.end(),
+                                                       [&](auto& a, auto& b) { return a[round] < b[round]; });
+        sum = sum + ((*last)[round] - (*first)[round]);
+    }
+    return sum.seconds() / static_cast<double>(rounds);
+}
+
 double served(const job& of, const rill::server_options& options) {
     const int ranks = options.dedicated ? workers + options.servers : workers;
     return seconds_of(of, ranks, [&](endpoint& net, auto& model, const auto& gradient) {
@@ -141,6 +195,7 @@ int main(int count, char** arguments) {
                         served(of, {.servers = servers, .timeout = timeout}) / base);
         std::printf("\"on_all_over_ring\": %.6g, ",
                     served(of, {.servers = workers, .dedicated = false, .timeout = timeout}) / base);
+        std::printf("\"start_over_barrier\": %.6g, ", start(of.steps) / barrier(of.steps));
         std::printf("\"dense_over_sparse\": %.6g}\n",
                     served(of, {.servers = 1, .timeout = timeout}) / served_sparse(of));
     } catch (const std::exception& failed) {
