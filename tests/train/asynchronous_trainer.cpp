@@ -120,11 +120,13 @@ TEST_CASE("asynchronous_trainer: a gradient that is not finite is named in a rec
 TEST_CASE("asynchronous_trainer: goes on where it was saved, bit for bit") {
     const scratch_directory directory, unused;
     const auto through = saved_at(9, in_rounds, unused);
-    saved_at(4, in_rounds, directory);
+    const auto saved = saved_at(4, in_rounds, directory);
     simulated::run(3, {}, [&](auto& net) {
         auto trainer = make(net, in_rounds);
         trainer.restore(train::checkpoint::load(directory / std::to_string(net.rank()).c_str()), "run.");
         CHECK(trainer.step_number() == 4);
+        CHECK(trainer.version() == 4);
+        CHECK(copy_of_parameters(trainer) == saved);
         CHECK(end_at(trainer, 9) == through);
         CHECK(trainer.version() == 9);
     });

@@ -79,6 +79,7 @@ TEST_CASE("pair_replica: a trainer goes on from its rank's file, alike each time
             auto trainer = in_pairs::make(net);
             trainer.restore(train::checkpoint::load(file(net.rank())), "run.");
             CHECK(trainer.step_number() == 10);
+            CHECK(trainer.version() == versions[static_cast<std::size_t>(net.rank())]);
             const auto reached = in_pairs::run_to(trainer, 25);
             CHECK(trainer.step_number() == 25);
             CHECK(trainer.version() >= versions[static_cast<std::size_t>(net.rank())] + 15);

@@ -7,10 +7,12 @@
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/kernel/magnitude.hpp>
+#include <rill/protocol/detail/require_replica.hpp>
 #include <rill/protocol/detail/saved_parts.hpp>
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -72,6 +74,7 @@ class local_steps {
     /// Writes the model after this rank's own steps; after a push, the newest one of the replica.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
+        static_assert(detail::require_replica_tensor<Model, element_type>());
         RILL_EXPECTS(detail::size_of(model) == own_.size(), "local_steps: the model has another size");
         if (steps_ == 0 || is_leaving_) {
             held_ = replica_->pull(base_);
@@ -84,6 +87,7 @@ class local_steps {
     /// Makes a step along a gradient that was computed at the model that `pull` has given last.
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
+        static_assert(detail::require_replica_tensor<Gradient, element_type>());
         RILL_EXPECTS(held_ && held == *held_, "local_steps: this version is not the one that was pulled last");
         RILL_EXPECTS(detail::size_of(gradient) == own_.size(), "local_steps: the gradient has another size");
         RILL_EXPECTS(!is_leaving_, "local_steps: a rank pushes nothing after retire or end");
@@ -195,7 +199,25 @@ class local_steps {
     bool is_leaving_ = false;
 };
 
+// Arguments that it does not take.
+template <class T>
+class local_steps<detail::wrong_arguments, T> {
+    static_assert(
+        !std::same_as<T, T>,
+        "rill::local_steps: takes a replica, how many steps as in {.every = 32}, an update and the first model");
+
+  public:
+    template <class... Any>
+    explicit local_steps(Any&&...) {}
+};
+
 template <class R, class Move, class Model>
 local_steps(R&, local_step_options, Move, const Model&) -> local_steps<R, Move>;
+template <class R, class... Policies>
+    requires(sizeof...(Policies) != 3)
+local_steps(R&, const Policies&...) -> local_steps<detail::wrong_arguments, float>;
+template <class R, class Options, class Move, class Model>
+    requires(!std::convertible_to<Options, local_step_options>)
+local_steps(R&, Options, Move, const Model&) -> local_steps<detail::wrong_arguments, float>;
 
 }}  // namespace rill::RILL_ABI

@@ -18,6 +18,7 @@
 #include <rill/protocol/detail/pair_requirements.hpp>
 #include <rill/protocol/detail/pair_service.hpp>
 #include <rill/protocol/detail/piled_up.hpp>
+#include <rill/protocol/detail/require_replica.hpp>
 #include <rill/protocol/detail/saved_parts.hpp>
 #include <rill/session/session.hpp>
 #include <rill/topology/tree.hpp>
@@ -107,6 +108,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     /// Writes this rank's newest model to `model` and returns its version; see `Replica`.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
+        static_assert(detail::require_replica_tensor<Model, T>());
         RILL_EXPECTS(detail::size_of(model) == held_.values.size(), "pair_averaging: the model has another size");
         begin_to_serve();
         while (known_ < pushes_ && applied_.pop(deadline::never)) ++known_;
@@ -124,6 +126,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     /// version, or after `retire` or `end`.
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
+        static_assert(detail::require_replica_tensor<Gradient, T>());
         RILL_EXPECTS(detail::size_of(gradient) == held_.values.size(), "pair_averaging: the gradient has another size");
         RILL_EXPECTS(activity_ && held.version <= held_.number, "pair_averaging: this version has not been pulled");
         RILL_EXPECTS(!is_leaving(), "pair_averaging: a rank pushes nothing after retire or end");
@@ -300,9 +303,37 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     std::optional<typename Net::activity> activity_;
 };
 
+// Arguments that it does not take.
+template <class T>
+class pair_averaging<detail::wrong_arguments, T, T, T> {
+    static_assert(
+        !std::same_as<T, T>,
+        "rill::pair_averaging: takes a transport, a pairing, an update and the first model, and group_options");
+
+  public:
+    template <class... Any>
+    explicit pair_averaging(Any&&...) {}
+};
+template <class T>
+class pair_averaging<detail::wrong_first, T, T, T> {
+    static_assert(!std::same_as<T, T>,
+                  "rill::pair_averaging: the first argument is a group; pass its transport, as in workers.net()");
+
+  public:
+    template <class... Any>
+    explicit pair_averaging(Any&&...) {}
+};
+
 template <class Net, class Who, class Move, class Model>
+    requires(!detail::MeantAsGroup<Net>)
 pair_averaging(Net&, Who, Move, const Model&) -> pair_averaging<Net, tensor_element<Model>, Who, Move>;
 template <class Net, class Who, class Move, class Model>
+    requires(!detail::MeantAsGroup<Net>)
 pair_averaging(Net&, Who, Move, const Model&, group_options) -> pair_averaging<Net, tensor_element<Model>, Who, Move>;
+template <detail::MeantAsGroup Group, class... Policies>
+pair_averaging(Group&, const Policies&...) -> pair_averaging<detail::wrong_first, float, float, float>;
+template <class Net, class... Policies>
+    requires(!detail::MeantAsGroup<Net> && sizeof...(Policies) != 3 && sizeof...(Policies) != 4)
+pair_averaging(Net&, const Policies&...) -> pair_averaging<detail::wrong_arguments, float, float, float>;
 
 }}  // namespace rill::RILL_ABI

@@ -17,6 +17,7 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
+#include <rill/protocol/detail/require_replica.hpp>
 #include <rill/protocol/detail/saved_parts.hpp>
 #include <rill/protocol/detail/server_kind.hpp>
 #include <rill/protocol/detail/server_requirements.hpp>
@@ -113,6 +114,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     /// run is over, writes nothing, and returns nothing.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
+        static_assert(detail::require_replica_tensor<Model, T>());
         return pull_whole(model, true);
     }
 
@@ -147,6 +149,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     /// server, or after `retire` or `end`.
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
+        static_assert(detail::require_replica_tensor<Gradient, T>());
         RILL_EXPECTS(detail::size_of(gradient) == dimension_, "parameter_server: the gradient has another size");
         push_view(detail::whole(detail::elements_of_input(gradient, stage_)), held);
     }
@@ -367,8 +370,40 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     std::optional<typename Net::activity> activity_;
 };
 
+// Arguments that it does not take.
+template <class T>
+class parameter_server<detail::wrong_arguments, T, T, T> {
+    static_assert(
+        !std::same_as<T, T>,
+        "rill::parameter_server: takes a transport, server_options, a staleness, an update and the first model");
+
+  public:
+    template <class... Any>
+    explicit parameter_server(Any&&...) {}
+};
+template <class T>
+class parameter_server<detail::wrong_first, T, T, T> {
+    static_assert(!std::same_as<T, T>,
+                  "rill::parameter_server: the first argument is a group; pass its transport, as in workers.net()");
+
+  public:
+    template <class... Any>
+    explicit parameter_server(Any&&...) {}
+};
+
 template <class Net, class Age, class Move, class Model>
+    requires(!detail::MeantAsGroup<Net>)
 parameter_server(Net&, const server_options&, Age, Move, const Model&)
     -> parameter_server<Net, tensor_element<Model>, Age, Move>;
+template <detail::MeantAsGroup Group, class... Policies>
+parameter_server(Group&, const server_options&, const Policies&...)
+    -> parameter_server<detail::wrong_first, float, float, float>;
+template <class Net, class... Policies>
+    requires(!detail::MeantAsGroup<Net> && sizeof...(Policies) != 3)
+parameter_server(Net&, const server_options&, const Policies&...)
+    -> parameter_server<detail::wrong_arguments, float, float, float>;
+template <class Net, class... Policies>
+    requires(sizeof...(Policies) != 4)
+parameter_server(Net&, const Policies&...) -> parameter_server<detail::wrong_arguments, float, float, float>;
 
 }}  // namespace rill::RILL_ABI

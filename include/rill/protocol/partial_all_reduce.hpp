@@ -20,6 +20,7 @@
 #include <rill/protocol/detail/partial_requirements.hpp>
 #include <rill/protocol/detail/partial_table.hpp>
 #include <rill/protocol/detail/piled_up.hpp>
+#include <rill/protocol/detail/require_replica.hpp>
 #include <rill/protocol/detail/round_starter.hpp>
 #include <rill/protocol/detail/saved_parts.hpp>
 
@@ -94,7 +95,8 @@ struct through_options {
 /// Deterministic where the order of arrival is: the simulator replays bit for bit. Source: RNA (Yang et al. 2020),
 /// section 3, and eager-SGD (Li et al. 2020) with the policies `majority` and `in_step`.
 template <class Group, Element T, class Start, class Age, class Sum, class Move, class Codec = no_codec>
-class partial_all_reduce : detail::partial_requirements<typename Group::transport_type, Start, Age, Sum, Move, T> {
+class partial_all_reduce
+    : detail::partial_requirements<typename Group::transport_type, Start, Age, Sum, Move, T, Codec> {
     using Net = typename Group::transport_type;
     using group_type = group<Net, typename Group::topology_type, typename Group::executor_type>;
 
@@ -180,6 +182,7 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     /// Writes the newest model to `model` and returns its version; see `Replica`.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
+        static_assert(detail::require_replica_tensor<Model, T>());
         RILL_EXPECTS(detail::size_of(model) == model_.size(), "partial_all_reduce: the model has another size");
         begin_to_serve();
         adopt(deadline::immediate);
@@ -197,6 +200,7 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     /// version, or after `retire` or `end`.
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
+        static_assert(detail::require_replica_tensor<Gradient, T>());
         RILL_EXPECTS(detail::size_of(gradient) == model_.size(), "partial_all_reduce: the gradient has another size");
         RILL_EXPECTS(service_ && held.version <= held_.number, "partial_all_reduce: this version has not been pulled");
         RILL_EXPECTS(!is_leaving_, "partial_all_reduce: a rank pushes nothing after retire or end");
@@ -451,11 +455,41 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     std::optional<typename Net::activity> service_;
 };
 
-template <class Group, class Start, class Age, class Sum, class Move, class Model>
+// Arguments that it does not take.
+template <class T>
+class partial_all_reduce<detail::wrong_arguments, T, T, T, T, T, no_codec> {
+    static_assert(!std::same_as<T, T>,
+                  "rill::partial_all_reduce: takes a group, a trigger, a staleness, a backlog, an update and the first "
+                  "model, and a compressor if the exchange is to be sparse or rounded");
+
+  public:
+    template <class... Any>
+    explicit partial_all_reduce(Any&&...) {}
+};
+template <class T>
+class partial_all_reduce<detail::wrong_first, T, T, T, T, T, no_codec> {
+    static_assert(!std::same_as<T, T>,
+                  "rill::partial_all_reduce: the first argument is not a group; make one of transport and topology, as "
+                  "in `rill::group workers{net, rill::topology::ring{}};`, and pass that");
+
+  public:
+    template <class... Any>
+    explicit partial_all_reduce(Any&&...) {}
+};
+
+template <detail::MeantAsGroup Group, class Start, class Age, class Sum, class Move, class Model>
 partial_all_reduce(Group&, Start, Age, Sum, Move, const Model&)
     -> partial_all_reduce<Group, tensor_element<Model>, Start, Age, Sum, Move>;
-template <class Group, class Start, class Age, class Sum, class Move, class Model, class Codec>
+template <detail::MeantAsGroup Group, class Start, class Age, class Sum, class Move, class Model, class Codec>
 partial_all_reduce(Group&, Start, Age, Sum, Move, const Model&, Codec)
     -> partial_all_reduce<Group, tensor_element<Model>, Start, Age, Sum, Move, Codec>;
+template <class Net, class... Policies>
+    requires(!detail::MeantAsGroup<Net>)
+partial_all_reduce(Net&, const Policies&...)
+    -> partial_all_reduce<detail::wrong_first, float, float, float, float, float>;
+template <detail::MeantAsGroup Group, class... Policies>
+    requires(sizeof...(Policies) != 5 && sizeof...(Policies) != 6)
+partial_all_reduce(Group&, const Policies&...)
+    -> partial_all_reduce<detail::wrong_arguments, float, float, float, float, float>;
 
 }}  // namespace rill::RILL_ABI

@@ -10,6 +10,8 @@
 #include <rill/train/grouped_replica.hpp>
 #include <rill/train/partial_replica.hpp>
 
+#include <algorithm>
+
 namespace rill { inline namespace RILL_ABI { namespace systems {
 
 /// `probes`: how many ranks are drawn in each round, of which the first that is ready starts it. `staleness`: how many
@@ -33,13 +35,16 @@ constexpr rna_plan<Optimizer, Rate> rna(const rna_options& chosen, const Optimiz
 }
 
 /// RNA with its hierarchy: each group of `groups` makes such rounds, and the groups share a model to which each adds
-/// what it has changed (`shared`: or, as in the paper, `aggregate::mean_of_latest`).
+/// what it has changed (`shared`: or, as in the paper, `aggregate::mean_of_latest`). A group of fewer ranks than
+/// `probes` asks all of its ranks.
 template <class Optimizer, class Rate, class Shared = aggregate::add>
 train::grouped_replica<rna_plan<Optimizer, Rate>, Shared> grouped_rna(const train::grouping& groups,
                                                                       const rna_options& chosen,
                                                                       const Optimizer& optimizer, const Rate& rate,
                                                                       const Shared& shared = {}) {
-    return {rna(chosen, optimizer, rate), groups, shared};
+    rna_options own = chosen;
+    own.probes = std::clamp(chosen.probes, 1, std::max(1, static_cast<int>(groups.alike.members.size())));
+    return {rna(own, optimizer, rate), groups, shared};
 }
 
 }}}  // namespace rill::RILL_ABI::systems

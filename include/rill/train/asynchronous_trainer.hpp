@@ -66,10 +66,10 @@ class asynchronous_trainer {
     auto& replica() { return replica_; }
     Model& model() { return model_; }
     const Batches& batches() const { return batches_; }
-    /// Those that the latest step computed its gradient at; once the run has ended, the final ones. On a rank that only
-    /// serves, the first ones.
+    /// Those that the latest step computed its gradient at; once the run has ended, the final ones; after `restore`, those
+    /// that were saved. On a rank that only serves, the first ones.
     std::span<const scalar> parameters() const { return parameters_; }
-    /// By how many rounds `parameters()` had been moved.
+    /// By how many rounds `parameters()` had been moved. It goes on from that of the saved run.
     std::uint64_t version() const { return version_; }
     /// How many gradients this rank has computed.
     std::uint64_t step_number() const { return step_; }
@@ -132,6 +132,9 @@ class asynchronous_trainer {
         });
         batches_ = std::move(batches);
         step_ = saved[3];
+        version_ = saved[4];
+        const std::string model = std::string(prefix) + "model";
+        if (in.count(model) == parameters_.size()) in.read(model, parameters_);  // a server has its part only
     }
 
   private:
@@ -149,8 +152,10 @@ class asynchronous_trainer {
         return parameters;
     }
 
-    using saved_state = std::array<std::uint64_t, 4>;
-    saved_state state() const { return {std::uint64_t(net_->rank()), std::uint64_t(net_->size()), seed_, step_}; }
+    using saved_state = std::array<std::uint64_t, 5>;
+    saved_state state() const {
+        return {std::uint64_t(net_->rank()), std::uint64_t(net_->size()), seed_, step_, version_};
+    }
 
     template <class Reader>
     saved_state read_state(const Reader& in, const std::string& name) const {

@@ -78,7 +78,7 @@ class bound_grouped_replica {
 
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
-        center_.save(out, std::string(prefix) + "center.");
+        center_.save(out, prefix);
         if (replica_ != nullptr) replica_->save(out, std::string(prefix) + "group.");
     }
     template <class Reader, class Also = void (*)()>
@@ -87,7 +87,7 @@ class bound_grouped_replica {
         const std::exception_ptr refused = rill::detail::thrown_by([&] {
             if (replica_ != nullptr) replica_->restore(in, std::string(prefix) + "group.");
         });
-        center_.restore(in, std::string(prefix) + "center.", [&] {
+        center_.restore(in, prefix, [&] {
             if (refused != nullptr) std::rethrow_exception(refused);
             also();
         });

@@ -10,7 +10,7 @@
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The base of `partial_all_reduce`, so that its messages come before all others.
-template <class Net, class Start, class Age, class Sum, class Move, class T>
+template <class Net, class Start, class Age, class Sum, class Move, class T, class Codec>
 struct partial_requirements {
     static_assert(ConcurrentTransport<Net>,
                   "rill::partial_all_reduce: the transport does not model ConcurrentTransport, so no rank can exchange "
@@ -29,6 +29,10 @@ struct partial_requirements {
     static_assert(Update<Move, T>,
                   "rill::partial_all_reduce: the policy after the backlog does not model Update for the model's "
                   "elements; use train::descent (see rill/concept/update.hpp)");
+    static_assert(
+        requires(const Codec& codec) { codec.template bind<T>(0); },
+        "rill::partial_all_reduce: the last argument is no compressor for the model's elements; pass the "
+        "compressor itself, such as error_feedback{top_k{.density = 0.01}}, and not what its bind returns");
 };
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -1,0 +1,19 @@
+// expect: rill::Replica: the model or gradient has other elements than the model that the replica was
+#include <rill/aggregate/add.hpp>
+#include <rill/protocol/parameter_server.hpp>
+#include <rill/straggler/bounded.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/transport/in_process.hpp>
+
+#include <vector>
+
+void work(rill::in_process::endpoint& net, std::vector<float>& model) {
+#ifdef RILL_FIXED
+    rill::parameter_server replica{net, {.servers = 2}, rill::straggler::bounded{3}, rill::aggregate::add{}, model};
+    replica.pull(model);
+#else
+    rill::parameter_server replica{net, {.servers = 2}, rill::straggler::bounded{3}, rill::aggregate::add{}, model};
+    std::vector<double> doubles(model.size());
+    replica.pull(doubles);
+#endif
+}
