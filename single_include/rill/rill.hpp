@@ -2100,6 +2100,26 @@ class inquest {
                     text_of({"rank ", peer, " has returned from its body without entering the operation"}));
     }
 
+    /// What a rank said of its wait in the operation before, if an answer has come.
+    std::optional<long_wait> still_waits(rank_t rank) const {
+        if (signature_->number == 0) return std::nullopt;
+        const auto said = all_.ask(rank, waits_, signature_->number - 1, deadline::immediate);
+        if (!said || has_departed(said) || said->number != signature_->number - 1) return std::nullopt;
+        const long_wait own = long_wait::from(*said);
+        return own.peer == no_rank ? std::nullopt : std::optional(own);
+    }
+
+    /// A rank that has not come may still wait in the operation before, which this rank has completed: then its link is
+    /// at fault.
+    [[noreturn, gnu::cold, gnu::noinline]] void not_come(rank_t rank) const {
+        if (const auto own = still_waits(rank))
+            where_.fail(failure::timeout, own->peer, rank,
+                        text_of({standstill{rank, own->peer}.text(timeout_),
+                                 " in the operation before: slow, or the link between them is cut"}));
+        where_.fail(failure::timeout, rank, all_.self(),
+                    text_of({"rank ", rank, " has not entered the operation within ", timeout_.seconds(), " s"}));
+    }
+
     struct entrant {
         rank_t rank;
         call_signature call;
@@ -2109,6 +2129,7 @@ class inquest {
     /// `all_must_have_come`, a rank that has not come is an error.
     [[gnu::cold, gnu::noinline]] std::vector<entrant> entrants(bool all_must_have_come) const {
         const time_point until = all_.now() + timeout_ / 8;
+        for (rank_t r = 0; all_must_have_come && r < all_.size(); ++r) still_waits(r);  // the questions are under way
         std::vector<entrant> come;
         for (rank_t r = 0; r < all_.size(); ++r) {
             const auto entered = all_.ask(r, where_.context, signature_->number, until);
@@ -2119,8 +2140,7 @@ class inquest {
             if (entered)
                 come.push_back({r, *entered});
             else if (all_must_have_come)
-                where_.fail(failure::timeout, r, all_.self(),
-                            text_of({"rank ", r, " has not entered the operation within ", timeout_.seconds(), " s"}));
+                not_come(r);
         }
         return come;
     }
@@ -22246,6 +22266,36 @@ view group_by_speed(Net& net, Step&& step, const speed_options& options = {}) {
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/protocol/detail/require_replica.hpp
+
+// The compile-time messages about what is handed to a replica.
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Checks a model or a gradient that is handed to a replica whose elements are `T`.
+template <class X, class T>
+consteval bool require_replica_tensor() {
+    constexpr bool is_tensor = Tensor<X>;
+    static_assert(is_tensor,
+                  "rill::Replica: the model or gradient is not a tensor; pass a contiguous range, or a tensor of a "
+                  "library whose adapter you include (rill/adapt/eigen.hpp, rill/adapt/xtensor.hpp)");
+    if constexpr (is_tensor)
+        static_assert(std::same_as<tensor_element<X>, T>,
+                      "rill::Replica: the model or gradient has other elements than the model that the replica was "
+                      "made with; convert it, nothing is converted on the way");
+    return true;
+}
+
+/// Whether `N` was meant as a group, which brings its transport along.
+template <class N>
+concept MeantAsGroup = requires { typename N::lane_type; };
+
+// What deduction guides make of arguments that no replica takes: a class whose only content is a message.
+struct wrong_arguments {};  ///< too few, too many, or of another kind
+struct wrong_first {};      ///< a transport in place of a group, or a group in place of a transport
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/protocol/detail/saved_parts.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -22342,6 +22392,7 @@ class local_steps {
     /// Writes the model after this rank's own steps; after a push, the newest one of the replica.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
+        static_assert(detail::require_replica_tensor<Model, element_type>());
         RILL_EXPECTS(detail::size_of(model) == own_.size(), "local_steps: the model has another size");
         if (steps_ == 0 || is_leaving_) {
             held_ = replica_->pull(base_);
@@ -22354,6 +22405,7 @@ class local_steps {
     /// Makes a step along a gradient that was computed at the model that `pull` has given last.
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
+        static_assert(detail::require_replica_tensor<Gradient, element_type>());
         RILL_EXPECTS(held_ && held == *held_, "local_steps: this version is not the one that was pulled last");
         RILL_EXPECTS(detail::size_of(gradient) == own_.size(), "local_steps: the gradient has another size");
         RILL_EXPECTS(!is_leaving_, "local_steps: a rank pushes nothing after retire or end");
@@ -22465,8 +22517,26 @@ class local_steps {
     bool is_leaving_ = false;
 };
 
+// Arguments that it does not take.
+template <class T>
+class local_steps<detail::wrong_arguments, T> {
+    static_assert(
+        !std::same_as<T, T>,
+        "rill::local_steps: takes a replica, how many steps as in {.every = 32}, an update and the first model");
+
+  public:
+    template <class... Any>
+    explicit local_steps(Any&&...) {}
+};
+
 template <class R, class Move, class Model>
 local_steps(R&, local_step_options, Move, const Model&) -> local_steps<R, Move>;
+template <class R, class... Policies>
+    requires(sizeof...(Policies) != 3)
+local_steps(R&, const Policies&...) -> local_steps<detail::wrong_arguments, float>;
+template <class R, class Options, class Move, class Model>
+    requires(!std::convertible_to<Options, local_step_options>)
+local_steps(R&, Options, Move, const Model&) -> local_steps<detail::wrong_arguments, float>;
 
 }}  // namespace rill::RILL_ABI
 
@@ -23271,6 +23341,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     /// Writes this rank's newest model to `model` and returns its version; see `Replica`.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
+        static_assert(detail::require_replica_tensor<Model, T>());
         RILL_EXPECTS(detail::size_of(model) == held_.values.size(), "pair_averaging: the model has another size");
         begin_to_serve();
         while (known_ < pushes_ && applied_.pop(deadline::never)) ++known_;
@@ -23288,6 +23359,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     /// version, or after `retire` or `end`.
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
+        static_assert(detail::require_replica_tensor<Gradient, T>());
         RILL_EXPECTS(detail::size_of(gradient) == held_.values.size(), "pair_averaging: the gradient has another size");
         RILL_EXPECTS(activity_ && held.version <= held_.number, "pair_averaging: this version has not been pulled");
         RILL_EXPECTS(!is_leaving(), "pair_averaging: a rank pushes nothing after retire or end");
@@ -23464,10 +23536,38 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     std::optional<typename Net::activity> activity_;
 };
 
+// Arguments that it does not take.
+template <class T>
+class pair_averaging<detail::wrong_arguments, T, T, T> {
+    static_assert(
+        !std::same_as<T, T>,
+        "rill::pair_averaging: takes a transport, a pairing, an update and the first model, and group_options");
+
+  public:
+    template <class... Any>
+    explicit pair_averaging(Any&&...) {}
+};
+template <class T>
+class pair_averaging<detail::wrong_first, T, T, T> {
+    static_assert(!std::same_as<T, T>,
+                  "rill::pair_averaging: the first argument is a group; pass its transport, as in workers.net()");
+
+  public:
+    template <class... Any>
+    explicit pair_averaging(Any&&...) {}
+};
+
 template <class Net, class Who, class Move, class Model>
+    requires(!detail::MeantAsGroup<Net>)
 pair_averaging(Net&, Who, Move, const Model&) -> pair_averaging<Net, tensor_element<Model>, Who, Move>;
 template <class Net, class Who, class Move, class Model>
+    requires(!detail::MeantAsGroup<Net>)
 pair_averaging(Net&, Who, Move, const Model&, group_options) -> pair_averaging<Net, tensor_element<Model>, Who, Move>;
+template <detail::MeantAsGroup Group, class... Policies>
+pair_averaging(Group&, const Policies&...) -> pair_averaging<detail::wrong_first, float, float, float>;
+template <class Net, class... Policies>
+    requires(!detail::MeantAsGroup<Net> && sizeof...(Policies) != 3 && sizeof...(Policies) != 4)
+pair_averaging(Net&, const Policies&...) -> pair_averaging<detail::wrong_arguments, float, float, float>;
 
 }}  // namespace rill::RILL_ABI
 
@@ -24514,6 +24614,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     /// run is over, writes nothing, and returns nothing.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
+        static_assert(detail::require_replica_tensor<Model, T>());
         return pull_whole(model, true);
     }
 
@@ -24548,6 +24649,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     /// server, or after `retire` or `end`.
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
+        static_assert(detail::require_replica_tensor<Gradient, T>());
         RILL_EXPECTS(detail::size_of(gradient) == dimension_, "parameter_server: the gradient has another size");
         push_view(detail::whole(detail::elements_of_input(gradient, stage_)), held);
     }
@@ -24768,9 +24870,41 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     std::optional<typename Net::activity> activity_;
 };
 
+// Arguments that it does not take.
+template <class T>
+class parameter_server<detail::wrong_arguments, T, T, T> {
+    static_assert(
+        !std::same_as<T, T>,
+        "rill::parameter_server: takes a transport, server_options, a staleness, an update and the first model");
+
+  public:
+    template <class... Any>
+    explicit parameter_server(Any&&...) {}
+};
+template <class T>
+class parameter_server<detail::wrong_first, T, T, T> {
+    static_assert(!std::same_as<T, T>,
+                  "rill::parameter_server: the first argument is a group; pass its transport, as in workers.net()");
+
+  public:
+    template <class... Any>
+    explicit parameter_server(Any&&...) {}
+};
+
 template <class Net, class Age, class Move, class Model>
+    requires(!detail::MeantAsGroup<Net>)
 parameter_server(Net&, const server_options&, Age, Move, const Model&)
     -> parameter_server<Net, tensor_element<Model>, Age, Move>;
+template <detail::MeantAsGroup Group, class... Policies>
+parameter_server(Group&, const server_options&, const Policies&...)
+    -> parameter_server<detail::wrong_first, float, float, float>;
+template <class Net, class... Policies>
+    requires(!detail::MeantAsGroup<Net> && sizeof...(Policies) != 3)
+parameter_server(Net&, const server_options&, const Policies&...)
+    -> parameter_server<detail::wrong_arguments, float, float, float>;
+template <class Net, class... Policies>
+    requires(sizeof...(Policies) != 4)
+parameter_server(Net&, const Policies&...) -> parameter_server<detail::wrong_arguments, float, float, float>;
 
 }}  // namespace rill::RILL_ABI
 
@@ -24864,7 +24998,7 @@ class group_center final : public shared_center<T> {
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The base of `partial_all_reduce`, so that its messages come before all others.
-template <class Net, class Start, class Age, class Sum, class Move, class T>
+template <class Net, class Start, class Age, class Sum, class Move, class T, class Codec>
 struct partial_requirements {
     static_assert(ConcurrentTransport<Net>,
                   "rill::partial_all_reduce: the transport does not model ConcurrentTransport, so no rank can exchange "
@@ -24883,6 +25017,10 @@ struct partial_requirements {
     static_assert(Update<Move, T>,
                   "rill::partial_all_reduce: the policy after the backlog does not model Update for the model's "
                   "elements; use train::descent (see rill/concept/update.hpp)");
+    static_assert(
+        requires(const Codec& codec) { codec.template bind<T>(0); },
+        "rill::partial_all_reduce: the last argument is no compressor for the model's elements; pass the "
+        "compressor itself, such as error_feedback{top_k{.density = 0.01}}, and not what its bind returns");
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -25354,7 +25492,8 @@ struct through_options {
 /// Deterministic where the order of arrival is: the simulator replays bit for bit. Source: RNA (Yang et al. 2020),
 /// section 3, and eager-SGD (Li et al. 2020) with the policies `majority` and `in_step`.
 template <class Group, Element T, class Start, class Age, class Sum, class Move, class Codec = no_codec>
-class partial_all_reduce : detail::partial_requirements<typename Group::transport_type, Start, Age, Sum, Move, T> {
+class partial_all_reduce
+    : detail::partial_requirements<typename Group::transport_type, Start, Age, Sum, Move, T, Codec> {
     using Net = typename Group::transport_type;
     using group_type = group<Net, typename Group::topology_type, typename Group::executor_type>;
 
@@ -25440,6 +25579,7 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     /// Writes the newest model to `model` and returns its version; see `Replica`.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
+        static_assert(detail::require_replica_tensor<Model, T>());
         RILL_EXPECTS(detail::size_of(model) == model_.size(), "partial_all_reduce: the model has another size");
         begin_to_serve();
         adopt(deadline::immediate);
@@ -25457,6 +25597,7 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     /// version, or after `retire` or `end`.
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
+        static_assert(detail::require_replica_tensor<Gradient, T>());
         RILL_EXPECTS(detail::size_of(gradient) == model_.size(), "partial_all_reduce: the gradient has another size");
         RILL_EXPECTS(service_ && held.version <= held_.number, "partial_all_reduce: this version has not been pulled");
         RILL_EXPECTS(!is_leaving_, "partial_all_reduce: a rank pushes nothing after retire or end");
@@ -25711,12 +25852,42 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     std::optional<typename Net::activity> service_;
 };
 
-template <class Group, class Start, class Age, class Sum, class Move, class Model>
+// Arguments that it does not take.
+template <class T>
+class partial_all_reduce<detail::wrong_arguments, T, T, T, T, T, no_codec> {
+    static_assert(!std::same_as<T, T>,
+                  "rill::partial_all_reduce: takes a group, a trigger, a staleness, a backlog, an update and the first "
+                  "model, and a compressor if the exchange is to be sparse or rounded");
+
+  public:
+    template <class... Any>
+    explicit partial_all_reduce(Any&&...) {}
+};
+template <class T>
+class partial_all_reduce<detail::wrong_first, T, T, T, T, T, no_codec> {
+    static_assert(!std::same_as<T, T>,
+                  "rill::partial_all_reduce: the first argument is not a group; make one of transport and topology, as "
+                  "in `rill::group workers{net, rill::topology::ring{}};`, and pass that");
+
+  public:
+    template <class... Any>
+    explicit partial_all_reduce(Any&&...) {}
+};
+
+template <detail::MeantAsGroup Group, class Start, class Age, class Sum, class Move, class Model>
 partial_all_reduce(Group&, Start, Age, Sum, Move, const Model&)
     -> partial_all_reduce<Group, tensor_element<Model>, Start, Age, Sum, Move>;
-template <class Group, class Start, class Age, class Sum, class Move, class Model, class Codec>
+template <detail::MeantAsGroup Group, class Start, class Age, class Sum, class Move, class Model, class Codec>
 partial_all_reduce(Group&, Start, Age, Sum, Move, const Model&, Codec)
     -> partial_all_reduce<Group, tensor_element<Model>, Start, Age, Sum, Move, Codec>;
+template <class Net, class... Policies>
+    requires(!detail::MeantAsGroup<Net>)
+partial_all_reduce(Net&, const Policies&...)
+    -> partial_all_reduce<detail::wrong_first, float, float, float, float, float>;
+template <detail::MeantAsGroup Group, class... Policies>
+    requires(sizeof...(Policies) != 5 && sizeof...(Policies) != 6)
+partial_all_reduce(Group&, const Policies&...)
+    -> partial_all_reduce<detail::wrong_arguments, float, float, float, float, float>;
 
 }}  // namespace rill::RILL_ABI
 

@@ -1690,6 +1690,11 @@ class checkpoint {
     const std::string& path() const { return path_; }
     std::size_t sections() const { return sections_.size(); }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
+    /// How many values a section has; 0 if there is no such section.
+    std::size_t count(std::string_view name) const {
+        const section* const found = find(name);
+        return found == nullptr ? 0 : found->values.size() / (found->code & 0xFF);
+    }
 
     /// Fills `values`, a contiguous range. Throws `data_error`, and changes nothing, unless the section has this type
     /// and size.

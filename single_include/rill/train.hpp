@@ -357,6 +357,11 @@ class checkpoint {
     const std::string& path() const { return path_; }
     std::size_t sections() const { return sections_.size(); }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
+    /// How many values a section has; 0 if there is no such section.
+    std::size_t count(std::string_view name) const {
+        const section* const found = find(name);
+        return found == nullptr ? 0 : found->values.size() / (found->code & 0xFF);
+    }
 
     /// Fills `values`, a contiguous range. Throws `data_error`, and changes nothing, unless the section has this type
     /// and size.
@@ -759,7 +764,8 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// A system of training in which no rank waits for all others: a value that binds to one rank's end of a transport and
 /// to the first model, equal on all ranks. Binding is collective; it makes the sessions, with the given timeout and
 /// seed. The result models `Replica`; once the run has ended, `version()` is that of the final model. It is
-/// `Persistent`: saved once the run has ended, restored before the first `pull`, on all ranks.
+/// `Persistent`: saved once the run has ended, restored before the first `pull`, on all ranks. A rank that works saves
+/// the model as the section `model`.
 template <class P, class Net, class T = float>
 concept ReplicaPlan =
     std::copyable<P> && requires(const P& plan, Net& net, std::span<const T> first, const group_options& options) {
@@ -1129,10 +1135,10 @@ class asynchronous_trainer {
     auto& replica() { return replica_; }
     Model& model() { return model_; }
     const Batches& batches() const { return batches_; }
-    /// Those that the latest step computed its gradient at; once the run has ended, the final ones. On a rank that only
-    /// serves, the first ones.
+    /// Those that the latest step computed its gradient at; once the run has ended, the final ones; after `restore`, those
+    /// that were saved. On a rank that only serves, the first ones.
     std::span<const scalar> parameters() const { return parameters_; }
-    /// By how many rounds `parameters()` had been moved.
+    /// By how many rounds `parameters()` had been moved. It goes on from that of the saved run.
     std::uint64_t version() const { return version_; }
     /// How many gradients this rank has computed.
     std::uint64_t step_number() const { return step_; }
@@ -1195,6 +1201,9 @@ class asynchronous_trainer {
         });
         batches_ = std::move(batches);
         step_ = saved[3];
+        version_ = saved[4];
+        const std::string model = std::string(prefix) + "model";
+        if (in.count(model) == parameters_.size()) in.read(model, parameters_);  // a server has its part only
     }
 
   private:
@@ -1212,8 +1221,10 @@ class asynchronous_trainer {
         return parameters;
     }
 
-    using saved_state = std::array<std::uint64_t, 4>;
-    saved_state state() const { return {std::uint64_t(net_->rank()), std::uint64_t(net_->size()), seed_, step_}; }
+    using saved_state = std::array<std::uint64_t, 5>;
+    saved_state state() const {
+        return {std::uint64_t(net_->rank()), std::uint64_t(net_->size()), seed_, step_, version_};
+    }
 
     template <class Reader>
     saved_state read_state(const Reader& in, const std::string& name) const {
@@ -2490,7 +2501,7 @@ class bound_grouped_replica {
 
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
-        center_.save(out, std::string(prefix) + "center.");
+        center_.save(out, prefix);
         if (replica_ != nullptr) replica_->save(out, std::string(prefix) + "group.");
     }
     template <class Reader, class Also = void (*)()>
@@ -2499,7 +2510,7 @@ class bound_grouped_replica {
         const std::exception_ptr refused = rill::detail::thrown_by([&] {
             if (replica_ != nullptr) replica_->restore(in, std::string(prefix) + "group.");
         });
-        center_.restore(in, std::string(prefix) + "center.", [&] {
+        center_.restore(in, prefix, [&] {
             if (refused != nullptr) std::rethrow_exception(refused);
             also();
         });
@@ -3903,13 +3914,16 @@ constexpr rna_plan<Optimizer, Rate> rna(const rna_options& chosen, const Optimiz
 }
 
 /// RNA with its hierarchy: each group of `groups` makes such rounds, and the groups share a model to which each adds
-/// what it has changed (`shared`: or, as in the paper, `aggregate::mean_of_latest`).
+/// what it has changed (`shared`: or, as in the paper, `aggregate::mean_of_latest`). A group of fewer ranks than
+/// `probes` asks all of its ranks.
 template <class Optimizer, class Rate, class Shared = aggregate::add>
 train::grouped_replica<rna_plan<Optimizer, Rate>, Shared> grouped_rna(const train::grouping& groups,
                                                                       const rna_options& chosen,
                                                                       const Optimizer& optimizer, const Rate& rate,
                                                                       const Shared& shared = {}) {
-    return {rna(chosen, optimizer, rate), groups, shared};
+    rna_options own = chosen;
+    own.probes = std::clamp(chosen.probes, 1, std::max(1, static_cast<int>(groups.alike.members.size())));
+    return {rna(own, optimizer, rate), groups, shared};
 }
 
 }}}  // namespace rill::RILL_ABI::systems

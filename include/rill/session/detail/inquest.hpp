@@ -93,6 +93,26 @@ class inquest {
                     text_of({"rank ", peer, " has returned from its body without entering the operation"}));
     }
 
+    /// What a rank said of its wait in the operation before, if an answer has come.
+    std::optional<long_wait> still_waits(rank_t rank) const {
+        if (signature_->number == 0) return std::nullopt;
+        const auto said = all_.ask(rank, waits_, signature_->number - 1, deadline::immediate);
+        if (!said || has_departed(said) || said->number != signature_->number - 1) return std::nullopt;
+        const long_wait own = long_wait::from(*said);
+        return own.peer == no_rank ? std::nullopt : std::optional(own);
+    }
+
+    /// A rank that has not come may still wait in the operation before, which this rank has completed: then its link is
+    /// at fault.
+    [[noreturn, gnu::cold, gnu::noinline]] void not_come(rank_t rank) const {
+        if (const auto own = still_waits(rank))
+            where_.fail(failure::timeout, own->peer, rank,
+                        text_of({standstill{rank, own->peer}.text(timeout_),
+                                 " in the operation before: slow, or the link between them is cut"}));
+        where_.fail(failure::timeout, rank, all_.self(),
+                    text_of({"rank ", rank, " has not entered the operation within ", timeout_.seconds(), " s"}));
+    }
+
     struct entrant {
         rank_t rank;
         call_signature call;
@@ -102,6 +122,7 @@ class inquest {
     /// `all_must_have_come`, a rank that has not come is an error.
     [[gnu::cold, gnu::noinline]] std::vector<entrant> entrants(bool all_must_have_come) const {
         const time_point until = all_.now() + timeout_ / 8;
+        for (rank_t r = 0; all_must_have_come && r < all_.size(); ++r) still_waits(r);  // the questions are under way
         std::vector<entrant> come;
         for (rank_t r = 0; r < all_.size(); ++r) {
             const auto entered = all_.ask(r, where_.context, signature_->number, until);
@@ -112,8 +133,7 @@ class inquest {
             if (entered)
                 come.push_back({r, *entered});
             else if (all_must_have_come)
-                where_.fail(failure::timeout, r, all_.self(),
-                            text_of({"rank ", r, " has not entered the operation within ", timeout_.seconds(), " s"}));
+                not_come(r);
         }
         return come;
     }
