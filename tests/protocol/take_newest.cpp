@@ -19,7 +19,7 @@
 #include <map>
 #include <vector>
 
-namespace newest {
+namespace survival {
 
 using namespace rill::straggler;
 using vector = std::vector<double>;
@@ -106,7 +106,7 @@ void check_killed(const Trigger& trigger, int ranks, rill::rank_t killed, std::u
     REQUIRE(first != nullptr);
 }
 
-}  // namespace newest
+}  // namespace survival
 
 TEST_CASE("take_newest: survivors of a rank that dies after any message begin anew with one newest model") {
 #ifdef RILL_TEST_SANITIZED
@@ -118,9 +118,9 @@ TEST_CASE("take_newest: survivors of a rank that dies after any message begin an
         for (std::uint64_t messages = 0; messages < 220; messages += stride) {
             CAPTURE(killed);
             CAPTURE(messages);
-            newest::check_killed(rill::straggler::two_choices{2}, 4, killed, messages);
-            newest::check_killed(rill::straggler::majority{}, 4, killed, messages);
-            newest::check_killed(rill::straggler::all_ready{}, 5, killed, messages);
+            survival::check_killed(rill::straggler::two_choices{2}, 4, killed, messages);
+            survival::check_killed(rill::straggler::majority{}, 4, killed, messages);
+            survival::check_killed(rill::straggler::all_ready{}, 5, killed, messages);
         }
 }
 

@@ -66,8 +66,8 @@ class asynchronous_trainer {
     auto& replica() { return replica_; }
     Model& model() { return model_; }
     const Batches& batches() const { return batches_; }
-    /// Those that the latest step computed its gradient at; once the run has ended, the final ones; after `restore`, those
-    /// that were saved. On a rank that only serves, the first ones.
+    /// Those that the latest step computed its gradient at; once the run has ended, the final ones; after `restore`,
+    /// those that were saved. On a rank that only serves, the first ones.
     std::span<const scalar> parameters() const { return parameters_; }
     /// By how many rounds `parameters()` had been moved. It goes on from that of the saved run.
     std::uint64_t version() const { return version_; }
