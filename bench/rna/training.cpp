@@ -44,7 +44,8 @@ using rill::train::sgd;
 
 constexpr int ranks = 16, classes = 10;
 constexpr std::size_t batch = 32;
-constexpr std::uint64_t most_steps = 20'000;
+constexpr std::uint64_t most_steps = 8000;
+constexpr double lost = 100;  ///< a loss from which no training comes back
 
 struct job {
     std::string system;
@@ -123,8 +124,9 @@ void train_rank(endpoint& net, const job& of, judge& judged, outcome& reached, b
         const std::uint64_t version = version_of(trainer);
         if (!judges || version < next) continue;
         next = version + 10;
-        const double loss = judged.loss(version, trainer.parameters());
-        if (loss > of.loss && version < most_steps) continue;
+        const double found = judged.loss(version, trainer.parameters());
+        const double loss = found < lost ? found : lost;  // also where it is no number
+        if (loss > of.loss && loss < lost && version < most_steps) continue;
         judges = false;
         trainer.end();
         if (reached.seconds > 0) continue;
