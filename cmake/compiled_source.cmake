@@ -1,2 +1,2 @@
-# Of Conan's package: gives rill::compiled its source, which Conan's own description of a component has no word for.
+# Part of the Conan package: adds the source of rill::compiled, because a Conan component cannot list sources.
 target_sources(rill::compiled INTERFACE ${CMAKE_CURRENT_LIST_DIR}/../include/rill/compiled.cpp)

@@ -1,6 +1,6 @@
-# The library's targets. rill::rill needs the standard library alone; each component adds the headers that need somebody
-# else's library, which it only names: rill_<component> exists and is installed wherever the headers do, so that what is
-# installed does not depend on the machine. The alias rill::<component> exists where all that it needs was found.
+# The library's targets. rill::rill needs the standard library alone. Each component adds the headers that need a
+# third-party library. The target rill_<component> links that library by name only, so it is installed on every machine,
+# with the library or without. The alias rill::<component> exists only where the library was found.
 
 include(cmake/dependencies.cmake)
 
@@ -34,7 +34,7 @@ function(rill_component name)
     list(REMOVE_ITEM rill_unclaimed_headers ${headers})
     set(rill_unclaimed_headers ${rill_unclaimed_headers} PARENT_SCOPE)
 
-    # No aliases here: an alias that is not there would be exported otherwise than one that is.
+    # Not the aliases: some may be missing on this machine, and the exported target would depend on which.
     list(TRANSFORM rill_${name}_needs PREPEND rill_ OUTPUT_VARIABLE below)
     add_library(rill_${name} INTERFACE)
     set_target_properties(rill_${name} PROPERTIES EXPORT_NAME ${name})
@@ -73,8 +73,8 @@ rill_component(testing "testing[/.]")
 rill_component(compiled "compiled\\.hpp")
 rill_headers(rill ${rill_unclaimed_headers})
 
-# A target that links rill::compiled compiles its one source with flags of its own: contract level and instruction set are
-# then the same in both.
+# Each target that links rill::compiled compiles the component's one source with the target's own flags. So both have the
+# same contract level and instruction set.
 target_compile_definitions(rill_compiled INTERFACE RILL_COMPILED)
 target_sources(rill_compiled INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include/rill/compiled.cpp>)
 

@@ -1,11 +1,11 @@
 # Which library each component of rill needs, and how it is found: read by rill's own build and, installed, by
-# find_package(rill). Whoever includes this file has a project; nothing is found until it asks.
+# find_package(rill). Include this file after project(). It searches for nothing before rill_find_dependencies is called.
 
 if(POLICY CMP0167)
     cmake_policy(SET CMP0167 NEW)  # Boost by its own configuration
 endif()
 
-# The components, each behind those that it needs, and the targets of others that each of them links.
+# The components, each after those that it needs, and the third-party targets that each of them links.
 set(rill_known_components threads simulated mpi train eigen xtensor tbb testing compiled)
 set(rill_threads_links Threads::Threads)
 set(rill_simulated_links Boost::context)
@@ -18,8 +18,8 @@ set(rill_mpi_needs threads)
 set(rill_testing_needs threads simulated)
 set(rill_compiled_needs threads)
 
-# A target of others: the arguments of find_package that bring it, the least version, and what Debian calls it. Versions
-# are compared here, because Eigen 5 refuses to be asked for 3.4.
+# For each third-party target: the arguments of find_package that define it, the least version, and the Debian package.
+# Versions are compared here, because find_package(Eigen3 3.4) does not accept Eigen 5.
 set(rill_find_Threads::Threads Threads)
 set(rill_find_Boost::context Boost COMPONENTS context)
 set(rill_find_MPI::MPI_C MPI COMPONENTS C)
@@ -47,7 +47,8 @@ macro(rill_enable_c_for_mpi)
     endif()
 endmacro()
 
-# rill_find_target(<target> <variable>): finds a target of others; why not goes to <variable>, nothing if it is there.
+# rill_find_target(<target> <variable>): finds a third-party target. <variable> becomes the reason where it is missing, and
+# empty where it was found.
 function(rill_find_target target trouble)
     get_property(known GLOBAL PROPERTY rill_trouble_with_${target})  # one that is too old stays a target
     set(${trouble} "${known}" PARENT_SCOPE)
@@ -76,8 +77,8 @@ function(rill_find_target target trouble)
     endif()
 endfunction()
 
-# rill_find_dependencies(<component>): finds what a component and the components below it link. What is missing goes to
-# rill_<component>_trouble, nothing if all is there.
+# rill_find_dependencies(<component>): finds what a component and the components that it needs link.
+# rill_<component>_trouble becomes the list of what is missing, with reasons; empty where all was found.
 function(rill_find_dependencies component)
     set(found "")
     foreach(target IN LISTS rill_${component}_links)

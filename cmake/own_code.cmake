@@ -23,7 +23,8 @@ if(RILL_SANITIZE)
     target_link_options(rill_own_code INTERFACE -fsanitize=${RILL_SANITIZE})
 endif()
 
-# rill_link_components(<target> <component>...): links those components that exist; false in <target>_complete otherwise.
+# rill_link_components(<target> <component>...): links those of the components that exist. <target>_complete becomes false
+# where one is missing.
 function(rill_link_components target)
     set(complete TRUE)
     foreach(component IN LISTS ARGN)

@@ -3,8 +3,7 @@
 
 Reads the XML that doxygen makes (build/docs/xml). An entity is public when no namespace around it is called `detail`; it
 has to be documented when it is a class, a concept, or a member of a namespace. Members of a class are left to its author:
-`rank()` needs no comment. What is called by other names of itself is not looked at: operators, and overloads of a function
-of which one is documented in the same header."""
+`rank()` needs no comment. Neither do operators, nor overloads of a function that is documented once in the same header."""
 
 import pathlib
 import sys

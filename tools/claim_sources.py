@@ -1,4 +1,4 @@
-"""Which files the figure of a claim depends on: what its command builds and runs, found from the sources themselves."""
+"""Which files the figure of a claim depends on: those that its command builds and runs, and what they include."""
 
 import functools
 import re
@@ -18,7 +18,7 @@ def bench_programs(family, root):
 
 
 def roots_of(command, root):
-    """The sources that a command compiles and the other files that it reads; None where nobody knows."""
+    """The sources that a command compiles and the other files that it reads; None for an unknown command."""
     words = command.split()
     if words[:2] == ["./dev", "bench"] and len(words) == 3:
         return bench_programs(words[2], root), {f"bench/{words[2]}", "tools/netlab", *SHARED}
@@ -45,7 +45,7 @@ def includes(source, root):
 
 
 def files_of(command, root):
-    """Paths of files and folders, relative to `root`; None where nobody knows."""
+    """Paths of files and folders, relative to `root`; None for an unknown command."""
     roots = roots_of(command, root)
     if roots is None:
         return None

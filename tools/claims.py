@@ -131,7 +131,7 @@ def check(claims, root):
 
 
 def is_better(claim, figure):
-    """Than what was seen, where it holds at all."""
+    """Whether the claim holds with this figure, and the figure is better than the one that the row says was seen."""
     if not holds(claim, figure):
         return False
     if claim.seen == "-":
@@ -154,7 +154,7 @@ def record(claims, figures, table):
 
 
 def missing_figures(claims, folder):
-    """Prints and counts the claims whose figures are not in the JSON files of a folder, among those with such files."""
+    """Prints and counts the claims of benchmarks whose figures are missing from the JSON files of a folder."""
     missing = 0
     for claim in claims:
         file, _, path = claim.figure.partition(":")

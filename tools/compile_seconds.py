@@ -25,7 +25,8 @@ LEFT_OUT = ("adapt", "detail", "system", "testing", "train")
 COSTLIEST = 5
 TURNS = 5
 
-# What ranks do that are threads, after making a group: `workers`, on the topology `ring` unless another is named.
+# A program whose ranks are threads. They make the group `workers`, on the topology `ring` unless another is named, and
+# then run a body.
 PROGRAM = """#include <rill/rill.hpp>
 #include <rill/transport/in_process.hpp>
 #include <vector>

@@ -33,8 +33,8 @@ SECTION = re.compile(r"^// ===== (\S+)$", re.MULTILINE)
 
 
 class Header:
-    """One header of the tree: what it includes outside #if, what inside, and its text without the former. An #if leaves
-    out what the umbrella's file holds anyway."""
+    """One header of the tree: its includes outside and inside #if, and its text without those outside. Includes inside
+    #if of what the umbrella's file holds anyway are dropped."""
 
     def __init__(self, include, name):
         self.name = name
@@ -68,7 +68,7 @@ class Tree:
         return self.headers[name]
 
     def closure(self, *roots):
-        """What `roots` bring in, themselves among it: each header behind all that it includes."""
+        """`roots` and all headers that they include, directly or not; each header after those that it includes."""
         ordered, seen = [], set()
 
         def visit(name):
@@ -83,7 +83,7 @@ class Tree:
         return ordered
 
     def conditional(self, names):
-        """What the headers `names` bring in inside #if, with all that this brings in."""
+        """The headers that `names` include inside #if, and all that these include."""
         found = set()
         for name in names:
             for root in self.header(name).conditional:
@@ -115,8 +115,8 @@ def standard_includes(tree, names):
 
 
 def section(tree, name, shared, above):
-    """The text of a header, guarded if it stands in other places too. What it includes inside #if stands there, but for
-    the headers `above`."""
+    """The text of a header, guarded if other places hold it too. Each #include inside #if is replaced by what it
+    includes, except the headers `above`."""
     text = tree.header(name).text
     for included in tree.header(name).conditional:
         names = [each for each in tree.closure(included) if each not in above]
@@ -133,7 +133,7 @@ def refuse(condition, message):
 
 
 def checks(tree, root, below):
-    """What a file checks before anything else, and how it includes the files `below` it."""
+    """The first lines of a file: its includes of the files `below` it, and the checks that they fit."""
     if root == UMBRELLA:
         return [refuse("defined(RILL_VERSION_MAJOR)",
                        "a header of include/ stands before rill.hpp of single_include/; use one of the two folders")]

@@ -21,7 +21,7 @@ import re
 import subprocess
 import sys
 
-MOST_LINES = 50  # notes included: who must search for the message has none
+MOST_LINES = 50  # with notes: in a longer output users do not find the message
 
 
 def compiled(command, unit, text=None):

@@ -26,11 +26,11 @@ import xml.etree.ElementTree as tree
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WARNINGS = ["-std=c++20", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 CONFIGURE = ["cmake", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"]
-# Each component has a program of its name; what they link is installed by ./dev.
+# Each component has a program of its name. ./dev installs what the programs link.
 COMPONENTS = sorted(path.stem for path in (ROOT / "tests/consumer/program").glob("*.cpp")
                     if path.stem not in ("eigen", "xtensor") or (ROOT / f"include/rill/adapt/{path.stem}.hpp").exists())
 PACKAGES = ["Threads", "Boost", "Eigen3", "ZLIB", "MPI", "xtensor", "TBB"]
-# Would let the working copy, or what a developer has built, into the projects.
+# Variables by which a project could find the working copy, or what a developer has built.
 LEAKS = ["CMAKE_PREFIX_PATH", "CPATH", "CPLUS_INCLUDE_PATH", "CXXFLAGS", "PKG_CONFIG_PATH", "CMAKE_CXX_COMPILER_LAUNCHER"]
 # MPI on a machine of few cores and by root, as in a container.
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
@@ -81,7 +81,7 @@ class Ground:
         (folder / "first").rename(self.prefix)
 
     def pack(self):
-        """Packs what git tracks of the working copy, changes included; all but build/ where it is no working copy."""
+        """Packs what git tracks, with uncommitted changes. Where there is no git repository: everything but build/."""
         if not (ROOT / ".git").exists():
             run("tar", "-czf", self.archive, "--exclude=./build", "--transform=s,^[.],rill,", "-C", ROOT, ".")
             return
@@ -122,7 +122,7 @@ def files_of(folder):
 
 @case
 def installed_tree(ground):
-    """The same on a machine that has none of the libraries, and free of the paths where it was made."""
+    """The installed tree does not depend on which libraries the machine has, and names no path of the machine."""
     bare = ground.folder / "bare"
     ground.install(bare, *no_package(PACKAGES))
     names = files_of(ground.prefix)
@@ -171,7 +171,7 @@ def find_package_refusals(ground):
 
 @case
 def find_package_without(ground):
-    """A component that nobody requires is not there where what it links is missing, and nothing is said."""
+    """Where the library of an optional component is missing, find_package leaves the component out without a message."""
     said = ground.configure("components", "without", ground.installed(), "-DWANTED=simulated", *no_package(["ZLIB"]))
     expect("zlib" not in said.lower().replace("cmake_disable_find_package_zlib", ""), said)
 
