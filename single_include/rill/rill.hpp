@@ -1582,7 +1582,8 @@ concept Transport =
 /// `Transport`. `spawn` starts an activity; its handle's `join()` waits and rethrows what the activity threw; the
 /// handle's destructor joins. Activities synchronise by `event` (set, reset, wait until) and `queue<T>` (push, pop
 /// until, close). Both are constructed from the endpoint (`typename N::event e{net}`), so that a wait can switch fibers
-/// and watch aborts.
+/// and watch aborts. An abort of all contexts ends waits for them; an event that is set, and what a queue holds, can be
+/// had after it too.
 ///
 /// - `this_activity()` identifies the calling activity among those of its rank that have not ended.
 /// - `activities_run_alone()`: whether the activities of a rank make progress while the rank computes. If false, they
@@ -17689,7 +17690,7 @@ struct push_fate {
         counted,     ///< it is in the result of `round`
         too_old,     ///< it was dropped when `round` began, because of its age
         not_finite,  ///< it was refused: a value is a NaN or infinite; it counted with weight 0
-        run_over     ///< the run was over before it counted
+        run_over     ///< the run was over before it counted, or before it was refused
     };
 
     std::uint64_t push = 0;  ///< which push of this rank, from 0
@@ -17714,7 +17715,7 @@ struct push_fate {
 ///   others, the first call waits for the end and writes nothing.
 /// - `push(gradient, held)` hands over a gradient that was computed at the model that `held` names. It copies the
 ///   gradient and waits for nobody. Throws `contract_violation`, before anything is sent, if it is of another size, of
-///   a version that was not pulled, or after `retire` or `end`.
+///   a version above the newest one that was pulled, or after `retire` or `end`.
 /// - `fate()` returns what has become of a push that has not been told yet. Each is told once.
 /// - `retire()`: this rank pushes no more, but serves the others. From then on `pull` waits for the end of the run.
 /// - `end()`: the run ends, on all ranks after the same round. It asks for no further gradients; one that a rank is
@@ -22402,7 +22403,8 @@ class local_steps {
         return held_;
     }
 
-    /// Makes a step along a gradient that was computed at the model that `pull` has given last.
+    /// Makes a step along a gradient that was computed at the model that `pull` has given last. If the update throws,
+    /// the push has not been made and has no fate, and this rank's own model is unspecified.
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
         static_assert(detail::require_replica_tensor<Gradient, element_type>());
@@ -22410,14 +22412,17 @@ class local_steps {
         RILL_EXPECTS(detail::size_of(gradient) == own_.size(), "local_steps: the gradient has another size");
         RILL_EXPECTS(!is_leaving_, "local_steps: a rank pushes nothing after retire or end");
         detail::read_tensor(gradient, std::span<element_type>(step_));
-        const std::uint64_t number = pushes_++;
+        const std::uint64_t number = pushes_;
         if (const auto bad = kernel::find_non_finite(std::span<const element_type>(step_))) {
             refused_.push_back(
                 {.push = number, .what = push_fate::outcome::not_finite, .weight = 0, .coordinate = *bad});
+            ++pushes_;
             return;
         }
-        move_.apply(std::span<element_type>(own_), std::span<const element_type>(step_), 1.0, moves_++);
+        move_.apply(std::span<element_type>(own_), std::span<const element_type>(step_), 1.0, moves_);
         under_way_.push_back({.push = number, .group = groups_});
+        ++pushes_;
+        ++moves_;
         if (++steps_ == every_) hand_over();
     }
 
@@ -23191,11 +23196,87 @@ class pair_service {
 
 }}}  // namespace rill::RILL_ABI::detail
 
-// ===== rill/protocol/detail/piled_up.hpp
+// ===== rill/protocol/detail/service_run.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// A gradient on its way from the activity that computes to the one that exchanges.
+/// The activity in which a rank serves a replica, beside the one that computes, and how it has ended. The activity that
+/// computes calls its members.
+template <ConcurrentTransport Net>
+class service_run {
+  public:
+    explicit service_run(Net& net) : net_(&net), over_(net) {}
+
+    /// Runs `serve()`, whose exception is the run's failure, and then `close()`. Later calls do nothing. Throws what
+    /// `resume` has thrown.
+    template <class Serve, class Close>
+    void begin(Serve serve, Close close) {
+        if (activity_) return;
+        rethrow_failure();
+        activity_.emplace(net_->spawn([this, serve, close] {
+            try {
+                serve();
+            } catch (...) {
+                failure_ = std::current_exception();
+            }
+            over_.set();
+            close();
+        }));
+    }
+    /// Runs `restore()`. If it throws, the run cannot begin.
+    template <class Restore>
+    void resume(Restore&& restore) {
+        try {
+            restore();
+        } catch (...) {
+            failure_ = std::current_exception();
+            throw;
+        }
+    }
+
+    bool has_begun() const { return activity_.has_value(); }
+    /// Whether the run has ended or failed. After an abort of all contexts, which ends the activity, it waits for that.
+    bool is_over() const {
+        try {
+            return over_.wait(deadline::immediate);
+        } catch (const error&) {
+            if (!net_->aborted(every_context)) throw;
+            if (activity_) activity_->join();
+            return has_begun();
+        }
+    }
+    /// Whether it ends before the run does; for destructors.
+    bool is_cut_short() const noexcept {
+        try {
+            return !is_over();
+        } catch (...) {  // this rank has ended
+            return true;
+        }
+    }
+    /// Waits for the end of the run.
+    void wait() const { over_.wait(deadline::never); }
+    /// Waits for the end of the activity.
+    void join() { activity_.reset(); }
+
+    /// Once the run is over: throws what has ended it early, if anything has.
+    void rethrow_failure() const {
+        if (failure_ != nullptr) std::rethrow_exception(failure_);
+    }
+
+  private:
+    Net* net_;
+    mutable typename Net::event over_;
+    std::exception_ptr failure_{};
+    mutable std::optional<typename Net::activity> activity_{};
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/push_queue.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A gradient on its way from the activity that computes to the one that serves.
 template <Element T>
 struct pushed_gradient {
     std::uint64_t number = 0;
@@ -23204,62 +23285,58 @@ struct pushed_gradient {
     aligned_vector<T> values{};
 };
 
-/// The gradients of one rank that no round has taken yet, oldest first.
-template <Element T, Backlog Sum, Staleness Age>
-class piled_up {
+/// Passes gradients from the activity that computes to the one that serves, and their fates back. Neither waits for the
+/// other.
+template <ConcurrentTransport Net, Element T>
+class push_queue {
   public:
-    piled_up(const Sum& sum, const Age& age) : sum_(sum), age_(age) {}
+    explicit push_queue(Net& net) : pushed_(net), emptied_(net), fates_(net) {}
 
-    void add(pushed_gradient<T>&& next) { waiting_.push_back(std::move(next)); }
-    bool empty() const { return waiting_.empty(); }
+    /// How many have been pushed: the number of the next one.
+    std::uint64_t count() const { return count_; }
 
-    /// Makes this rank's contribution to a round of all gradients that are not too old, in `into`. Tells the fate of
-    /// every gradient to `tell`, for the case that the round succeeds, and gives the memory of each to `release`.
-    template <class Tell, class Release>
-    contribution take(std::uint64_t round, aligned_vector<T>& into, Tell&& tell, Release&& release) {
-        const auto age_of = [&](const auto& each) { return static_cast<std::uint32_t>(round - each.version); };
-        const auto counts = [&](const auto& each) { return !each.not_finite && age_.accepts(age_of(each)); };
-        const auto count = static_cast<std::size_t>(std::count_if(waiting_.begin(), waiting_.end(), counts));
-        contribution own{.weight = count == 0 ? 0.0 : sum_.weight(count), .age = 0};
-        std::size_t taken = 0;
-        for (auto& each : waiting_) {
-            push_fate fate{.push = each.number, .round = round, .age = age_of(each)};
-            if (counts(each)) {
-                const double share = sum_.share(taken, count);
-                add(each, share, taken == 0, into);
-                own.age = std::max(own.age, fate.age);
-                fate.weight = share;
-                ++taken;
-            } else if (each.not_finite) {
-                fate.what = push_fate::outcome::not_finite;
-                fate.coordinate = *each.not_finite;
-            } else {
-                fate.what = push_fate::outcome::too_old;
-            }
-            tell(fate);
-            release(std::move(each.values));
-        }
-        waiting_.clear();
-        return own;
+    /// Copies a gradient that was computed at `version`.
+    template <class Gradient>
+    void push(const Gradient& gradient, std::uint64_t version) {
+        pushed_gradient<T> next{.number = count_, .version = version};
+        if (auto room = look(emptied_)) next.values = std::move(*room);
+        next.values.resize(size_of(gradient));
+        read_tensor(gradient, std::span<T>(next.values));
+        next.not_finite = kernel::find_non_finite(std::span<const T>(next.values));
+        pushed_.push(std::move(next));
+        ++count_;
+    }
+    /// A fate that has not been told yet. What is left once `run` is over has not counted.
+    std::optional<push_fate> fate(const service_run<Net>& run) {
+        if (auto told = look(fates_)) return told;
+        if (!run.is_over()) return std::nullopt;
+        if (auto told = look(fates_)) return told;
+        const auto left = look(pushed_);
+        if (!left) return std::nullopt;
+        return push_fate{.push = left->number, .what = push_fate::outcome::run_over};
     }
 
-    /// Tells that no round will take what still waits.
-    template <class Tell>
-    void drop(Tell&& tell) {
-        for (const auto& each : waiting_) tell({.push = each.number, .what = push_fate::outcome::run_over});
-        waiting_.clear();
-    }
+    /// The next gradient, if there is one. Called by the activity that serves, as are the following.
+    std::optional<pushed_gradient<T>> next() { return pushed_.pop(deadline::immediate); }
+    void tell(const push_fate& fate) { fates_.push(fate); }
+    /// Gives the memory of a gradient back.
+    void release(aligned_vector<T>&& values) { emptied_.push(std::move(values)); }
 
   private:
-    static void add(pushed_gradient<T>& from, double share, bool is_first, aligned_vector<T>& into) {
-        if (is_first && share == 1) return into.swap(from.values);
-        if (is_first) std::fill(into.begin(), into.end(), T{});
-        kernel::add_scaled<T>(into, from.values, static_cast<T>(share), into);
+    /// What is there, also after an abort of all contexts.
+    template <class Queue>
+    static auto look(Queue& at) -> decltype(at.pop(deadline::immediate)) {
+        try {
+            return at.pop(deadline::immediate);
+        } catch (const error&) {  // it is empty
+            return {};
+        }
     }
 
-    Sum sum_;
-    Age age_;
-    std::vector<pushed_gradient<T>> waiting_;
+    typename Net::template queue<pushed_gradient<T>> pushed_;
+    typename Net::template queue<aligned_vector<T>> emptied_;
+    typename Net::template queue<push_fate> fates_;
+    std::uint64_t count_ = 0;
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -23316,11 +23393,9 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
           session_(net, name, options.timeout, session_kind::open),
           update_(move.template bind<T>(detail::size_of(first))),
           shelf_(net),
-          pushed_(net),
-          emptied_(net),
-          fates_(net),
+          pushes_(net),
           applied_(net),
-          over_(net) {
+          run_(net) {
         held_.values.resize(detail::size_of(first));
         detail::read_tensor(first, std::span<T>(held_.values));
         agree_on(who, move);
@@ -23333,9 +23408,9 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         try {
             begin_to_serve();
             service_->notify(detail::pair_kind::leaves, detail::pair_kind::is_destroyed);
-        } catch (...) {  // this rank has ended
+        } catch (...) {  // this rank has ended, or the run could not begin
         }
-        activity_.reset();
+        run_.join();
     }
 
     /// Writes this rank's newest model to `model` and returns its version; see `Replica`.
@@ -23344,44 +23419,32 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         static_assert(detail::require_replica_tensor<Model, T>());
         RILL_EXPECTS(detail::size_of(model) == held_.values.size(), "pair_averaging: the model has another size");
         begin_to_serve();
-        while (known_ < pushes_ && applied_.pop(deadline::never)) ++known_;
-        if (is_leaving()) over_.wait(deadline::never);
-        const bool is_over = over_.wait(deadline::immediate);
+        while (known_ < pushes_.count() && applied_.pop(deadline::never)) ++known_;
+        if (is_leaving()) run_.wait();
+        const bool is_over = run_.is_over();
+        if (is_over) run_.rethrow_failure();
         shelf_.take(held_, deadline::immediate);
-        if (is_over && failure_ != nullptr) std::rethrow_exception(failure_);
         detail::write_tensor(std::span<const T>(held_.values), model);
         if (is_over) return std::nullopt;
         return held_version{held_.number};
     }
 
     /// Hands over a gradient that was computed at the model of `held`; see `Replica`. Copies it. Throws
-    /// `contract_violation`, before anything is done, if its size is another one, if this rank has not pulled that
-    /// version, or after `retire` or `end`.
+    /// `contract_violation`, before anything is done, if its size is another one, if its version is above the newest
+    /// that this rank has pulled, or after `retire` or `end`. Once the run has ended or failed, it counts nothing.
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
         static_assert(detail::require_replica_tensor<Gradient, T>());
         RILL_EXPECTS(detail::size_of(gradient) == held_.values.size(), "pair_averaging: the gradient has another size");
-        RILL_EXPECTS(activity_ && held.version <= held_.number, "pair_averaging: this version has not been pulled");
+        RILL_EXPECTS(run_.has_begun() && held.version <= held_.number,
+                     "pair_averaging: this version has not been pulled");
         RILL_EXPECTS(!is_leaving(), "pair_averaging: a rank pushes nothing after retire or end");
-        auto room = emptied_.pop(deadline::immediate);
-        detail::pushed_gradient<T> next{.number = pushes_++, .version = held.version};
-        if (room) next.values = std::move(*room);
-        next.values.resize(held_.values.size());
-        detail::read_tensor(gradient, std::span<T>(next.values));
-        next.not_finite = kernel::find_non_finite(std::span<const T>(next.values));
-        pushed_.push(std::move(next));
+        pushes_.push(gradient, held.version);
         service_->notify(detail::pair_kind::pushed, 0);
     }
 
     /// What has become of a push that has not been told yet, in the order of pushes; empty if there is none.
-    std::optional<push_fate> fate() {
-        if (auto told = fates_.pop(deadline::immediate)) return told;
-        if (!over_.wait(deadline::immediate)) return std::nullopt;
-        if (auto told = fates_.pop(deadline::immediate)) return told;
-        const auto left = pushed_.pop(deadline::immediate);
-        if (!left) return std::nullopt;
-        return push_fate{.push = left->number, .what = push_fate::outcome::run_over};
-    }
+    std::optional<push_fate> fate() { return pushes_.fate(run_); }
 
     /// This rank pushes no more, and answers the others. Once all ranks have retired, the run ends.
     void retire() { depart(detail::pair_kind::retires); }
@@ -23390,12 +23453,12 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
 
     /// This rank's final model: once the run has ended or failed.
     std::span<const T> newest() const {
-        RILL_EXPECTS(over_.wait(deadline::immediate), "pair_averaging: newest is known once the run has ended");
+        RILL_EXPECTS(run_.is_over(), "pair_averaging: newest is known once the run has ended");
         return std::as_const(*service_).model();
     }
     /// How often `newest()` has been moved.
     std::uint64_t version() const {
-        RILL_EXPECTS(over_.wait(deadline::immediate), "pair_averaging: version is known once the run has ended");
+        RILL_EXPECTS(run_.is_over(), "pair_averaging: version is known once the run has ended");
         return version_;
     }
 
@@ -23403,7 +23466,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     /// drawn. Only once the run has ended; each rank saves its own. Pushes that have not moved the model are not saved.
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
-        RILL_EXPECTS(over_.wait(deadline::immediate), "pair_averaging: it is saved once the run has ended");
+        RILL_EXPECTS(run_.is_over(), "pair_averaging: it is saved once the run has ended");
         out.add(std::string(prefix) + "replica", state());
         out.add(std::string(prefix) + "model", std::as_const(*service_).model());
         detail::save_part(out, std::string(prefix) + "update", update_);
@@ -23416,7 +23479,16 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {
-        RILL_EXPECTS(!activity_, "pair_averaging: it is restored before the first pull");
+        RILL_EXPECTS(!run_.has_begun(), "pair_averaging: it is restored before the first pull");
+        run_.resume([&] { restore_from(in, prefix, also); });
+    }
+
+  private:
+    static constexpr const char* name = "pair_averaging";
+    friend class detail::pair_service<Net, T, Who, pair_averaging>;
+
+    template <class Reader, class Also>
+    void restore_from(const Reader& in, std::string_view prefix, Also& also) {
         saved_state saved{};
         auto model = held_.values;
         auto update = update_;
@@ -23434,10 +23506,6 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         version_ = held_.number = saved[2];
         runs_ = saved.back();
     }
-
-  private:
-    static constexpr const char* name = "pair_averaging";
-    friend class detail::pair_service<Net, T, Who, pair_averaging>;
 
     static group_options named(group_options options, const Net& net) {
         RILL_EXPECTS(net.activities_run_alone(),
@@ -23457,7 +23525,11 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
 
     /// From the first `pull` on, so that a replica can be restored before.
     void begin_to_serve() {
-        if (!activity_) activity_.emplace(session_.net().spawn([this] { serve(); }));
+        run_.begin([this] { session_.guarded(*service_, [&] { service_->run(); }); },
+                   [this] {
+                       applied_.close();
+                       shelf_.close();
+                   });
     }
     bool is_leaving() const { return leaves_ != detail::pair_kind::stays; }
     void depart(std::uint64_t how) {
@@ -23482,33 +23554,32 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
 
     // --- the service
 
-    void serve() {
-        try {
-            session_.guarded(*service_, [&] { service_->run(); });
-        } catch (...) {
-            failure_ = std::current_exception();
-        }
-        over_.set();
-        applied_.close();
-        shelf_.close();
-    }
     /// Applies what has been pushed.
     void take(std::span<T> model) {
-        while (auto next = pushed_.pop(deadline::immediate)) {
-            push_fate fate{.push = next->number, .round = version_, .weight = 1};
-            if (next->not_finite) {
-                fate.what = push_fate::outcome::not_finite;
-                fate.weight = 0;
-                fate.coordinate = *next->not_finite;
-            } else {
-                fate.age = static_cast<std::uint32_t>(version_ - next->version);
-                update_.apply(model, std::span<const T>(next->values), 1.0, version_);
-                moved(model);
+        while (auto next = pushes_.next()) {
+            try {
+                pushes_.tell(take(*next, model));
+            } catch (...) {
+                pushes_.tell({.push = next->number, .what = push_fate::outcome::run_over});
+                throw;
             }
-            fates_.push(std::move(fate));
-            emptied_.push(std::move(next->values));
+            pushes_.release(std::move(next->values));
             applied_.push(next->number);
         }
+    }
+    push_fate take(const detail::pushed_gradient<T>& next, std::span<T> model) {
+        if (next.not_finite)
+            return {.push = next.number,
+                    .what = push_fate::outcome::not_finite,
+                    .round = version_,
+                    .coordinate = *next.not_finite};
+        const push_fate counted{.push = next.number,
+                                .round = version_,
+                                .weight = 1,
+                                .age = static_cast<std::uint32_t>(version_ - next.version)};
+        update_.apply(model, std::span<const T>(next.values), 1.0, version_);
+        moved(model);
+        return counted;
     }
     void moved(std::span<const T> model) { shelf_.put(++version_, model, {}); }
 
@@ -23517,23 +23588,18 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
     std::uint64_t version_ = 0;
     std::uint64_t runs_ = 0;  ///< that it goes on from
-    std::exception_ptr failure_{};
 
     // Of the activity that computes.
     typename detail::model_shelf<Net, T>::version held_{};
-    std::uint64_t pushes_ = 0;
     std::uint64_t known_ = 0;  ///< pushes that are known to have moved the model
     std::uint64_t leaves_ = detail::pair_kind::stays;
 
     // What passes between the two.
     detail::model_shelf<Net, T> shelf_;
-    typename Net::template queue<detail::pushed_gradient<T>> pushed_;
-    typename Net::template queue<aligned_vector<T>> emptied_;
-    typename Net::template queue<push_fate> fates_;
+    detail::push_queue<Net, T> pushes_;
     typename Net::template queue<std::uint64_t> applied_;
-    mutable typename Net::event over_;
     std::optional<detail::pair_service<Net, T, Who, pair_averaging>> service_;
-    std::optional<typename Net::activity> activity_;
+    detail::service_run<Net> run_;
 };
 
 // Arguments that it does not take.
@@ -24645,8 +24711,8 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     }
 
     /// Hands over a gradient that was computed at the model of `held`; see `Replica`. Throws `contract_violation`,
-    /// before anything is sent, if its size is another one, if this rank has not pulled that version, on a dedicated
-    /// server, or after `retire` or `end`.
+    /// before anything is sent, if its size is another one, if its version is above the newest that this rank has
+    /// pulled, on a dedicated server, or after `retire` or `end`.
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
         static_assert(detail::require_replica_tensor<Gradient, T>());
@@ -24730,7 +24796,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         return options;
     }
     void agree_on(const Age& age, const Move& move, std::span<const T> first) {
-        constexpr option_names names{{"servers", "staleness", "update", "first model"}};
+        constexpr option_names names{{"choice of servers", "staleness", "update", "first model"}};
         agree(group_, names,
               {option_hash(mix64(static_cast<std::uint64_t>(options_.servers), options_.dedicated ? 1U : 0U)),
                option_hash(fingerprint(age)), option_hash(fingerprint_if_named(move)), option_hash(hash_of(first))});
@@ -25072,6 +25138,70 @@ class partial_table {
 
 }}}  // namespace rill::RILL_ABI::detail
 
+// ===== rill/protocol/detail/piled_up.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The gradients of one rank that no round has taken yet, oldest first.
+template <Element T, Backlog Sum, Staleness Age>
+class piled_up {
+  public:
+    piled_up(const Sum& sum, const Age& age) : sum_(sum), age_(age) {}
+
+    void add(pushed_gradient<T>&& next) { waiting_.push_back(std::move(next)); }
+    bool empty() const { return waiting_.empty(); }
+
+    /// Makes this rank's contribution to a round of all gradients that are not too old, in `into`. Tells the fate of
+    /// every gradient to `tell`, for the case that the round succeeds, and gives the memory of each to `release`.
+    template <class Tell, class Release>
+    contribution take(std::uint64_t round, aligned_vector<T>& into, Tell&& tell, Release&& release) {
+        const auto age_of = [&](const auto& each) { return static_cast<std::uint32_t>(round - each.version); };
+        const auto counts = [&](const auto& each) { return !each.not_finite && age_.accepts(age_of(each)); };
+        const auto count = static_cast<std::size_t>(std::count_if(waiting_.begin(), waiting_.end(), counts));
+        contribution own{.weight = count == 0 ? 0.0 : sum_.weight(count), .age = 0};
+        std::size_t taken = 0;
+        for (auto& each : waiting_) {
+            push_fate fate{.push = each.number, .round = round, .age = age_of(each)};
+            if (counts(each)) {
+                const double share = sum_.share(taken, count);
+                add(each, share, taken == 0, into);
+                own.age = std::max(own.age, fate.age);
+                fate.weight = share;
+                ++taken;
+            } else if (each.not_finite) {
+                fate.what = push_fate::outcome::not_finite;
+                fate.coordinate = *each.not_finite;
+            } else {
+                fate.what = push_fate::outcome::too_old;
+            }
+            tell(fate);
+            release(std::move(each.values));
+        }
+        waiting_.clear();
+        return own;
+    }
+
+    /// Tells that no round will take what still waits.
+    template <class Tell>
+    void drop(Tell&& tell) {
+        for (const auto& each : waiting_) tell({.push = each.number, .what = push_fate::outcome::run_over});
+        waiting_.clear();
+    }
+
+  private:
+    static void add(pushed_gradient<T>& from, double share, bool is_first, aligned_vector<T>& into) {
+        if (is_first && share == 1) return into.swap(from.values);
+        if (is_first) std::fill(into.begin(), into.end(), T{});
+        kernel::add_scaled<T>(into, from.values, static_cast<T>(share), into);
+    }
+
+    Sum sum_;
+    Age age_;
+    std::vector<pushed_gradient<T>> waiting_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/protocol/detail/start_machine.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -25279,6 +25409,7 @@ class round_starter {
     void await(std::uint64_t round, std::span<const rank_t> partakers, const own_readiness& own,
                std::uint64_t operations) {
         operations_before_ = operations;
+        round_.store(round, std::memory_order_relaxed);
         const time_point now = std::as_const(session_.net()).now();
         run_machine(session_, session_.on(0), machine_, machine_.begin(round, partakers, own, now), *this);
         session_.net().announce(session_.context(), {.number = round + 1, .kind = operation::all_reduce});
@@ -25318,8 +25449,8 @@ class round_starter {
     }
 
     [[gnu::cold]] detail::scene scene() const {
-        return session_.scene(machine_.round(), 0,
-                              std::string(name_) + " (round " + std::to_string(machine_.round()) + ")");
+        const std::uint64_t round = round_.load(std::memory_order_relaxed);
+        return session_.scene(round, 0, std::string(name_) + " (round " + std::to_string(round) + ")");
     }
 
   private:
@@ -25427,6 +25558,7 @@ class round_starter {
     std::uint64_t outer_;
     std::uint64_t inner_;
     std::uint64_t operations_before_ = 0;  ///< the round under way
+    std::atomic<std::uint64_t> round_{0};  ///< which is read where a rank leaves, by another activity
     session<Net> session_;
     start_machine<Start> machine_;
 };
@@ -25514,10 +25646,8 @@ class partial_all_reduce
           codec_(codec.template bind<T>(detail::size_of(first))),
           model_(detail::size_of(first)),
           shelf_(workers.net()),
-          pushed_(workers.net()),
-          emptied_(workers.net()),
-          fates_(workers.net()),
-          over_(workers.net()) {
+          pushes_(workers.net()),
+          run_(workers.net()) {
         detail::read_tensor(first, std::span<T>(model_));
         own_.resize(model_.size());
         folded_.resize(model_.size());
@@ -25533,8 +25663,8 @@ class partial_all_reduce
     partial_all_reduce(const partial_all_reduce&) = delete;
     partial_all_reduce& operator=(const partial_all_reduce&) = delete;
     ~partial_all_reduce() {
-        if (!has_ended()) starter_.leave(" has destroyed its partial_all_reduce before the run had ended");
-        service_.reset();
+        if (run_.is_cut_short()) starter_.leave(" has destroyed its partial_all_reduce before the run had ended");
+        run_.join();
     }
 
     /// Lets the group share a model with other groups, each of which runs rounds of its own: every `options.every`
@@ -25558,18 +25688,19 @@ class partial_all_reduce
     ///
     /// Collective in the group, before the first `pull` and after `restore`. Cost of a meeting: a push and a pull of N
     /// elements on one rank, two broadcasts. Memory: two models more. Errors: `contract_violation` if `every` is 0,
-    /// `mismatch` if it differs. A group that fails leaves the others running; if the center fails, each group does,
-    /// and the error names the rank that met it. Source: RNA (Yang et al. 2020), section 4.
+    /// `mismatch` if it differs. A group that fails leaves the others running: once its ranks have called
+    /// `center.retire()`, they can pull the model of the others to the end. If the center fails, each group does, and
+    /// the error names the rank that met it. Source: RNA (Yang et al. 2020), section 4.
     template <class Center>
     void through(Center& center, const through_options& options) {
         static_assert(
             Replica<Center, T>,
             "rill::partial_all_reduce: what the groups share does not model Replica for the model's elements; "
             "use parameter_server (see rill/concept/replica.hpp)");
-        RILL_EXPECTS(!service_, "partial_all_reduce: groups are joined before the first pull");
+        RILL_EXPECTS(!run_.has_begun(), "partial_all_reduce: groups are joined before the first pull");
         detail::require_option(options.every >= 1, "partial_all_reduce: every", options.every, "at least 1",
                                group_.rank());
-        constexpr option_names names{{"rounds between meetings"}};
+        constexpr option_names names{{"interval between meetings"}};
         agree(group_, names, {option_hash(options.every)});
         center_ =
             std::make_unique<detail::group_center<group_type, Center, T>>(group_, center, std::span<const T>(model_));
@@ -25584,43 +25715,31 @@ class partial_all_reduce
         begin_to_serve();
         adopt(deadline::immediate);
         while (must_wait() && adopt(deadline::never)) continue;
-        const bool is_over = over_.wait(deadline::immediate);
+        const bool is_over = run_.is_over();
+        if (is_over) run_.rethrow_failure();
         if (is_over) adopt(deadline::immediate);
-        if (is_over && failure_ != nullptr) std::rethrow_exception(failure_);
         detail::write_tensor(std::span<const T>(held_.values), model);
         if (is_over) return std::nullopt;
         return held_version{held_.number};
     }
 
     /// Hands over a gradient that was computed at the model of `held`; see `Replica`. Copies it. Throws
-    /// `contract_violation`, before anything is done, if its size is another one, if this rank has not pulled that
-    /// version, or after `retire` or `end`.
+    /// `contract_violation`, before anything is done, if its size is another one, if its version is above the newest
+    /// that this rank has pulled, or after `retire` or `end`. Once the run has ended or failed, it counts nothing.
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
         static_assert(detail::require_replica_tensor<Gradient, T>());
         RILL_EXPECTS(detail::size_of(gradient) == model_.size(), "partial_all_reduce: the gradient has another size");
-        RILL_EXPECTS(service_ && held.version <= held_.number, "partial_all_reduce: this version has not been pulled");
+        RILL_EXPECTS(run_.has_begun() && held.version <= held_.number,
+                     "partial_all_reduce: this version has not been pulled");
         RILL_EXPECTS(!is_leaving_, "partial_all_reduce: a rank pushes nothing after retire or end");
-        auto room = emptied_.pop(deadline::immediate);
-        detail::pushed_gradient<T> next{.number = pushes_, .version = held.version};
-        if (room) next.values = std::move(*room);
-        next.values.resize(model_.size());
-        detail::read_tensor(gradient, std::span<T>(next.values));
-        next.not_finite = kernel::find_non_finite(std::span<const T>(next.values));
+        pushes_.push(gradient, held.version);
         if (held.version == held_.number) ++lead_;
-        pushed_.push(std::move(next));
-        starter_.notify(detail::start_kind::pushed, pushes_++);
+        starter_.notify(detail::start_kind::pushed, pushes_.count() - 1);
     }
 
     /// What has become of a push that has not been told yet, in any order; empty if there is none.
-    std::optional<push_fate> fate() {
-        if (auto told = fates_.pop(deadline::immediate)) return told;
-        if (!over_.wait(deadline::immediate)) return std::nullopt;
-        if (auto told = fates_.pop(deadline::immediate)) return told;
-        const auto left = pushed_.pop(deadline::immediate);
-        if (!left) return std::nullopt;
-        return push_fate{.push = left->number, .what = push_fate::outcome::run_over};
-    }
+    std::optional<push_fate> fate() { return pushes_.fate(run_); }
 
     /// This rank pushes no more. Once all ranks have retired, the run ends.
     void retire() { depart(is_retiring_); }
@@ -25633,12 +25752,12 @@ class partial_all_reduce
 
     /// The newest model that this rank has, and its version: once the run has ended or failed.
     std::span<const T> newest() const {
-        RILL_EXPECTS(over_.wait(deadline::immediate), "partial_all_reduce: newest is known once the run has ended");
+        RILL_EXPECTS(run_.is_over(), "partial_all_reduce: newest is known once the run has ended");
         return model_;
     }
     /// How many rounds have moved `newest()`.
     std::uint64_t version() const {
-        RILL_EXPECTS(over_.wait(deadline::immediate), "partial_all_reduce: version is known once the run has ended");
+        RILL_EXPECTS(run_.is_over(), "partial_all_reduce: version is known once the run has ended");
         return version_;
     }
 
@@ -25647,7 +25766,7 @@ class partial_all_reduce
     /// are not saved; `fate` tells them.
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
-        RILL_EXPECTS(over_.wait(deadline::immediate), "partial_all_reduce: it is saved once the run has ended");
+        RILL_EXPECTS(run_.is_over(), "partial_all_reduce: it is saved once the run has ended");
         out.add(std::string(prefix) + "replica", std::array{version_, group_.operation_number()});
         out.add(std::string(prefix) + "model", model_);
         detail::save_part(out, std::string(prefix) + "update", update_);
@@ -25660,8 +25779,16 @@ class partial_all_reduce
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {
-        RILL_EXPECTS(!service_ && !center_,
+        RILL_EXPECTS(!run_.has_begun() && !center_,
                      "partial_all_reduce: it is restored before the first pull and before through");
+        run_.resume([&] { restore_from(in, prefix, also); });
+    }
+
+  private:
+    static constexpr const char* name = "partial_all_reduce";
+
+    template <class Reader, class Also>
+    void restore_from(const Reader& in, std::string_view prefix, Also& also) {
         std::array<std::uint64_t, 2> saved{};
         auto model = model_;
         auto update = update_;
@@ -25678,9 +25805,6 @@ class partial_all_reduce
         version_ = held_.number = saved[0];
         group_.resume_at(saved[1]);
     }
-
-  private:
-    static constexpr const char* name = "partial_all_reduce";
 
     /// Runs `make()`. If it fails after `workers` has failed, the failure is that of `workers`, whose notice may still
     /// be on its way: the ranks that had noticed it are missing.
@@ -25718,7 +25842,7 @@ class partial_all_reduce
 
     /// From the first `pull` on, so that a replica can be restored before.
     void begin_to_serve() {
-        if (!service_) service_.emplace(group_.net().spawn([this] { serve(); }));
+        run_.begin([this] { serve(); }, [this] { shelf_.close(); });
     }
 
     /// Goes on to the newest version, for which it waits until `until`. False if there is none.
@@ -25729,13 +25853,6 @@ class partial_all_reduce
         return is_new;
     }
 
-    bool has_ended() const noexcept {
-        try {
-            return over_.wait(deadline::immediate);
-        } catch (...) {  // all contexts have ended, or this rank has
-            return false;
-        }
-    }
     bool must_wait() const { return is_leaving_ || !age_.may_lead(lead_); }
 
     void depart(std::atomic<bool>& how) {
@@ -25755,12 +25872,10 @@ class partial_all_reduce
                 if (center_) center_->leave();
             });
         } catch (...) {
-            failure_ = std::current_exception();
-            for (push_fate fate : told_) fates_.push({.push = fate.push, .what = push_fate::outcome::run_over});
-            piled_up_.drop([&](const push_fate& fate) { fates_.push(fate); });
+            for (const push_fate& fate : told_) pushes_.tell({.push = fate.push, .what = push_fate::outcome::run_over});
+            piled_up_.drop([&](const push_fate& fate) { pushes_.tell(fate); });
+            throw;
         }
-        over_.set();
-        shelf_.close();
     }
 
     void round() {
@@ -25774,12 +25889,12 @@ class partial_all_reduce
         collect();
         const contribution own = piled_up_.take(
             version_, own_, [&](const push_fate& fate) { told_.push_back(fate); },
-            [&](aligned_vector<T>&& room) { emptied_.push(std::move(room)); });
+            [&](aligned_vector<T>&& room) { pushes_.release(std::move(room)); });
         exchange_with(own);
         ++version_;
         if (center_ && (is_done_ || version_ % every_ == 0))
             is_done_ |= !center_->meet(starter_.coordinator(), std::span<T>(model_));
-        for (const push_fate& fate : told_) fates_.push(fate);
+        for (const push_fate& fate : told_) pushes_.tell(fate);
         told_.clear();
         shelf_.put(version_, model_, made_);
     }
@@ -25806,7 +25921,7 @@ class partial_all_reduce
 
     /// Takes over what has been pushed.
     void collect() {
-        while (auto next = pushed_.pop(deadline::immediate)) {
+        while (auto next = pushes_.next()) {
             pushes_seen_ = next->number + 1;
             piled_up_.add(std::move(*next));
         }
@@ -25833,23 +25948,18 @@ class partial_all_reduce
     bool is_done_ = false;
     std::unique_ptr<detail::shared_center<T>> center_{};
     std::uint64_t every_ = 1;  ///< rounds between meetings at the center
-    std::exception_ptr failure_{};
 
     // Of the activity that computes.
     typename detail::model_shelf<Net, T>::version held_{};
     std::uint32_t lead_ = 0;  ///< pushes at the version held
-    std::uint64_t pushes_ = 0;
     bool is_leaving_ = false;
 
     // What passes between the two.
     detail::model_shelf<Net, T> shelf_;
-    typename Net::template queue<detail::pushed_gradient<T>> pushed_;
-    typename Net::template queue<aligned_vector<T>> emptied_;
-    typename Net::template queue<push_fate> fates_;
-    mutable typename Net::event over_;
+    detail::push_queue<Net, T> pushes_;
     std::atomic<bool> is_retiring_{false};
     std::atomic<bool> is_ending_{false};
-    std::optional<typename Net::activity> service_;
+    detail::service_run<Net> run_;
 };
 
 // Arguments that it does not take.
@@ -25906,7 +26016,10 @@ std::uint64_t take_newest(Group& workers, Model&& model, std::uint64_t version) 
     const std::array own{static_cast<std::int64_t>(version)};
     std::vector<std::int64_t> versions(static_cast<std::size_t>(workers.size()));
     all_gather(workers, own, versions);
-    const auto highest = std::max_element(versions.begin(), versions.end());
+    const auto is_lower = [](std::int64_t a, std::int64_t b) {
+        return static_cast<std::uint64_t>(a) < static_cast<std::uint64_t>(b);
+    };
+    const auto highest = std::max_element(versions.begin(), versions.end(), is_lower);
     broadcast(workers, model, static_cast<rank_t>(highest - versions.begin()));
     return static_cast<std::uint64_t>(*highest);
 }
@@ -31299,7 +31412,8 @@ class activity {
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// A flag that activities of one rank wait for. Its waits belong to no context: only an abort of all contexts ends
-/// them. `Place` is constructed from the endpoint; its `wait(until, ready)` tests `ready` again after each `ring()`.
+/// them. What is there already is given also after that. `Place` is constructed from the endpoint; its
+/// `wait(until, ready)` tests `ready` again after each `ring()`.
 template <class Place>
 class meeting_flag {
   public:
@@ -31314,7 +31428,8 @@ class meeting_flag {
     void reset() { set_.store(false, std::memory_order_relaxed); }
     /// False when `until` has passed.
     bool wait(deadline until) {
-        return place_.wait(until, [this] { return set_.load(std::memory_order_acquire); });
+        const auto is_set = [this] { return set_.load(std::memory_order_acquire); };
+        return is_set() || place_.wait(until, is_set);
     }
 
   private:
@@ -31322,7 +31437,8 @@ class meeting_flag {
     std::atomic<bool> set_{false};
 };
 
-/// Passes values between activities of one rank, first in, first out; unbounded. Its waits belong to no context.
+/// Passes values between activities of one rank, first in, first out; unbounded. Its waits belong to no context: see
+/// `meeting_flag`.
 template <class T, class Place>
 class meeting_queue {
   public:
@@ -31341,15 +31457,8 @@ class meeting_queue {
     /// Empty when `until` has passed, or when the queue is closed and all its values have been taken.
     std::optional<T> pop(deadline until) {
         std::optional<T> value;
-        place_.wait(until, [&] {
-            const std::lock_guard lock(mutex_);
-            if (taken_ == values_.size()) return closed_;
-            value.emplace(std::move(values_[taken_++]));
-            if (2 * taken_ < values_.size()) return true;
-            values_.erase(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(taken_));
-            taken_ = 0;
-            return true;
-        });
+        const auto is_answered = [&] { return take(value); };
+        if (!is_answered()) place_.wait(until, is_answered);
         return value;
     }
     /// Ends all present and future waits in `pop` once the values have been taken.
@@ -31362,6 +31471,17 @@ class meeting_queue {
     }
 
   private:
+    /// Takes the oldest value. False if there is none yet.
+    bool take(std::optional<T>& value) {
+        const std::lock_guard lock(mutex_);
+        if (taken_ == values_.size()) return closed_;
+        value.emplace(std::move(values_[taken_++]));
+        if (2 * taken_ < values_.size()) return true;
+        values_.erase(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(taken_));
+        taken_ = 0;
+        return true;
+    }
+
     Place place_;
     std::mutex mutex_;
     std::vector<T> values_;

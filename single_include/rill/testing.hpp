@@ -3269,12 +3269,20 @@ template <class Net>
 void ends_meetings(Net& net) {
     typename Net::event never_set{net};
     typename Net::template queue<int> never_filled{net};
+    typename Net::event set{net};
+    typename Net::template queue<int> closed{net};
+    set.set();
+    closed.push(7);
+    closed.close();
     auto other = net.spawn([&] {
         expect_ended(law_notice(every_context, net.size() - 1), "queue.pop() survives an abort",
                      [&] { never_filled.pop(deadline::never); });
     });
     ends_waits(net, every_context, "event.wait() survives an abort", [&] { never_set.wait(deadline::never); });
     other.join();
+    expect(set.wait(deadline::never), "an event that is set is not so after an abort");
+    expect_equal(closed.pop(deadline::never).value_or(0), 7, "a queue's value after an abort");
+    expect(!closed.pop(deadline::never), "a closed queue does not end after an abort");
 }
 
 template <class Net>

@@ -1112,7 +1112,8 @@ struct push_counts {
 ///
 /// Making one is collective. A step is not: each rank steps as fast as it computes, as far as the plan's staleness lets
 /// it. Each rank derives the first parameters from the key. A gradient that holds a NaN or an infinity moves nothing.
-/// After an exception of a step the run has ended on all ranks; of `pair_averaging`, on this rank at least.
+/// An exception of the replica has ended the run, on all ranks unless its kind says otherwise. One of the model, the
+/// batches or the hook leaves the run as it is: the next step goes on, with the next batch.
 /// Memory: parameters and gradient, besides what model, batches and replica hold.
 template <Transport Net, Objective Model, BatchSource<typename Model::batch> Batches, class Plan,
           StepHook Hook = no_hook>
@@ -1136,7 +1137,7 @@ class asynchronous_trainer {
     Model& model() { return model_; }
     const Batches& batches() const { return batches_; }
     /// Those that the latest step computed its gradient at; once the run has ended, the final ones; after `restore`,
-    /// those that were saved. On a rank that only serves, the first ones.
+    /// those that were saved. A rank that only serves computes at none, and they mean nothing there.
     std::span<const scalar> parameters() const { return parameters_; }
     /// By how many rounds `parameters()` had been moved. It goes on from that of the saved run.
     std::uint64_t version() const { return version_; }
@@ -1146,7 +1147,7 @@ class asynchronous_trainer {
     const push_counts& counts() const { return counts_; }
 
     /// Takes the newest parameters, computes the gradient of the next batch at them and hands it over. Then calls the
-    /// hook; an exception of the hook propagates, and the next call goes on with the next step. Once the run has ended
+    /// hook. Once the run has ended
     /// the record is false, and `parameters()` are the final ones. On a rank that only serves, the first step is over
     /// when the run is.
     ///
@@ -1174,9 +1175,11 @@ class asynchronous_trainer {
         return record;
     }
 
-    /// The run ends on all ranks, without waiting for further gradients.
+    /// The run ends on all ranks, without waiting for further gradients. Throws `contract_violation` on a rank that
+    /// only serves.
     void end() { replica_.end(); }
-    /// This rank computes no more gradients, but serves the others: `step` waits for the end of the run.
+    /// This rank computes no more gradients, but serves the others: `step` waits for the end of the run. Throws
+    /// `contract_violation` on a rank that only serves.
     void retire() { replica_.retire(); }
 
     /// Everything that the next step depends on, on this rank: each rank writes a file of its own. Only once the run

@@ -127,8 +127,11 @@ TEST_CASE("take_newest: survivors of a rank that dies after any message begin an
 TEST_CASE("take_newest: gives all ranks the model of the lowest rank with the highest version") {
     rill::in_process::run(5, [](auto& net) {
         rill::group workers{net, rill::topology::tree{}};
-        for (const std::vector<std::uint64_t>& versions :
-             {std::vector<std::uint64_t>{0, 0, 0, 0, 0}, {3, 7, 7, 1, 7}, {1, 2, 3, 4, 5}, {9, 8, 9, 9, 9}}) {
+        for (const std::vector<std::uint64_t>& versions : {std::vector<std::uint64_t>{0, 0, 0, 0, 0},
+                                                           {3, 7, 7, 1, 7},
+                                                           {1, 2, 3, 4, 5},
+                                                           {9, 8, 9, 9, 9},
+                                                           {7, 0, (std::uint64_t{1} << 63U) + 5, 1, 7}}) {
             std::vector<float> model(17, static_cast<float>(net.rank()));
             const auto own = static_cast<std::size_t>(net.rank());
             const auto highest = std::max_element(versions.begin(), versions.end());

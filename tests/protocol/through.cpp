@@ -281,7 +281,7 @@ TEST_CASE("through: refuses an interval of 0, one that differs between ranks, an
         CHECK_THROWS_WITH_AS(replica.through(center, {.every = 0}), doctest::Contains("every is 0"),
                              rill::contract_violation);
         CHECK_THROWS_WITH_AS(replica.through(center, {.every = 1U + static_cast<unsigned>(net.rank())}),
-                             doctest::Contains("rounds between meetings"), rill::mismatch);
+                             doctest::Contains("another interval between meetings"), rill::mismatch);
     });
     rill::simulated::run(2, {}, [](endpoint& net) {
         std::vector<double> model(3);

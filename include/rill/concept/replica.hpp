@@ -24,7 +24,7 @@ struct push_fate {
         counted,     ///< it is in the result of `round`
         too_old,     ///< it was dropped when `round` began, because of its age
         not_finite,  ///< it was refused: a value is a NaN or infinite; it counted with weight 0
-        run_over     ///< the run was over before it counted
+        run_over     ///< the run was over before it counted, or before it was refused
     };
 
     std::uint64_t push = 0;  ///< which push of this rank, from 0
@@ -49,7 +49,7 @@ struct push_fate {
 ///   others, the first call waits for the end and writes nothing.
 /// - `push(gradient, held)` hands over a gradient that was computed at the model that `held` names. It copies the
 ///   gradient and waits for nobody. Throws `contract_violation`, before anything is sent, if it is of another size, of
-///   a version that was not pulled, or after `retire` or `end`.
+///   a version above the newest one that was pulled, or after `retire` or `end`.
 /// - `fate()` returns what has become of a push that has not been told yet. Each is told once.
 /// - `retire()`: this rank pushes no more, but serves the others. From then on `pull` waits for the end of the run.
 /// - `end()`: the run ends, on all ranks after the same round. It asks for no further gradients; one that a rank is

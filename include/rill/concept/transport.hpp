@@ -106,7 +106,8 @@ concept Transport =
 /// `Transport`. `spawn` starts an activity; its handle's `join()` waits and rethrows what the activity threw; the
 /// handle's destructor joins. Activities synchronise by `event` (set, reset, wait until) and `queue<T>` (push, pop
 /// until, close). Both are constructed from the endpoint (`typename N::event e{net}`), so that a wait can switch fibers
-/// and watch aborts.
+/// and watch aborts. An abort of all contexts ends waits for them; an event that is set, and what a queue holds, can be
+/// had after it too.
 ///
 /// - `this_activity()` identifies the calling activity among those of its rank that have not ended.
 /// - `activities_run_alone()`: whether the activities of a rank make progress while the rank computes. If false, they

@@ -84,7 +84,8 @@ class local_steps {
         return held_;
     }
 
-    /// Makes a step along a gradient that was computed at the model that `pull` has given last.
+    /// Makes a step along a gradient that was computed at the model that `pull` has given last. If the update throws,
+    /// the push has not been made and has no fate, and this rank's own model is unspecified.
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
         static_assert(detail::require_replica_tensor<Gradient, element_type>());
@@ -92,14 +93,17 @@ class local_steps {
         RILL_EXPECTS(detail::size_of(gradient) == own_.size(), "local_steps: the gradient has another size");
         RILL_EXPECTS(!is_leaving_, "local_steps: a rank pushes nothing after retire or end");
         detail::read_tensor(gradient, std::span<element_type>(step_));
-        const std::uint64_t number = pushes_++;
+        const std::uint64_t number = pushes_;
         if (const auto bad = kernel::find_non_finite(std::span<const element_type>(step_))) {
             refused_.push_back(
                 {.push = number, .what = push_fate::outcome::not_finite, .weight = 0, .coordinate = *bad});
+            ++pushes_;
             return;
         }
-        move_.apply(std::span<element_type>(own_), std::span<const element_type>(step_), 1.0, moves_++);
+        move_.apply(std::span<element_type>(own_), std::span<const element_type>(step_), 1.0, moves_);
         under_way_.push_back({.push = number, .group = groups_});
+        ++pushes_;
+        ++moves_;
         if (++steps_ == every_) hand_over();
     }
 

@@ -12,14 +12,14 @@
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/text.hpp>
-#include <rill/kernel/magnitude.hpp>
 #include <rill/protocol/detail/model_shelf.hpp>
 #include <rill/protocol/detail/pair_kind.hpp>
 #include <rill/protocol/detail/pair_requirements.hpp>
 #include <rill/protocol/detail/pair_service.hpp>
-#include <rill/protocol/detail/piled_up.hpp>
+#include <rill/protocol/detail/push_queue.hpp>
 #include <rill/protocol/detail/require_replica.hpp>
 #include <rill/protocol/detail/saved_parts.hpp>
+#include <rill/protocol/detail/service_run.hpp>
 #include <rill/session/session.hpp>
 #include <rill/topology/tree.hpp>
 
@@ -83,11 +83,9 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
           session_(net, name, options.timeout, session_kind::open),
           update_(move.template bind<T>(detail::size_of(first))),
           shelf_(net),
-          pushed_(net),
-          emptied_(net),
-          fates_(net),
+          pushes_(net),
           applied_(net),
-          over_(net) {
+          run_(net) {
         held_.values.resize(detail::size_of(first));
         detail::read_tensor(first, std::span<T>(held_.values));
         agree_on(who, move);
@@ -100,9 +98,9 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         try {
             begin_to_serve();
             service_->notify(detail::pair_kind::leaves, detail::pair_kind::is_destroyed);
-        } catch (...) {  // this rank has ended
+        } catch (...) {  // this rank has ended, or the run could not begin
         }
-        activity_.reset();
+        run_.join();
     }
 
     /// Writes this rank's newest model to `model` and returns its version; see `Replica`.
@@ -111,44 +109,32 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         static_assert(detail::require_replica_tensor<Model, T>());
         RILL_EXPECTS(detail::size_of(model) == held_.values.size(), "pair_averaging: the model has another size");
         begin_to_serve();
-        while (known_ < pushes_ && applied_.pop(deadline::never)) ++known_;
-        if (is_leaving()) over_.wait(deadline::never);
-        const bool is_over = over_.wait(deadline::immediate);
+        while (known_ < pushes_.count() && applied_.pop(deadline::never)) ++known_;
+        if (is_leaving()) run_.wait();
+        const bool is_over = run_.is_over();
+        if (is_over) run_.rethrow_failure();
         shelf_.take(held_, deadline::immediate);
-        if (is_over && failure_ != nullptr) std::rethrow_exception(failure_);
         detail::write_tensor(std::span<const T>(held_.values), model);
         if (is_over) return std::nullopt;
         return held_version{held_.number};
     }
 
     /// Hands over a gradient that was computed at the model of `held`; see `Replica`. Copies it. Throws
-    /// `contract_violation`, before anything is done, if its size is another one, if this rank has not pulled that
-    /// version, or after `retire` or `end`.
+    /// `contract_violation`, before anything is done, if its size is another one, if its version is above the newest
+    /// that this rank has pulled, or after `retire` or `end`. Once the run has ended or failed, it counts nothing.
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
         static_assert(detail::require_replica_tensor<Gradient, T>());
         RILL_EXPECTS(detail::size_of(gradient) == held_.values.size(), "pair_averaging: the gradient has another size");
-        RILL_EXPECTS(activity_ && held.version <= held_.number, "pair_averaging: this version has not been pulled");
+        RILL_EXPECTS(run_.has_begun() && held.version <= held_.number,
+                     "pair_averaging: this version has not been pulled");
         RILL_EXPECTS(!is_leaving(), "pair_averaging: a rank pushes nothing after retire or end");
-        auto room = emptied_.pop(deadline::immediate);
-        detail::pushed_gradient<T> next{.number = pushes_++, .version = held.version};
-        if (room) next.values = std::move(*room);
-        next.values.resize(held_.values.size());
-        detail::read_tensor(gradient, std::span<T>(next.values));
-        next.not_finite = kernel::find_non_finite(std::span<const T>(next.values));
-        pushed_.push(std::move(next));
+        pushes_.push(gradient, held.version);
         service_->notify(detail::pair_kind::pushed, 0);
     }
 
     /// What has become of a push that has not been told yet, in the order of pushes; empty if there is none.
-    std::optional<push_fate> fate() {
-        if (auto told = fates_.pop(deadline::immediate)) return told;
-        if (!over_.wait(deadline::immediate)) return std::nullopt;
-        if (auto told = fates_.pop(deadline::immediate)) return told;
-        const auto left = pushed_.pop(deadline::immediate);
-        if (!left) return std::nullopt;
-        return push_fate{.push = left->number, .what = push_fate::outcome::run_over};
-    }
+    std::optional<push_fate> fate() { return pushes_.fate(run_); }
 
     /// This rank pushes no more, and answers the others. Once all ranks have retired, the run ends.
     void retire() { depart(detail::pair_kind::retires); }
@@ -157,12 +143,12 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
 
     /// This rank's final model: once the run has ended or failed.
     std::span<const T> newest() const {
-        RILL_EXPECTS(over_.wait(deadline::immediate), "pair_averaging: newest is known once the run has ended");
+        RILL_EXPECTS(run_.is_over(), "pair_averaging: newest is known once the run has ended");
         return std::as_const(*service_).model();
     }
     /// How often `newest()` has been moved.
     std::uint64_t version() const {
-        RILL_EXPECTS(over_.wait(deadline::immediate), "pair_averaging: version is known once the run has ended");
+        RILL_EXPECTS(run_.is_over(), "pair_averaging: version is known once the run has ended");
         return version_;
     }
 
@@ -170,7 +156,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     /// drawn. Only once the run has ended; each rank saves its own. Pushes that have not moved the model are not saved.
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
-        RILL_EXPECTS(over_.wait(deadline::immediate), "pair_averaging: it is saved once the run has ended");
+        RILL_EXPECTS(run_.is_over(), "pair_averaging: it is saved once the run has ended");
         out.add(std::string(prefix) + "replica", state());
         out.add(std::string(prefix) + "model", std::as_const(*service_).model());
         detail::save_part(out, std::string(prefix) + "update", update_);
@@ -183,7 +169,16 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {
-        RILL_EXPECTS(!activity_, "pair_averaging: it is restored before the first pull");
+        RILL_EXPECTS(!run_.has_begun(), "pair_averaging: it is restored before the first pull");
+        run_.resume([&] { restore_from(in, prefix, also); });
+    }
+
+  private:
+    static constexpr const char* name = "pair_averaging";
+    friend class detail::pair_service<Net, T, Who, pair_averaging>;
+
+    template <class Reader, class Also>
+    void restore_from(const Reader& in, std::string_view prefix, Also& also) {
         saved_state saved{};
         auto model = held_.values;
         auto update = update_;
@@ -201,10 +196,6 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         version_ = held_.number = saved[2];
         runs_ = saved.back();
     }
-
-  private:
-    static constexpr const char* name = "pair_averaging";
-    friend class detail::pair_service<Net, T, Who, pair_averaging>;
 
     static group_options named(group_options options, const Net& net) {
         RILL_EXPECTS(net.activities_run_alone(),
@@ -224,7 +215,11 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
 
     /// From the first `pull` on, so that a replica can be restored before.
     void begin_to_serve() {
-        if (!activity_) activity_.emplace(session_.net().spawn([this] { serve(); }));
+        run_.begin([this] { session_.guarded(*service_, [&] { service_->run(); }); },
+                   [this] {
+                       applied_.close();
+                       shelf_.close();
+                   });
     }
     bool is_leaving() const { return leaves_ != detail::pair_kind::stays; }
     void depart(std::uint64_t how) {
@@ -249,33 +244,32 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
 
     // --- the service
 
-    void serve() {
-        try {
-            session_.guarded(*service_, [&] { service_->run(); });
-        } catch (...) {
-            failure_ = std::current_exception();
-        }
-        over_.set();
-        applied_.close();
-        shelf_.close();
-    }
     /// Applies what has been pushed.
     void take(std::span<T> model) {
-        while (auto next = pushed_.pop(deadline::immediate)) {
-            push_fate fate{.push = next->number, .round = version_, .weight = 1};
-            if (next->not_finite) {
-                fate.what = push_fate::outcome::not_finite;
-                fate.weight = 0;
-                fate.coordinate = *next->not_finite;
-            } else {
-                fate.age = static_cast<std::uint32_t>(version_ - next->version);
-                update_.apply(model, std::span<const T>(next->values), 1.0, version_);
-                moved(model);
+        while (auto next = pushes_.next()) {
+            try {
+                pushes_.tell(take(*next, model));
+            } catch (...) {
+                pushes_.tell({.push = next->number, .what = push_fate::outcome::run_over});
+                throw;
             }
-            fates_.push(std::move(fate));
-            emptied_.push(std::move(next->values));
+            pushes_.release(std::move(next->values));
             applied_.push(next->number);
         }
+    }
+    push_fate take(const detail::pushed_gradient<T>& next, std::span<T> model) {
+        if (next.not_finite)
+            return {.push = next.number,
+                    .what = push_fate::outcome::not_finite,
+                    .round = version_,
+                    .coordinate = *next.not_finite};
+        const push_fate counted{.push = next.number,
+                                .round = version_,
+                                .weight = 1,
+                                .age = static_cast<std::uint32_t>(version_ - next.version)};
+        update_.apply(model, std::span<const T>(next.values), 1.0, version_);
+        moved(model);
+        return counted;
     }
     void moved(std::span<const T> model) { shelf_.put(++version_, model, {}); }
 
@@ -284,23 +278,18 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
     std::uint64_t version_ = 0;
     std::uint64_t runs_ = 0;  ///< that it goes on from
-    std::exception_ptr failure_{};
 
     // Of the activity that computes.
     typename detail::model_shelf<Net, T>::version held_{};
-    std::uint64_t pushes_ = 0;
     std::uint64_t known_ = 0;  ///< pushes that are known to have moved the model
     std::uint64_t leaves_ = detail::pair_kind::stays;
 
     // What passes between the two.
     detail::model_shelf<Net, T> shelf_;
-    typename Net::template queue<detail::pushed_gradient<T>> pushed_;
-    typename Net::template queue<aligned_vector<T>> emptied_;
-    typename Net::template queue<push_fate> fates_;
+    detail::push_queue<Net, T> pushes_;
     typename Net::template queue<std::uint64_t> applied_;
-    mutable typename Net::event over_;
     std::optional<detail::pair_service<Net, T, Who, pair_averaging>> service_;
-    std::optional<typename Net::activity> activity_;
+    detail::service_run<Net> run_;
 };
 
 // Arguments that it does not take.

@@ -145,8 +145,8 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     }
 
     /// Hands over a gradient that was computed at the model of `held`; see `Replica`. Throws `contract_violation`,
-    /// before anything is sent, if its size is another one, if this rank has not pulled that version, on a dedicated
-    /// server, or after `retire` or `end`.
+    /// before anything is sent, if its size is another one, if its version is above the newest that this rank has
+    /// pulled, on a dedicated server, or after `retire` or `end`.
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
         static_assert(detail::require_replica_tensor<Gradient, T>());
@@ -230,7 +230,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         return options;
     }
     void agree_on(const Age& age, const Move& move, std::span<const T> first) {
-        constexpr option_names names{{"servers", "staleness", "update", "first model"}};
+        constexpr option_names names{{"choice of servers", "staleness", "update", "first model"}};
         agree(group_, names,
               {option_hash(mix64(static_cast<std::uint64_t>(options_.servers), options_.dedicated ? 1U : 0U)),
                option_hash(fingerprint(age)), option_hash(fingerprint_if_named(move)), option_hash(hash_of(first))});

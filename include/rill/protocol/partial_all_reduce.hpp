@@ -14,15 +14,16 @@
 #include <rill/core/option_range.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/round_receipt.hpp>
-#include <rill/kernel/magnitude.hpp>
 #include <rill/protocol/detail/group_center.hpp>
 #include <rill/protocol/detail/model_shelf.hpp>
 #include <rill/protocol/detail/partial_requirements.hpp>
 #include <rill/protocol/detail/partial_table.hpp>
 #include <rill/protocol/detail/piled_up.hpp>
+#include <rill/protocol/detail/push_queue.hpp>
 #include <rill/protocol/detail/require_replica.hpp>
 #include <rill/protocol/detail/round_starter.hpp>
 #include <rill/protocol/detail/saved_parts.hpp>
+#include <rill/protocol/detail/service_run.hpp>
 
 #include <array>
 #include <atomic>
@@ -117,10 +118,8 @@ class partial_all_reduce
           codec_(codec.template bind<T>(detail::size_of(first))),
           model_(detail::size_of(first)),
           shelf_(workers.net()),
-          pushed_(workers.net()),
-          emptied_(workers.net()),
-          fates_(workers.net()),
-          over_(workers.net()) {
+          pushes_(workers.net()),
+          run_(workers.net()) {
         detail::read_tensor(first, std::span<T>(model_));
         own_.resize(model_.size());
         folded_.resize(model_.size());
@@ -136,8 +135,8 @@ class partial_all_reduce
     partial_all_reduce(const partial_all_reduce&) = delete;
     partial_all_reduce& operator=(const partial_all_reduce&) = delete;
     ~partial_all_reduce() {
-        if (!has_ended()) starter_.leave(" has destroyed its partial_all_reduce before the run had ended");
-        service_.reset();
+        if (run_.is_cut_short()) starter_.leave(" has destroyed its partial_all_reduce before the run had ended");
+        run_.join();
     }
 
     /// Lets the group share a model with other groups, each of which runs rounds of its own: every `options.every`
@@ -161,18 +160,19 @@ class partial_all_reduce
     ///
     /// Collective in the group, before the first `pull` and after `restore`. Cost of a meeting: a push and a pull of N
     /// elements on one rank, two broadcasts. Memory: two models more. Errors: `contract_violation` if `every` is 0,
-    /// `mismatch` if it differs. A group that fails leaves the others running; if the center fails, each group does,
-    /// and the error names the rank that met it. Source: RNA (Yang et al. 2020), section 4.
+    /// `mismatch` if it differs. A group that fails leaves the others running: once its ranks have called
+    /// `center.retire()`, they can pull the model of the others to the end. If the center fails, each group does, and
+    /// the error names the rank that met it. Source: RNA (Yang et al. 2020), section 4.
     template <class Center>
     void through(Center& center, const through_options& options) {
         static_assert(
             Replica<Center, T>,
             "rill::partial_all_reduce: what the groups share does not model Replica for the model's elements; "
             "use parameter_server (see rill/concept/replica.hpp)");
-        RILL_EXPECTS(!service_, "partial_all_reduce: groups are joined before the first pull");
+        RILL_EXPECTS(!run_.has_begun(), "partial_all_reduce: groups are joined before the first pull");
         detail::require_option(options.every >= 1, "partial_all_reduce: every", options.every, "at least 1",
                                group_.rank());
-        constexpr option_names names{{"rounds between meetings"}};
+        constexpr option_names names{{"interval between meetings"}};
         agree(group_, names, {option_hash(options.every)});
         center_ =
             std::make_unique<detail::group_center<group_type, Center, T>>(group_, center, std::span<const T>(model_));
@@ -187,43 +187,31 @@ class partial_all_reduce
         begin_to_serve();
         adopt(deadline::immediate);
         while (must_wait() && adopt(deadline::never)) continue;
-        const bool is_over = over_.wait(deadline::immediate);
+        const bool is_over = run_.is_over();
+        if (is_over) run_.rethrow_failure();
         if (is_over) adopt(deadline::immediate);
-        if (is_over && failure_ != nullptr) std::rethrow_exception(failure_);
         detail::write_tensor(std::span<const T>(held_.values), model);
         if (is_over) return std::nullopt;
         return held_version{held_.number};
     }
 
     /// Hands over a gradient that was computed at the model of `held`; see `Replica`. Copies it. Throws
-    /// `contract_violation`, before anything is done, if its size is another one, if this rank has not pulled that
-    /// version, or after `retire` or `end`.
+    /// `contract_violation`, before anything is done, if its size is another one, if its version is above the newest
+    /// that this rank has pulled, or after `retire` or `end`. Once the run has ended or failed, it counts nothing.
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
         static_assert(detail::require_replica_tensor<Gradient, T>());
         RILL_EXPECTS(detail::size_of(gradient) == model_.size(), "partial_all_reduce: the gradient has another size");
-        RILL_EXPECTS(service_ && held.version <= held_.number, "partial_all_reduce: this version has not been pulled");
+        RILL_EXPECTS(run_.has_begun() && held.version <= held_.number,
+                     "partial_all_reduce: this version has not been pulled");
         RILL_EXPECTS(!is_leaving_, "partial_all_reduce: a rank pushes nothing after retire or end");
-        auto room = emptied_.pop(deadline::immediate);
-        detail::pushed_gradient<T> next{.number = pushes_, .version = held.version};
-        if (room) next.values = std::move(*room);
-        next.values.resize(model_.size());
-        detail::read_tensor(gradient, std::span<T>(next.values));
-        next.not_finite = kernel::find_non_finite(std::span<const T>(next.values));
+        pushes_.push(gradient, held.version);
         if (held.version == held_.number) ++lead_;
-        pushed_.push(std::move(next));
-        starter_.notify(detail::start_kind::pushed, pushes_++);
+        starter_.notify(detail::start_kind::pushed, pushes_.count() - 1);
     }
 
     /// What has become of a push that has not been told yet, in any order; empty if there is none.
-    std::optional<push_fate> fate() {
-        if (auto told = fates_.pop(deadline::immediate)) return told;
-        if (!over_.wait(deadline::immediate)) return std::nullopt;
-        if (auto told = fates_.pop(deadline::immediate)) return told;
-        const auto left = pushed_.pop(deadline::immediate);
-        if (!left) return std::nullopt;
-        return push_fate{.push = left->number, .what = push_fate::outcome::run_over};
-    }
+    std::optional<push_fate> fate() { return pushes_.fate(run_); }
 
     /// This rank pushes no more. Once all ranks have retired, the run ends.
     void retire() { depart(is_retiring_); }
@@ -236,12 +224,12 @@ class partial_all_reduce
 
     /// The newest model that this rank has, and its version: once the run has ended or failed.
     std::span<const T> newest() const {
-        RILL_EXPECTS(over_.wait(deadline::immediate), "partial_all_reduce: newest is known once the run has ended");
+        RILL_EXPECTS(run_.is_over(), "partial_all_reduce: newest is known once the run has ended");
         return model_;
     }
     /// How many rounds have moved `newest()`.
     std::uint64_t version() const {
-        RILL_EXPECTS(over_.wait(deadline::immediate), "partial_all_reduce: version is known once the run has ended");
+        RILL_EXPECTS(run_.is_over(), "partial_all_reduce: version is known once the run has ended");
         return version_;
     }
 
@@ -250,7 +238,7 @@ class partial_all_reduce
     /// are not saved; `fate` tells them.
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
-        RILL_EXPECTS(over_.wait(deadline::immediate), "partial_all_reduce: it is saved once the run has ended");
+        RILL_EXPECTS(run_.is_over(), "partial_all_reduce: it is saved once the run has ended");
         out.add(std::string(prefix) + "replica", std::array{version_, group_.operation_number()});
         out.add(std::string(prefix) + "model", model_);
         detail::save_part(out, std::string(prefix) + "update", update_);
@@ -263,8 +251,16 @@ class partial_all_reduce
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {
-        RILL_EXPECTS(!service_ && !center_,
+        RILL_EXPECTS(!run_.has_begun() && !center_,
                      "partial_all_reduce: it is restored before the first pull and before through");
+        run_.resume([&] { restore_from(in, prefix, also); });
+    }
+
+  private:
+    static constexpr const char* name = "partial_all_reduce";
+
+    template <class Reader, class Also>
+    void restore_from(const Reader& in, std::string_view prefix, Also& also) {
         std::array<std::uint64_t, 2> saved{};
         auto model = model_;
         auto update = update_;
@@ -281,9 +277,6 @@ class partial_all_reduce
         version_ = held_.number = saved[0];
         group_.resume_at(saved[1]);
     }
-
-  private:
-    static constexpr const char* name = "partial_all_reduce";
 
     /// Runs `make()`. If it fails after `workers` has failed, the failure is that of `workers`, whose notice may still
     /// be on its way: the ranks that had noticed it are missing.
@@ -321,7 +314,7 @@ class partial_all_reduce
 
     /// From the first `pull` on, so that a replica can be restored before.
     void begin_to_serve() {
-        if (!service_) service_.emplace(group_.net().spawn([this] { serve(); }));
+        run_.begin([this] { serve(); }, [this] { shelf_.close(); });
     }
 
     /// Goes on to the newest version, for which it waits until `until`. False if there is none.
@@ -332,13 +325,6 @@ class partial_all_reduce
         return is_new;
     }
 
-    bool has_ended() const noexcept {
-        try {
-            return over_.wait(deadline::immediate);
-        } catch (...) {  // all contexts have ended, or this rank has
-            return false;
-        }
-    }
     bool must_wait() const { return is_leaving_ || !age_.may_lead(lead_); }
 
     void depart(std::atomic<bool>& how) {
@@ -358,12 +344,10 @@ class partial_all_reduce
                 if (center_) center_->leave();
             });
         } catch (...) {
-            failure_ = std::current_exception();
-            for (push_fate fate : told_) fates_.push({.push = fate.push, .what = push_fate::outcome::run_over});
-            piled_up_.drop([&](const push_fate& fate) { fates_.push(fate); });
+            for (const push_fate& fate : told_) pushes_.tell({.push = fate.push, .what = push_fate::outcome::run_over});
+            piled_up_.drop([&](const push_fate& fate) { pushes_.tell(fate); });
+            throw;
         }
-        over_.set();
-        shelf_.close();
     }
 
     void round() {
@@ -377,12 +361,12 @@ class partial_all_reduce
         collect();
         const contribution own = piled_up_.take(
             version_, own_, [&](const push_fate& fate) { told_.push_back(fate); },
-            [&](aligned_vector<T>&& room) { emptied_.push(std::move(room)); });
+            [&](aligned_vector<T>&& room) { pushes_.release(std::move(room)); });
         exchange_with(own);
         ++version_;
         if (center_ && (is_done_ || version_ % every_ == 0))
             is_done_ |= !center_->meet(starter_.coordinator(), std::span<T>(model_));
-        for (const push_fate& fate : told_) fates_.push(fate);
+        for (const push_fate& fate : told_) pushes_.tell(fate);
         told_.clear();
         shelf_.put(version_, model_, made_);
     }
@@ -409,7 +393,7 @@ class partial_all_reduce
 
     /// Takes over what has been pushed.
     void collect() {
-        while (auto next = pushed_.pop(deadline::immediate)) {
+        while (auto next = pushes_.next()) {
             pushes_seen_ = next->number + 1;
             piled_up_.add(std::move(*next));
         }
@@ -436,23 +420,18 @@ class partial_all_reduce
     bool is_done_ = false;
     std::unique_ptr<detail::shared_center<T>> center_{};
     std::uint64_t every_ = 1;  ///< rounds between meetings at the center
-    std::exception_ptr failure_{};
 
     // Of the activity that computes.
     typename detail::model_shelf<Net, T>::version held_{};
     std::uint32_t lead_ = 0;  ///< pushes at the version held
-    std::uint64_t pushes_ = 0;
     bool is_leaving_ = false;
 
     // What passes between the two.
     detail::model_shelf<Net, T> shelf_;
-    typename Net::template queue<detail::pushed_gradient<T>> pushed_;
-    typename Net::template queue<aligned_vector<T>> emptied_;
-    typename Net::template queue<push_fate> fates_;
-    mutable typename Net::event over_;
+    detail::push_queue<Net, T> pushes_;
     std::atomic<bool> is_retiring_{false};
     std::atomic<bool> is_ending_{false};
-    std::optional<typename Net::activity> service_;
+    detail::service_run<Net> run_;
 };
 
 // Arguments that it does not take.

@@ -25,7 +25,10 @@ std::uint64_t take_newest(Group& workers, Model&& model, std::uint64_t version) 
     const std::array own{static_cast<std::int64_t>(version)};
     std::vector<std::int64_t> versions(static_cast<std::size_t>(workers.size()));
     all_gather(workers, own, versions);
-    const auto highest = std::max_element(versions.begin(), versions.end());
+    const auto is_lower = [](std::int64_t a, std::int64_t b) {
+        return static_cast<std::uint64_t>(a) < static_cast<std::uint64_t>(b);
+    };
+    const auto highest = std::max_element(versions.begin(), versions.end(), is_lower);
     broadcast(workers, model, static_cast<rank_t>(highest - versions.begin()));
     return static_cast<std::uint64_t>(*highest);
 }

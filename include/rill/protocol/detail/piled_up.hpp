@@ -7,26 +7,16 @@
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/add_scaled.hpp>
+#include <rill/protocol/detail/push_queue.hpp>
 #include <rill/session/contribution_sum.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// A gradient on its way from the activity that computes to the one that exchanges.
-template <Element T>
-struct pushed_gradient {
-    std::uint64_t number = 0;
-    std::uint64_t version = 0;                ///< of the model that it was computed at
-    std::optional<std::size_t> not_finite{};  ///< the first coordinate that is none
-    aligned_vector<T> values{};
-};
 
 /// The gradients of one rank that no round has taken yet, oldest first.
 template <Element T, Backlog Sum, Staleness Age>

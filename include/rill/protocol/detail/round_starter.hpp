@@ -17,6 +17,7 @@
 #include <rill/stream/frame.hpp>
 #include <rill/stream/wire.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -48,6 +49,7 @@ class round_starter {
     void await(std::uint64_t round, std::span<const rank_t> partakers, const own_readiness& own,
                std::uint64_t operations) {
         operations_before_ = operations;
+        round_.store(round, std::memory_order_relaxed);
         const time_point now = std::as_const(session_.net()).now();
         run_machine(session_, session_.on(0), machine_, machine_.begin(round, partakers, own, now), *this);
         session_.net().announce(session_.context(), {.number = round + 1, .kind = operation::all_reduce});
@@ -87,8 +89,8 @@ class round_starter {
     }
 
     [[gnu::cold]] detail::scene scene() const {
-        return session_.scene(machine_.round(), 0,
-                              std::string(name_) + " (round " + std::to_string(machine_.round()) + ")");
+        const std::uint64_t round = round_.load(std::memory_order_relaxed);
+        return session_.scene(round, 0, std::string(name_) + " (round " + std::to_string(round) + ")");
     }
 
   private:
@@ -196,6 +198,7 @@ class round_starter {
     std::uint64_t outer_;
     std::uint64_t inner_;
     std::uint64_t operations_before_ = 0;  ///< the round under way
+    std::atomic<std::uint64_t> round_{0};  ///< which is read where a rank leaves, by another activity
     session<Net> session_;
     start_machine<Start> machine_;
 };

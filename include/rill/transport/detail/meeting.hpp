@@ -16,7 +16,8 @@
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// A flag that activities of one rank wait for. Its waits belong to no context: only an abort of all contexts ends
-/// them. `Place` is constructed from the endpoint; its `wait(until, ready)` tests `ready` again after each `ring()`.
+/// them. What is there already is given also after that. `Place` is constructed from the endpoint; its
+/// `wait(until, ready)` tests `ready` again after each `ring()`.
 template <class Place>
 class meeting_flag {
   public:
@@ -31,7 +32,8 @@ class meeting_flag {
     void reset() { set_.store(false, std::memory_order_relaxed); }
     /// False when `until` has passed.
     bool wait(deadline until) {
-        return place_.wait(until, [this] { return set_.load(std::memory_order_acquire); });
+        const auto is_set = [this] { return set_.load(std::memory_order_acquire); };
+        return is_set() || place_.wait(until, is_set);
     }
 
   private:
@@ -39,7 +41,8 @@ class meeting_flag {
     std::atomic<bool> set_{false};
 };
 
-/// Passes values between activities of one rank, first in, first out; unbounded. Its waits belong to no context.
+/// Passes values between activities of one rank, first in, first out; unbounded. Its waits belong to no context: see
+/// `meeting_flag`.
 template <class T, class Place>
 class meeting_queue {
   public:
@@ -58,15 +61,8 @@ class meeting_queue {
     /// Empty when `until` has passed, or when the queue is closed and all its values have been taken.
     std::optional<T> pop(deadline until) {
         std::optional<T> value;
-        place_.wait(until, [&] {
-            const std::lock_guard lock(mutex_);
-            if (taken_ == values_.size()) return closed_;
-            value.emplace(std::move(values_[taken_++]));
-            if (2 * taken_ < values_.size()) return true;
-            values_.erase(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(taken_));
-            taken_ = 0;
-            return true;
-        });
+        const auto is_answered = [&] { return take(value); };
+        if (!is_answered()) place_.wait(until, is_answered);
         return value;
     }
     /// Ends all present and future waits in `pop` once the values have been taken.
@@ -79,6 +75,17 @@ class meeting_queue {
     }
 
   private:
+    /// Takes the oldest value. False if there is none yet.
+    bool take(std::optional<T>& value) {
+        const std::lock_guard lock(mutex_);
+        if (taken_ == values_.size()) return closed_;
+        value.emplace(std::move(values_[taken_++]));
+        if (2 * taken_ < values_.size()) return true;
+        values_.erase(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(taken_));
+        taken_ = 0;
+        return true;
+    }
+
     Place place_;
     std::mutex mutex_;
     std::vector<T> values_;

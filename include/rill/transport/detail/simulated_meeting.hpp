@@ -16,7 +16,7 @@ namespace rill { inline namespace RILL_ABI { namespace simulated {
 class endpoint;
 
 /// A flag that activities of one rank wait for. Its waits belong to no context: only an abort of all contexts ends
-/// them.
+/// them. What is there already is given also after that.
 class event {
   public:
     explicit event(endpoint& net);
@@ -30,8 +30,8 @@ class event {
     void reset() { set_ = false; }
     /// False when `until` has passed.
     bool wait(deadline until) {
-        world_->throw_if_ended({every_context});
         if (set_) return true;
+        world_->throw_if_ended({every_context});
         if (world_->passed(until)) return world_->poll(), set_;
         return world_->wait(waiting_, {.kind = detail::waits_for::event}, until);
     }
@@ -42,7 +42,8 @@ class event {
     bool set_ = false;
 };
 
-/// Passes values between activities of one rank, first in, first out; unbounded. Its waits belong to no context.
+/// Passes values between activities of one rank, first in, first out; unbounded. Its waits belong to no context: see
+/// `event`.
 template <class T>
 class queue {
   public:
@@ -58,9 +59,9 @@ class queue {
     }
     /// Empty when `until` has passed, or when the queue is closed and all its values have been taken.
     std::optional<T> pop(deadline until) {
-        world_->throw_if_ended({every_context});
         while (taken_ == values_.size()) {
             if (closed_) return std::nullopt;
+            world_->throw_if_ended({every_context});
             if (world_->passed(until)) return world_->poll(), std::nullopt;
             if (!world_->wait(waiting_, {.kind = detail::waits_for::queue}, until)) return std::nullopt;
         }
