@@ -168,6 +168,52 @@ TEST_CASE("parameter_server: under a bound a dead worker is named, and the other
         }
 }
 
+TEST_CASE("parameter_server: where a worker has died, a pull that waits for it throws at once") {
+    rill::simulated::run(3, with(rill::faults::kill(1).at(rill::milliseconds(10))), [](endpoint& net) {
+        std::vector<double> model(2), gradient(2, 1.0);
+        parameter_server replica{net, {.timeout = rill::seconds(1000)}, bounded{0}, add{}, model};
+        if (replica.is_server()) return static_cast<void>(replica.pull(model));
+        const auto held = replica.pull(model);
+        if (net.rank() == 1) net.sleep_until(net.now() + rill::seconds(1));
+        replica.push(gradient, *held);
+        try {
+            replica.pull(model);
+            FAIL("it did not wait");
+        } catch (const rill::error& thrown) {
+            CHECK(thrown.culprit() == 1);
+        }
+        CHECK(net.now() - rill::time_point{} < rill::seconds(10));
+        replica.give_up(1);
+        CHECK(replica.pull(model));
+        replica.retire();
+        CHECK(!replica.pull(model));
+        CHECK(model == std::vector<double>(2, 1.0));
+    });
+}
+
+TEST_CASE("parameter_server: a push that was lost ends the run when the next one comes") {
+    const auto network = with(rill::faults::cut(0, 2).at(rill::milliseconds(10)));
+    auto healed = network;
+    healed.faults.faults.push_back(rill::faults::heal(0, 2).at(rill::milliseconds(12)));
+    rill::simulated::run(3, healed, [](endpoint& net) {
+        std::vector<double> model(2), gradient(2, 1.0);
+        parameter_server replica{net, {}, unbounded{}, add{}, model};
+        const auto all_of_it = [&] {
+            auto held = replica.pull(model);
+            for (const int at : {5, 11, 20}) {
+                if (!held || net.rank() != 0) break;
+                net.sleep_until(rill::time_point{} + rill::milliseconds(at));
+                replica.push(gradient, *held);
+            }
+            while (held) {
+                net.sleep_until(net.now() + rill::milliseconds(10));
+                held = replica.pull(model);
+            }
+        };
+        CHECK_THROWS_WITH_AS(all_of_it(), doctest::Contains("rank 0"), rill::error);
+    });
+}
+
 TEST_CASE("parameter_server: a worker that does not come on is named at the timeout, given up, and may come back") {
     const server_options options{.timeout = rill::seconds(5)};
     rill::simulated::run(3, {}, [&](endpoint& net) {

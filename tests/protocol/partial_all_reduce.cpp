@@ -296,6 +296,27 @@ TEST_CASE("partial_all_reduce: ranks that have retired are not waited for") {
                     rill::contract_violation);
 }
 
+TEST_CASE("partial_all_reduce: the end comes at once, whoever the trigger waits for") {
+    rill::simulated::run(4, {}, [](endpoint& net) {
+        rill::group workers{net, ring{}, {.timeout = rill::seconds(3600)}};
+        std::vector<double> model(3);
+        partial_all_reduce replica{workers, all_ready{}, in_step{}, plain_sum{}, add_up{}, model};
+        const auto held = replica.pull(model);
+        REQUIRE(held);
+        if (net.rank() == 2) {
+            replica.end();
+        } else {
+            net.sleep_until(net.now() + rill::seconds(100));  // a long gradient
+            replica.push(std::vector<double>(3, 1), *held);
+        }
+        const rill::time_point before = net.now();
+        CHECK(!replica.pull(model));
+        CHECK(net.now() - before < rill::seconds(1));
+        CHECK(replica.version() == 1);
+        if (net.rank() != 2) CHECK(replica.fate().value().what == outcome::run_over);
+    });
+}
+
 TEST_CASE("partial_all_reduce: the receipt of a round lists its contributors with weights and ages") {
     rill::simulated::run(2, {}, [](endpoint& net) {
         rill::group workers{net, ring{}};

@@ -201,7 +201,7 @@ TEST_CASE("through: among threads") {
 TEST_CASE("through: the mean of the groups' latest models, each told by its group's first rank") {
     std::vector<std::vector<double>> finals(4);
     rill::simulated::run(4, two_speeds(), [&](endpoint& net) {
-        std::vector<double> model(1), gradient{-1};
+        std::vector<double> model{1000}, gradient{-1};
         rill::parameter_server center{net, {.dedicated = false}, unbounded{}, rill::aggregate::mean_of_latest{}, model};
         rill::subgroup mine{net, alike(net.rank(), 4)};
         rill::group group{mine, ring{}};
