@@ -317,6 +317,28 @@ TEST_CASE("partial_all_reduce: the end comes at once, whoever the trigger waits 
     });
 }
 
+TEST_CASE("partial_all_reduce: what has piled up is one contribution, as the backlog weighs it") {
+    rill::simulated::run(2, {}, [](endpoint& net) {
+        rill::group workers{net, ring{}};
+        std::vector<double> model(1);
+        partial_all_reduce replica{workers, all_ready{}, unbounded{}, linear_mean{}, add_up{}, model};
+        const auto held = replica.pull(model);
+        REQUIRE(held);
+        if (net.rank() == 0)
+            for (const double each : {6.0, 12.0, 60.0}) replica.push(std::vector<double>{each}, *held);
+        net.sleep_until(rill::time_point{} + rill::milliseconds(10));
+        if (net.rank() == 1) {
+            replica.push(std::vector<double>{1000}, *held);
+            net.sleep_until(rill::time_point{} + rill::milliseconds(20));
+            replica.end();
+        }
+        while (replica.pull(model)) continue;
+        CHECK(model[0] == doctest::Approx(1000 + 6.0 / 6 + 12.0 * 2 / 6 + 60.0 * 3 / 6));
+        for (int push = 0; net.rank() == 0 && push < 3; ++push)
+            CHECK(replica.fate().value().weight == doctest::Approx((push + 1) / 6.0));
+    });
+}
+
 TEST_CASE("partial_all_reduce: the receipt of a round lists its contributors with weights and ages") {
     rill::simulated::run(2, {}, [](endpoint& net) {
         rill::group workers{net, ring{}};

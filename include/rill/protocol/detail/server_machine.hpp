@@ -65,6 +65,8 @@ class server_machine {
     std::span<const rank_t> neighbours(segment) const { return ranks_; }
     std::uint64_t clock_of(rank_t rank) const { return at(rank).clock; }
     bool has_ended(rank_t rank) const { return at(rank).is_dead; }
+    /// Whether a message of it has come.
+    bool has_begun(rank_t rank) const { return at(rank).clock > 0 || at(rank).question > 0; }
     bool is_over() const { return working_ == 0; }
 
     /// Calls `visit(number)` for all that its next actions depend on, so that an explorer knows equal states.

@@ -65,7 +65,8 @@ class shard_service {
             return shard_.answer(head, asked.peer);
         return empty_frame(asked.kind == server_kind::late ? late_for(asked.peer, head) : head);
     }
-    /// Says who is late: `call`; by how many pushes: `age`; and whether it has ended: `contributors` is 0.
+    /// Says who is late: `call`; by how many pushes: `age`; whether it has ended: `contributors` is 0; and whether it
+    /// has begun: `weight` is 1.
     wire::header late_for(rank_t asker, wire::header head) const {
         const rank_t late = machine_.late_for(asker);
         if (late == no_rank) return head;
@@ -73,6 +74,7 @@ class shard_service {
         head.call = static_cast<std::uint32_t>(late);
         head.age = static_cast<std::uint32_t>(own - std::min(own, its));
         head.contributors = machine_.has_ended(late) ? 0 : 1;
+        head.weight = machine_.has_begun(late) ? 1 : 0;
         return head;
     }
 
