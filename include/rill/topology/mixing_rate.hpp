@@ -1,0 +1,76 @@
+#pragma once
+
+#include <rill/concept/mixing.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/types.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+namespace detail {
+
+inline void take_from_mean(std::vector<double>& values) {
+    const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+    for (double& each : values) each -= mean;
+}
+
+/// `out` += WᵀW `in`, where `rows` are those of W.
+inline void add_twice_mixed(const std::vector<mixing_row>& rows, const std::vector<double>& in,
+                            std::vector<double>& out) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        double mixed = rows[i].own_weight * in[i];
+        for (const mixing_end& from : rows[i].senders) mixed += from.weight * in[static_cast<std::size_t>(from.peer)];
+        out[i] += rows[i].own_weight * mixed;
+        for (const mixing_end& from : rows[i].senders) out[static_cast<std::size_t>(from.peer)] += from.weight * mixed;
+    }
+}
+
+}  // namespace detail
+
+/// By which factor a mixing shrinks the squared distance of the models from their mean in a round, on average, in the
+/// worst direction: the second largest eigenvalue of the mean of WᵀW over the first `rounds` rounds.
+///
+/// For a mixing that is doubly stochastic. By power iteration, to some 10 digits; where two eigenvalues are close it
+/// gives one of them. Memory O(rounds · edges). Source: Boyd et al. 2006.
+template <Mixing M>
+double mixing_rate(const M& mixing, int size, std::uint64_t rounds, random_key key = {}) {
+    static_assert(M::is_doubly_stochastic,
+                  "rill::topology::mixing_rate: the mixing does not keep the mean of all models; only of one that says "
+                  "is_doubly_stochastic the distance from the mean has a rate");
+    RILL_EXPECTS(rounds >= 1, "topology::mixing_rate: there is at least one round");
+    if (size == 1) return 0;
+    auto bound = mixing.bind(size, key);
+    std::vector<std::vector<mixing_row>> all(static_cast<std::size_t>(rounds),
+                                             std::vector<mixing_row>(static_cast<std::size_t>(size)));
+    for (std::size_t round = 0; round < all.size(); ++round)
+        for (rank_t rank = 0; rank < size; ++rank) bound.fill(round, rank, all[round][static_cast<std::size_t>(rank)]);
+
+    random_sequence random(random_key{1});
+    std::vector<double> now(static_cast<std::size_t>(size)), next(now.size());
+    for (double& each : now) each = random.uniform() - 0.5;
+    double rate = 0;
+    for (int step = 0; step < 20'000; ++step) {
+        detail::take_from_mean(now);
+        const double length = std::sqrt(std::inner_product(now.begin(), now.end(), now.begin(), 0.0));
+        if (length < 1e-150) return 0;
+        for (double& each : now) each /= length;
+        std::fill(next.begin(), next.end(), 0.0);
+        for (const auto& rows : all) detail::add_twice_mixed(rows, now, next);
+        for (double& each : next) each /= static_cast<double>(rounds);
+        const double before = std::exchange(rate, std::inner_product(now.begin(), now.end(), next.begin(), 0.0));
+        now.swap(next);
+        if (step > 10 && std::abs(rate - before) <= 1e-13 * rate) break;
+    }
+    return rate;
+}
+
+}}}  // namespace rill::RILL_ABI::topology

@@ -1,0 +1,231 @@
+// Proves that a mixing keeps its promises, at compile time for small groups.
+#pragma once
+
+#include <rill/concept/mixing.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/types.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// What the proof of a mixing found: nothing, or the first defect.
+struct mixing_verdict {
+    bool ok = true;
+    std::uint64_t round = 0;
+    rank_t rank = no_rank;    ///< the rank at which it shows
+    rank_t peer = no_rank;    ///< the other one, where two are concerned
+    const char* what = "ok";  ///< complete sentence
+
+    constexpr explicit operator bool() const { return ok; }
+};
+
+/// Which rounds are looked at, and among how many of them in a row each rank must reach each other.
+struct mixing_rounds {
+    std::uint64_t count = 16;
+    std::uint64_t window = 0;  ///< 0: ranks need not reach each other
+};
+
+namespace detail {
+
+/// How far sums may be off, because weights are rounded.
+inline constexpr double mixing_tolerance = 1e-12;
+
+constexpr double distance(double a, double b) { return a < b ? b - a : a - b; }
+/// False for NaNs too.
+constexpr bool is_weight(double weight) { return weight >= 0; }
+
+/// Looks at the rows of all ranks, round by round.
+template <class Bound>
+class mixing_proof {
+  public:
+    /// `bind()` gives each rank an object of its own, as ranks have in a run.
+    template <class Bind>
+    constexpr mixing_proof(int size, bool doubly, bool symmetric, bool keeps, const Bind& bind)
+        : is_doubly_(doubly), is_symmetric_(symmetric), keeps_(keeps), rows_(static_cast<std::size_t>(size)) {
+        for (int i = 0; i < size; ++i) bound_.push_back(bind());
+    }
+
+    constexpr mixing_verdict run(const mixing_rounds& over) {
+        for (round_ = 0; found_.ok && round_ < over.count; ++round_) {
+            for (rank_t rank = 0; rank < size(); ++rank) bound_[index(rank)].fill(round_, rank, rows_[index(rank)]);
+            if (check_shapes() && check_ends() && check_sums() && check_promises()) remember(over.window);
+        }
+        return found_;
+    }
+
+  private:
+    static constexpr std::size_t index(rank_t rank) { return static_cast<std::size_t>(rank); }
+    constexpr rank_t size() const { return static_cast<rank_t>(rows_.size()); }
+    constexpr bool is_other(rank_t peer, rank_t rank) const { return 0 <= peer && peer < size() && peer != rank; }
+    constexpr bool blame(const char* what, rank_t rank, rank_t peer = no_rank) {
+        found_ = {.ok = false, .round = round_, .rank = rank, .peer = peer, .what = what};
+        return false;
+    }
+
+    constexpr bool check_shapes() {
+        for (rank_t rank = 0; rank < size(); ++rank) {
+            const mixing_row& row = rows_[index(rank)];
+            if (!is_weight(row.own_weight)) return blame("its own weight is negative or no number", rank);
+            rank_t last = no_rank;
+            for (const mixing_end& from : row.senders) {
+                if (!is_other(from.peer, rank)) return blame("a sender is no other rank", rank, from.peer);
+                if (from.peer <= last) return blame("senders do not ascend", rank, from.peer);
+                if (!is_weight(from.weight)) return blame("a weight is negative or no number", rank, from.peer);
+                last = from.peer;
+            }
+            last = no_rank;
+            for (const rank_t to : row.receivers) {
+                if (!is_other(to, rank)) return blame("a receiver is no other rank", rank, to);
+                if (to <= last) return blame("receivers do not ascend", rank, to);
+                last = to;
+            }
+        }
+        return true;
+    }
+
+    constexpr const mixing_end* sender(rank_t rank, rank_t peer) const {
+        const auto& senders = rows_[index(rank)].senders;
+        const auto at = std::lower_bound(senders.begin(), senders.end(), peer,
+                                         [](const mixing_end& each, rank_t of) { return each.peer < of; });
+        return at != senders.end() && at->peer == peer ? &*at : nullptr;
+    }
+    constexpr bool check_ends() {
+        for (rank_t rank = 0; rank < size(); ++rank) {
+            for (const mixing_end& from : rows_[index(rank)].senders) {
+                const auto& receivers = rows_[index(from.peer)].receivers;
+                if (!std::binary_search(receivers.begin(), receivers.end(), rank))
+                    return blame("it awaits a model that its sender does not send", rank, from.peer);
+            }
+            for (const rank_t to : rows_[index(rank)].receivers)
+                if (sender(to, rank) == nullptr) return blame("it sends a model that nobody awaits", rank, to);
+        }
+        return true;
+    }
+
+    constexpr bool check_sums() {
+        std::vector<double> columns(rows_.size(), 0.0);
+        for (rank_t rank = 0; rank < size(); ++rank) {
+            const mixing_row& row = rows_[index(rank)];
+            double sum = row.own_weight;
+            columns[index(rank)] += row.own_weight;
+            for (const mixing_end& from : row.senders) {
+                sum += from.weight;
+                columns[index(from.peer)] += from.weight;
+            }
+            if (is_doubly_ && distance(sum, 1) > mixing_tolerance)
+                return blame("the weights of what it takes do not sum to 1", rank);
+        }
+        for (rank_t rank = 0; rank < size(); ++rank)
+            if (distance(columns[index(rank)], 1) > mixing_tolerance)
+                return blame("the weights that its model has do not sum to 1", rank);
+        return true;
+    }
+
+    constexpr bool check_promises() {
+        if (is_symmetric_)
+            for (rank_t rank = 0; rank < size(); ++rank)
+                for (const mixing_end& from : rows_[index(rank)].senders) {
+                    const mixing_end* const back = sender(from.peer, rank);
+                    if (back == nullptr || back->weight != from.weight)
+                        return blame("two ranks do not exchange alike, though it says is_symmetric", rank, from.peer);
+                }
+        if (!keeps_) return true;
+        if (round_ == 0) first_ = rows_;
+        for (rank_t rank = 0; rank < size(); ++rank)
+            if (!(rows_[index(rank)] == first_[index(rank)]))
+                return blame("its row changes, though it says keeps_neighbours", rank);
+        return true;
+    }
+
+    /// Keeps who sends to whom, and looks whether the last `window` rounds join all ranks.
+    constexpr void remember(std::uint64_t window) {
+        if (window == 0) return;
+        std::vector<std::pair<rank_t, rank_t>> links;
+        for (rank_t rank = 0; rank < size(); ++rank)
+            for (const mixing_end& from : rows_[index(rank)].senders)
+                if (from.weight > 0) links.emplace_back(from.peer, rank);
+        if (recent_.size() < window)
+            recent_.push_back(std::move(links));
+        else
+            recent_[static_cast<std::size_t>(round_ % window)] = std::move(links);
+        if (recent_.size() < window) return;
+        for (const bool forwards : {true, false})
+            if (const rank_t apart = not_reached(forwards); apart != no_rank) {
+                blame(forwards ? "the models of a whole window of rounds do not reach it from rank 0"
+                               : "its model does not reach rank 0 in a whole window of rounds",
+                      apart, 0);
+                found_.round = round_ + 1 - window;
+                return;
+            }
+    }
+    /// A rank that no links lead to from rank 0 (or from it, backwards).
+    constexpr rank_t not_reached(bool forwards) const {
+        std::vector<std::vector<rank_t>> next(rows_.size());
+        for (const auto& links : recent_)
+            for (const auto& [from, to] : links) next[index(forwards ? from : to)].push_back(forwards ? to : from);
+        std::vector<unsigned char> reached(rows_.size(), 0);
+        std::vector<rank_t> waiting{0};
+        reached[0] = 1;
+        while (!waiting.empty()) {
+            const rank_t rank = waiting.back();
+            waiting.pop_back();
+            for (const rank_t each : next[index(rank)])
+                if (reached[index(each)] == 0) {
+                    reached[index(each)] = 1;
+                    waiting.push_back(each);
+                }
+        }
+        for (rank_t rank = 0; rank < size(); ++rank)
+            if (reached[index(rank)] == 0) return rank;
+        return no_rank;
+    }
+
+    bool is_doubly_, is_symmetric_, keeps_;
+    std::vector<Bound> bound_{};
+    std::vector<mixing_row> rows_;
+    std::vector<mixing_row> first_{};  ///< of round 0, where they must stay
+    std::vector<std::vector<std::pair<rank_t, rank_t>>> recent_{};
+    std::uint64_t round_ = 0;
+    mixing_verdict found_{};
+};
+
+}  // namespace detail
+
+/// The first defect of a mixing among `size` ranks in the rounds `over`, if it has one.
+///
+/// Defects are: a sender or receiver that is no other rank, or out of order, so also one that is named twice; a model
+/// that is awaited and not sent, or the reverse; a negative weight; a row or column whose sum is off by more than
+/// 1e-12; a flag that does not hold; a window of rounds in which a rank does not reach each other. Also at compile
+/// time, for some 17 ranks. Cost: memory O(P²) for a mixing that draws, else O(P + edges); time per round O(P + edges)
+/// besides `fill`, times `window` where that is given.
+template <Mixing M>
+constexpr mixing_verdict verify_mixing(const M& mixing, int size, const mixing_rounds& over = {}, random_key key = {}) {
+    const auto bind = [&] { return mixing.bind(size, key); };
+    return detail::mixing_proof<std::remove_cvref_t<decltype(bind())>>(size, M::is_doubly_stochastic, M::is_symmetric,
+                                                                       M::keeps_neighbours, bind)
+        .run(over);
+}
+
+/// Whether a mixing keeps the mean of all models: rows and columns sum to 1 in its first 16 rounds, and it says so.
+///
+///     static_assert(topology::mixes_doubly(my_mixing{}, 8));
+///
+template <Mixing M>
+constexpr bool mixes_doubly(const M& mixing, int size) {
+    return M::is_doubly_stochastic && verify_mixing(mixing, size).ok;
+}
+
+/// Whether each rank reaches each other in any `window` rounds in a row, of the first 3 times `window`.
+template <Mixing M>
+constexpr bool connects(const M& mixing, int size, std::uint64_t window) {
+    return verify_mixing(mixing, size, {.count = 3 * window, .window = window}).ok;
+}
+
+}}}  // namespace rill::RILL_ABI::topology
