@@ -9,6 +9,7 @@
 #include <rill/testing/fault_kind.hpp>
 #include <rill/testing/gradient_code_laws.hpp>
 #include <rill/testing/law.hpp>
+#include <rill/testing/mixing_laws.hpp>
 #include <rill/testing/optimizer_laws.hpp>
 #include <rill/testing/protocol_case.hpp>
 #include <rill/testing/protocol_record.hpp>
