@@ -29,6 +29,7 @@ class codec {
     static constexpr bool is_contractive = Sparsifier::is_contractive;
     static constexpr bool has_lossless_copy = CopyValues::is_lossless;
     static constexpr bool is_coordinatewise = selector::is_coordinatewise;
+    static constexpr bool chooses_alike = requires { requires selector::chooses_alike; };
     static constexpr coding_set possible_codings{.rounds = !(Values::is_lossless && CopyValues::is_lossless),
                                                  .indices = Indices::coding};
 
@@ -50,6 +51,11 @@ class codec {
         requires(!is_coordinatewise)
     {
         selector_.expand(folded, output);
+    }
+    void write_back(std::span<const T> values, std::span<T> model) const
+        requires chooses_alike
+    {
+        selector_.write_back(values, model);
     }
     void erase_sent(std::span<const T> received, std::span<T> values) const
         requires(!is_coordinatewise)

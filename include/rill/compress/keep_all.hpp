@@ -5,6 +5,7 @@
 #include <rill/core/types.hpp>
 #include <rill/stream/stream_view.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -23,6 +24,7 @@ struct keep_all {
     class selector {
       public:
         static constexpr bool is_coordinatewise = true;
+        static constexpr bool chooses_alike = true;
 
         selector(const keep_all&, std::size_t dimension) : dimension_(dimension) {}
 
@@ -31,6 +33,9 @@ struct keep_all {
         template <Executor Exec>
         stream_view<T, Index> select(std::span<const T> input, const Exec&) {
             return {{0, input.size()}, input};
+        }
+        static void write_back(std::span<const T> values, std::span<T> model) {
+            std::copy(values.begin(), values.end(), model.begin());
         }
         void begin(std::uint64_t) {}
 

@@ -35,6 +35,7 @@ struct random_mask {
     class selector {
       public:
         static constexpr bool is_coordinatewise = false;
+        static constexpr bool chooses_alike = true;
 
         selector(const random_mask& policy, std::size_t dimension)
             : skips_(rill::detail::require_option(policy.density > 0 && policy.density <= 1,
@@ -58,6 +59,9 @@ struct random_mask {
         void expand(std::span<const T> folded, std::span<T> output) const {
             std::fill(output.begin(), output.end(), T{});
             for (std::size_t i = 0; i < mask_.size(); ++i) output[mask_[i]] = folded[i];
+        }
+        void write_back(std::span<const T> values, std::span<T> model) const {
+            for (std::size_t i = 0; i < mask_.size(); ++i) model[mask_[i]] = values[i];
         }
         void erase_sent(std::span<const T> received, std::span<T> values) const {
             for (std::size_t i = 0; i < mask_.size(); ++i)

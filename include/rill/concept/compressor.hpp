@@ -27,7 +27,7 @@ namespace rill { inline namespace RILL_ABI {
 ///   nothing.
 /// - `codings()` returns the codings of the frames (`stream_codings`).
 /// - Refinements: `FingerprintedCompressor`, `KnownCodingsCompressor`, `ParallelCompressor`, `ScalingCompressor`,
-///   `LearnsReceived`, `ResidualCompressor`.
+///   `LearnsReceived`, `ResidualCompressor`, `AlikeCompressor`.
 /// - Flags: `is_lossless`: nothing is left out or rounded; `is_unbiased`: the expectation of what is sent is the input;
 ///   `is_contractive`: what is left out is smaller than the input by a constant factor, as error feedback needs;
 ///   `has_lossless_copy`: the copy phase (the rounds in which finished parts are sent on unchanged) sends the fold
@@ -96,6 +96,13 @@ concept ScalingCompressor = requires(C& codec, T factor) { codec.scale_inputs(fa
 /// is sent and the residual add up to what was given.
 template <class C>
 concept ResidualCompressor = requires(const C& codec) { codec.residual()[0]; };
+
+/// A compressor that chooses the same entries on all ranks, by the number of the operation alone: `encode` gives them
+/// as a dense view, and `write_back(values, model)` puts as many values in their places and leaves all others.
+template <class C, class T>
+concept AlikeCompressor =
+    Compressor<C, T> && C::chooses_alike &&
+    requires(C& codec, std::span<const T> values, std::span<T> model) { codec.write_back(values, model); };
 
 /// The hash of what all ranks must have alike in a codec; 0 where it does not say.
 template <class Codec>

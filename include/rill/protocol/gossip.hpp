@@ -1,0 +1,273 @@
+#pragma once
+
+#include <rill/collective/agree.hpp>
+#include <rill/collective/detail/require_group.hpp>
+#include <rill/collective/detail/tensor_access.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/compress/keep_all.hpp>
+#include <rill/concept/compressor.hpp>
+#include <rill/concept/mixing.hpp>
+#include <rill/concept/tensor.hpp>
+#include <rill/core/arena.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/fingerprint.hpp>
+#include <rill/core/message_kind.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/round_receipt.hpp>
+#include <rill/core/text.hpp>
+#include <rill/core/types.hpp>
+#include <rill/kernel/add_scaled.hpp>
+#include <rill/kernel/magnitude.hpp>
+#include <rill/protocol/detail/gossip_links.hpp>
+#include <rill/protocol/detail/part_frames.hpp>
+#include <rill/session/session.hpp>
+#include <rill/stream/frame.hpp>
+#include <rill/stream/stream_view.hpp>
+#include <rill/stream/wire.hpp>
+#include <rill/topology/tree.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Ranks that have a model each, and mix it with those of a few others, round after round: gossip.
+///
+///     rill::gossip ring{workers, rill::topology::ring_neighbours{}};  // D-PSGD
+///     for (int step = 0; step < steps; ++step) {
+///         descend(model);
+///         ring.mix(model);
+///     }
+///
+/// In a round the model of rank i becomes Σ w_ij · model j, where the `Mixing` gives the weights w of the round. With a
+/// codec that chooses alike on all ranks (`AlikeCompressor`: `compress::random_mask`), only the entries that it chooses
+/// are mixed and sent, without indices; all others stay as they are:
+///
+///     rill::gossip saps{workers, rill::topology::random_matching{}};
+///     auto mask = rill::compress::random_mask{.density = 0.01}.bind(model.size());
+///     while (descend(model)) saps.mix(model, mask);
+///
+/// The fold is in ascending order of ranks, so that two ranks which exchange with equal weights have equal bits in what
+/// they have mixed. No rank waits for all others: two ranks may be a round apart for every two steps between them in
+/// the graph of who waits for whom. Among the ranks the models come together as `topology::mixing_rate` says.
+///
+/// A failure ends the gossip on all ranks with one culprit. The model of each rank is then entirely that of before or
+/// of after a round, and `round()` says how many rounds have mixed it; survivors form a group and a gossip of their
+/// own. A rank that waits longer than the group's timeout finds by the chain of waits which rank does not mix.
+///
+/// Making it is collective; `workers` must outlive it. One activity calls its members, and all ranks call `mix` equally
+/// often. Cost of a round: a message of the chosen values to each receiver. Memory: the chosen values twice at most,
+/// and one message for each sender. Deterministic: bits depend on models, mixing and seed alone. Source: D-PSGD (Lian
+/// et al. 2017); SAPS-PSGD (Tang et al. 2020), section 3.2, without its coordinator.
+template <Transport Net, Mixing Mix>
+class gossip {
+  public:
+    /// Errors: `mismatch` if the mixings differ; what `mixing.bind` throws. The group's seed draws what is random.
+    template <class Group>
+    gossip(Group& workers, const Mix& mixing)
+        : group_(workers.net(), topology::tree{}, named(workers.options())),
+          session_(workers.net(), name, workers.options().timeout),
+          links_(session_),
+          mixing_(mixing.bind(workers.size(), random_key{workers.options().seed}.derive(fingerprint(name)))) {
+        static_assert(Mix::is_doubly_stochastic,
+                      "rill::gossip: the mixing does not keep the mean of all models, since its rows do not sum to 1; "
+                      "use one that says is_doubly_stochastic (see rill/concept/mixing.hpp)");
+        constexpr option_names names{{"mixing"}};
+        agree(group_, names, {option_hash(fingerprint(mixing))});
+    }
+    gossip(const gossip&) = delete;
+    gossip& operator=(const gossip&) = delete;
+
+    /// Mixes this rank's model in the next round. See `mix(model, codec)`.
+    template <class Model>
+    const round_receipt& mix(Model&& model) {
+        static_assert(require_model<Model>());
+        auto all = compress::keep_all{}.template bind<tensor_element<Model>, std::uint64_t>(detail::size_of(model));
+        return mix(model, all);
+    }
+
+    /// Mixes what `codec` chooses of this rank's model in the next round. `model`: a tensor of N floating-point
+    /// numbers, N and the codec alike on all ranks. Returns what the round did: the models that were mixed, with their
+    /// weights, and its traffic.
+    ///
+    /// Errors, after which the model is unchanged: `mismatch` if another rank has another dimension, element type or
+    /// codec, which names both; `invalid_value` if a chosen value is not finite, before anything is sent, which names
+    /// rank and coordinate; `timeout`; `peer_failure`.
+    template <class Model, class Codec>
+    const round_receipt& mix(Model&& model, Codec& codec) {
+        static_assert(require_model<Model>());
+        using T = tensor_element<Model>;
+        static_assert(
+            AlikeCompressor<Codec, T>,
+            "rill::gossip: the codec chooses other entries on each rank, which would not keep the mean of all "
+            "models; use compress::random_mask, bound to the model's element type");
+        static_assert(!Codec::possible_codings.rounds,
+                      "rill::gossip: the codec rounds values, which would not keep the mean of all models; use raw "
+                      "values");
+        struct at_exit {
+            detail::gossip_links<Net>& links;
+            ~at_exit() { links.settle(); }
+        } const settles{links_};
+        session_.require_going();
+        session_.guarded(links_, [&] {
+            memory_.reset();
+            const std::span<T> values = values_of(model);
+            RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
+            codec.begin(links_.round());
+            exchange(values, codec);
+            detail::deliver(std::span<const T>(values), model);
+        });
+        return made_;
+    }
+
+    /// How many rounds have mixed this rank's model.
+    std::uint64_t round() const { return links_.round(); }
+    /// Goes on as after so many rounds: all ranks at the same.
+    void resume_at(std::uint64_t round) { links_.resume_at(round); }
+
+  private:
+    static constexpr const char* name = "gossip";
+    static constexpr message_kind mixes{"gossip", 1};
+
+    static group_options named(group_options options) {
+        options.name = name;
+        return options;
+    }
+    template <class Model>
+    static constexpr bool require_model() {
+        static_assert(OutputTensor<Model>,
+                      "rill::gossip: the model is no tensor that can be written; pass a std::vector<float>, say");
+        if constexpr (OutputTensor<Model>)
+            static_assert(std::floating_point<tensor_element<Model>>,
+                          "rill::gossip: models of integers have no mean; use float or double");
+        return true;
+    }
+
+    template <class T>
+    std::span<T> room(std::size_t size) {
+        return {reinterpret_cast<T*>(memory_.take(size * sizeof(T)).data()), size};
+    }
+    /// The model's own memory, or a copy, which is written back at the end.
+    template <class Model, class T = tensor_element<Model>>
+    std::span<T> values_of(Model& model) {
+        if constexpr (detail::ViewableAs<Model, std::span<T>>)
+            if (detail::has_view<std::span<T>>(model)) return detail::traits_of<Model>::view(model);
+        const std::span<T> copy = room<T>(detail::size_of(model));
+        detail::read_tensor(model, copy);
+        return copy;
+    }
+
+    template <class T, class Codec>
+    void exchange(std::span<T> values, Codec& codec) {
+        using index = typename Codec::index_type;
+        const stream_view<T, index> chosen = codec.encode(std::span<const T>(values));
+        require_finite(chosen.values(), std::span<const T>(values));
+        mixing_.fill(links_.round(), session_.rank(), row_);
+
+        wire::header head = session_.stamped({}, mixes, links_.round());
+        head.dimension = values.size();
+        head.call = option_hash(mix64(fingerprint_of(codec), static_cast<std::uint64_t>(element_type_of<T>)));
+        wire::header_block block;
+        const byte_pieces frame = view_frame(head, chosen, block.data());
+        links_.begin();
+        for (const rank_t peer : row_.receivers) links_.send(peer, frame);
+
+        links_.receive(row_.senders);
+        const std::span<T> mixed = room<T>(chosen.count());
+        begin_receipt();
+        const auto& got = links_.received();
+        std::size_t next = 0;
+        const auto add_received = [&] {
+            const auto values_of_peer =
+                read_from(links_, got[next].source(), [&] { return values_in<T, index>(got[next], head, chosen); });
+            add(mixed, values_of_peer, got[next].source(), row_.senders[next].weight);
+            ++next;
+        };
+        while (next < got.size() && got[next].source() < session_.rank()) add_received();
+        add(mixed, chosen.values(), session_.rank(), row_.own_weight);
+        while (next < got.size()) add_received();
+
+        links_.release();
+        links_.finish();
+        codec.write_back(std::span<const T>(mixed), values);
+        codec.commit();
+        links_.advance();
+        made_.wire = links_.counted();
+        made_.elapsed = links_.elapsed();
+    }
+
+    template <class T>
+    void require_finite(std::span<const T> chosen, std::span<const T> values) const {
+        if (!kernel::find_non_finite(chosen)) return;
+        const std::size_t coordinate = kernel::find_non_finite(values).value_or(0);
+        throw_error(links_.scene().of_self(text_of({" has a value that is not finite at coordinate ", coordinate}),
+                                           failure::invalid_value));
+    }
+
+    /// The values of a message, which must be of this round, and of a model and a codec like this rank's.
+    template <class T, class Index>
+    std::span<const T> values_in(const typename Net::message& got, const wire::header& own,
+                                 const stream_view<T, Index>& chosen) const {
+        frame_reader frames(got.pieces());
+        const wire::header head = frames.peek();
+        session_.require_own(head);
+        wire::detail::require(head.kind == mixes, "it is of another protocol");
+        if (head.number != own.number)
+            throw protocol_error(text_of({"it is of round ", head.number, " instead of ", own.number}));
+        const auto differ = [&](const std::string& how) {
+            links_.scene().fail(failure::mismatch, got.source(), session_.rank(),
+                                text_of({"rank ", got.source(), " mixes ", how}));
+        };
+        if (head.dimension != own.dimension)
+            differ(
+                text_of({"a model of ", head.dimension, " values, rank ", session_.rank(), " one of ", own.dimension}));
+        if (head.call != own.call)
+            differ(text_of({"with another codec or type of elements than rank ", session_.rank()}));
+        const stream_view<T, Index> content = detail::raw_content<T, Index>(frames.template next<T, Index>());
+        wire::detail::require(content.is_dense() && content.count() == chosen.count(), "it is of another size");
+        return content.values();
+    }
+
+    void begin_receipt() {
+        made_.in.clear();
+        made_.operation_number = links_.round();
+        made_.contributors = 0;
+        made_.weight = 0;
+        made_.rounds = 1;
+    }
+    /// Adds the next term of the sum.
+    template <class T>
+    void add(std::span<T> mixed, std::span<const T> of, rank_t rank, double weight) {
+        const T factor = static_cast<T>(weight);
+        if (made_.contributors == 0)
+            for (std::size_t i = 0; i < mixed.size(); ++i) mixed[i] = factor * of[i];
+        else
+            kernel::add_scaled<T>(mixed, of, factor, mixed);
+        made_.in.push_back({.rank = rank, .weight = weight});
+        ++made_.contributors;
+        made_.weight += weight;
+    }
+
+    group<Net, topology::tree> group_;  ///< which the ranks agree in
+    session<Net> session_;
+    detail::gossip_links<Net> links_;
+    decltype(std::declval<const Mix&>().bind(1, random_key{})) mixing_;
+    mixing_row row_{};
+    arena memory_{};
+    round_receipt made_{};
+};
+
+template <class Group, class Mix>
+gossip(Group&, Mix) -> gossip<typename Group::transport_type, Mix>;
+
+}}  // namespace rill::RILL_ABI
