@@ -1,9 +1,10 @@
-/// All protocols that continue when some ranks are missing: rounds, CodedReduce, partial all-reduce,
+/// All protocols in which a rank does not wait for all others: rounds, CodedReduce, gossip, partial all-reduce,
 /// parameter server, pair averaging, local steps, groups by speed, what survivors begin anew with.
 #pragma once
 
 #include <rill/protocol/coded_allocation.hpp>
 #include <rill/protocol/coded_reduce.hpp>
+#include <rill/protocol/gossip.hpp>
 #include <rill/protocol/group_by_speed.hpp>
 #include <rill/protocol/local_steps.hpp>
 #include <rill/protocol/pair_averaging.hpp>

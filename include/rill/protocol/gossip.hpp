@@ -1,7 +1,6 @@
 #pragma once
 
 #include <rill/collective/agree.hpp>
-#include <rill/collective/detail/require_group.hpp>
 #include <rill/collective/detail/tensor_access.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/compress/keep_all.hpp>
@@ -22,7 +21,9 @@
 #include <rill/kernel/add_scaled.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/protocol/detail/gossip_links.hpp>
+#include <rill/protocol/detail/gossip_requirements.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
+#include <rill/protocol/detail/require_replica.hpp>
 #include <rill/session/session.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/stream_view.hpp>
@@ -69,8 +70,8 @@ namespace rill { inline namespace RILL_ABI {
 /// often. Cost of a round: a message of the chosen values to each receiver. Memory: the chosen values twice at most,
 /// and one message for each sender. Deterministic: bits depend on models, mixing and seed alone. Source: D-PSGD (Lian
 /// et al. 2017); SAPS-PSGD (Tang et al. 2020), section 3.2, without its coordinator.
-template <Transport Net, Mixing Mix>
-class gossip {
+template <class Net, class Mix>
+class gossip : detail::gossip_requirements<Mix> {
   public:
     /// Errors: `mismatch` if the mixings differ; what `mixing.bind` throws. The group's seed draws what is random.
     template <class Group>
@@ -79,9 +80,6 @@ class gossip {
           session_(workers.net(), name, workers.options().timeout),
           links_(session_),
           mixing_(mixing.bind(workers.size(), random_key{workers.options().seed}.derive(fingerprint(name)))) {
-        static_assert(Mix::is_doubly_stochastic,
-                      "rill::gossip: the mixing does not keep the mean of all models, since its rows do not sum to 1; "
-                      "use one that says is_doubly_stochastic (see rill/concept/mixing.hpp)");
         constexpr option_names names{{"mixing"}};
         agree(group_, names, {option_hash(fingerprint(mixing))});
     }
@@ -267,7 +265,22 @@ class gossip {
     round_receipt made_{};
 };
 
-template <class Group, class Mix>
+// Arguments that it does not take.
+template <class Mix>
+class gossip<detail::wrong_first, Mix> {
+    static_assert(!std::same_as<Mix, Mix>,
+                  "rill::gossip: the first argument is not a group; make one of transport and topology, as in "
+                  "`rill::group workers{net, rill::topology::ring{}};`, and pass that");
+
+  public:
+    template <class... Any>
+    explicit gossip(Any&&...) {}
+};
+
+template <detail::MeantAsGroup Group, class Mix>
 gossip(Group&, Mix) -> gossip<typename Group::transport_type, Mix>;
+template <class Net, class Mix>
+    requires(!detail::MeantAsGroup<Net>)
+gossip(Net&, Mix) -> gossip<detail::wrong_first, Mix>;
 
 }}  // namespace rill::RILL_ABI
