@@ -7872,7 +7872,7 @@ namespace rill { inline namespace RILL_ABI {
 ///   nothing.
 /// - `codings()` returns the codings of the frames (`stream_codings`).
 /// - Refinements: `FingerprintedCompressor`, `KnownCodingsCompressor`, `ParallelCompressor`, `ScalingCompressor`,
-///   `LearnsReceived`, `ResidualCompressor`.
+///   `LearnsReceived`, `ResidualCompressor`, `AlikeCompressor`.
 /// - Flags: `is_lossless`: nothing is left out or rounded; `is_unbiased`: the expectation of what is sent is the input;
 ///   `is_contractive`: what is left out is smaller than the input by a constant factor, as error feedback needs;
 ///   `has_lossless_copy`: the copy phase (the rounds in which finished parts are sent on unchanged) sends the fold
@@ -7941,6 +7941,13 @@ concept ScalingCompressor = requires(C& codec, T factor) { codec.scale_inputs(fa
 /// is sent and the residual add up to what was given.
 template <class C>
 concept ResidualCompressor = requires(const C& codec) { codec.residual()[0]; };
+
+/// A compressor that chooses the same entries on all ranks, by the number of the operation alone: `encode` gives them
+/// as a dense view, and `write_back(values, model)` puts as many values in their places and leaves all others.
+template <class C, class T>
+concept AlikeCompressor =
+    Compressor<C, T> && C::chooses_alike &&
+    requires(C& codec, std::span<const T> values, std::span<T> model) { codec.write_back(values, model); };
 
 /// The hash of what all ranks must have alike in a codec; 0 where it does not say.
 template <class Codec>
@@ -15548,6 +15555,7 @@ class codec {
     static constexpr bool is_contractive = Sparsifier::is_contractive;
     static constexpr bool has_lossless_copy = CopyValues::is_lossless;
     static constexpr bool is_coordinatewise = selector::is_coordinatewise;
+    static constexpr bool chooses_alike = requires { requires selector::chooses_alike; };
     static constexpr coding_set possible_codings{.rounds = !(Values::is_lossless && CopyValues::is_lossless),
                                                  .indices = Indices::coding};
 
@@ -15569,6 +15577,11 @@ class codec {
         requires(!is_coordinatewise)
     {
         selector_.expand(folded, output);
+    }
+    void write_back(std::span<const T> values, std::span<T> model) const
+        requires chooses_alike
+    {
+        selector_.write_back(values, model);
     }
     void erase_sent(std::span<const T> received, std::span<T> values) const
         requires(!is_coordinatewise)
@@ -17044,6 +17057,7 @@ struct keep_all {
     class selector {
       public:
         static constexpr bool is_coordinatewise = true;
+        static constexpr bool chooses_alike = true;
 
         selector(const keep_all&, std::size_t dimension) : dimension_(dimension) {}
 
@@ -17052,6 +17066,9 @@ struct keep_all {
         template <Executor Exec>
         stream_view<T, Index> select(std::span<const T> input, const Exec&) {
             return {{0, input.size()}, input};
+        }
+        static void write_back(std::span<const T> values, std::span<T> model) {
+            std::copy(values.begin(), values.end(), model.begin());
         }
         void begin(std::uint64_t) {}
 
@@ -17206,6 +17223,7 @@ struct random_mask {
     class selector {
       public:
         static constexpr bool is_coordinatewise = false;
+        static constexpr bool chooses_alike = true;
 
         selector(const random_mask& policy, std::size_t dimension)
             : skips_(rill::detail::require_option(policy.density > 0 && policy.density <= 1,
@@ -17229,6 +17247,9 @@ struct random_mask {
         void expand(std::span<const T> folded, std::span<T> output) const {
             std::fill(output.begin(), output.end(), T{});
             for (std::size_t i = 0; i < mask_.size(); ++i) output[mask_[i]] = folded[i];
+        }
+        void write_back(std::span<const T> values, std::span<T> model) const {
+            for (std::size_t i = 0; i < mask_.size(); ++i) model[mask_[i]] = values[i];
         }
         void erase_sent(std::span<const T> received, std::span<T> values) const {
             for (std::size_t i = 0; i < mask_.size(); ++i)
@@ -17506,6 +17527,58 @@ template <class P>
 concept GradientCodePolicy = std::regular<P> && requires(const P& policy, int workers, int stragglers) {
     { policy.bind(workers, stragglers) } -> GradientCode;
     { P::name } -> std::convertible_to<const char*>;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/concept/mixing.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Another rank whose model counts in a round of gossip, and its weight.
+struct mixing_end {
+    rank_t peer = no_rank;
+    double weight = 0;
+
+    friend constexpr bool operator==(const mixing_end&, const mixing_end&) = default;
+};
+
+/// One rank's part in a round of gossip: to whom it sends its model, and of what its next model is the sum.
+struct mixing_row {
+    double own_weight = 1;
+    std::vector<mixing_end> senders{};  ///< ascending by rank, without this one
+    std::vector<rank_t> receivers{};    ///< ascending, without this one
+
+    friend constexpr bool operator==(const mixing_row&, const mixing_row&) = default;
+};
+
+/// A mixing of a certain number of ranks: row i of the matrix W of each round, by which model i becomes Σ w_ij · model
+/// j.
+///
+/// `fill(round, rank, row)` writes one row; it reuses the memory of `row`. It is asked for rounds that do not descend,
+/// and may skip some; objects that were bound alike give the same rows whatever each has been asked before.
+template <class B>
+concept BoundMixing = requires(B& bound, std::uint64_t round, rank_t rank, mixing_row& row) {
+    { bound.fill(round, rank, row) };
+};
+
+/// The policy that says who mixes its model with whom, and with which weights.
+///
+/// - `bind(size, key)`: for so many ranks; `key` draws what is random. Throws `contract_violation` if the policy does
+///   not suit them.
+/// - `is_doubly_stochastic`: all rows and columns of each W sum to 1, so that the mean of all models stays. Otherwise
+///   columns do, which keeps the sum where it is divided by weights that are mixed too (push-sum).
+/// - `is_symmetric`: w_ij and w_ji are the same number, so that two ranks exchange.
+/// - `keeps_neighbours`: all rounds have the same W.
+///
+/// Proof: `topology::verify_mixing`. Laws: `testing::for_each_mixing_law`.
+template <class M>
+concept Mixing = std::regular<M> && requires(const M& mixing, int size, random_key key) {
+    { M::name } -> std::convertible_to<const char*>;
+    { M::is_doubly_stochastic } -> std::convertible_to<bool>;
+    { M::is_symmetric } -> std::convertible_to<bool>;
+    { M::keeps_neighbours } -> std::convertible_to<bool>;
+    requires BoundMixing<decltype(mixing.bind(size, key))>;
 };
 
 }}  // namespace rill::RILL_ABI
@@ -19890,6 +19963,80 @@ class butterfly_schedule {
 
 }}}  // namespace rill::RILL_ABI::topology
 
+// ===== rill/topology/detail/mixing_rows.hpp
+
+// What several mixings write alike.
+
+namespace rill { inline namespace RILL_ABI { namespace topology::detail {
+
+constexpr int checked_size(int size) {
+    RILL_EXPECTS(size >= 1, "topology: a mixing has at least one rank");
+    return size;
+}
+
+/// A row of a rank that mixes with nobody.
+constexpr void clear(mixing_row& row) {
+    row.own_weight = 1;
+    row.senders.clear();
+    row.receivers.clear();
+}
+
+/// Adds a rank that this one sends to and receives from.
+constexpr void exchange_with(mixing_row& row, rank_t peer, double weight) {
+    const auto at = std::lower_bound(row.receivers.begin(), row.receivers.end(), peer);
+    row.senders.insert(row.senders.begin() + (at - row.receivers.begin()), {peer, weight});
+    row.receivers.insert(at, peer);
+}
+
+/// One model arrives and one leaves, half and half.
+constexpr void halve(mixing_row& row, rank_t sender, rank_t receiver) {
+    row.own_weight = 1.0 / 2;
+    row.senders.assign(1, {sender, 1.0 / 2});
+    row.receivers.assign(1, receiver);
+}
+
+}}}  // namespace rill::RILL_ABI::topology::detail
+
+// ===== rill/topology/exponential.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// In round t each rank sends to the one that is 2^(t mod ⌈log2 P⌉) further and receives from the one that is as far
+/// behind; it halves. One message each way; after ⌈log2 P⌉ rounds all models have met, and where P is a power of two
+/// each is then the mean of all. Models `Mixing`. Source: SGP (Assran et al. 2019).
+struct exponential {
+    static constexpr const char* name = "exponential";
+    static constexpr bool is_doubly_stochastic = true;
+    static constexpr bool is_symmetric = false;
+    static constexpr bool keeps_neighbours = false;
+
+    class bound {
+      public:
+        constexpr explicit bound(int size) : size_(detail::checked_size(size)) {}
+        constexpr void fill(std::uint64_t round, rank_t rank, mixing_row& row) const {
+            detail::clear(row);
+            if (size_ == 1) return;
+            const int hop = hop_of(round, size_);
+            detail::halve(row, (rank + size_ - hop) % size_, (rank + hop) % size_);
+        }
+
+      private:
+        int size_;
+    };
+
+    /// How far messages of a round go among `size` > 1 ranks.
+    static constexpr int hop_of(std::uint64_t round, int size) {
+        const auto levels = static_cast<unsigned>(std::bit_width(static_cast<unsigned>(size - 1)));
+        return 1 << (round % levels);
+    }
+    static constexpr bound bind(int size, random_key) { return bound(size); }
+    friend constexpr bool operator==(exponential, exponential) = default;
+};
+
+static_assert(Mixing<exponential>);
+
+}}}  // namespace rill::RILL_ABI::topology
+
 // ===== rill/topology/halving_doubling.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
@@ -19923,6 +20070,138 @@ struct halving_doubling {
 };
 
 static_assert(Topology<halving_doubling>);
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/topology/metropolis.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// Ranks that share an edge of a given graph mix in each round, with weight 1/(1 + d), where d is the higher of the
+/// numbers of their edges. Models `Mixing`.
+///
+///     const topology::metropolis grid{.edges = {{0, 1}, {1, 2}, {0, 3}, {1, 4}, {2, 5}, {3, 4}, {4, 5}}};
+///
+/// Memory: the graph on each rank. Errors: `contract_violation` from `bind` if an edge has an end outside, or is given
+/// twice, in one or in both directions, or leads from a rank to itself. Source: Xiao and Boyd 2004.
+struct metropolis {
+    static constexpr const char* name = "metropolis";
+    static constexpr bool is_doubly_stochastic = true;
+    static constexpr bool is_symmetric = true;
+    static constexpr bool keeps_neighbours = true;
+
+    std::vector<std::array<rank_t, 2>> edges{};
+
+    class bound {
+      public:
+        constexpr bound(int size, std::span<const std::array<rank_t, 2>> edges)
+            : neighbours_(static_cast<std::size_t>(detail::checked_size(size))) {
+            for (const auto& [a, b] : edges) {
+                RILL_EXPECTS(0 <= a && a < size && 0 <= b && b < size, "topology::metropolis: an edge leads outside");
+                RILL_EXPECTS(a != b, "topology::metropolis: an edge leads from a rank to itself");
+                at(a).push_back(b);
+                at(b).push_back(a);
+            }
+            for (auto& each : neighbours_) {
+                std::sort(each.begin(), each.end());
+                RILL_EXPECTS(std::adjacent_find(each.begin(), each.end()) == each.end(),
+                             "topology::metropolis: an edge is given twice");
+            }
+        }
+        constexpr void fill(std::uint64_t, rank_t rank, mixing_row& row) const {
+            detail::clear(row);
+            for (const rank_t peer : at(rank)) {
+                const double weight = 1.0 / static_cast<double>(1 + std::max(at(rank).size(), at(peer).size()));
+                row.senders.push_back({peer, weight});
+                row.receivers.push_back(peer);
+                row.own_weight -= weight;
+            }
+        }
+
+      private:
+        constexpr std::vector<rank_t>& at(rank_t rank) { return neighbours_[static_cast<std::size_t>(rank)]; }
+        constexpr const std::vector<rank_t>& at(rank_t rank) const {
+            return neighbours_[static_cast<std::size_t>(rank)];
+        }
+
+        std::vector<std::vector<rank_t>> neighbours_;
+    };
+
+    constexpr bound bind(int size, random_key) const { return {size, edges}; }
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        for (const auto& [a, b] : edges) {
+            visit("end of an edge", a);
+            visit("end of an edge", b);
+        }
+    }
+    friend constexpr bool operator==(const metropolis&, const metropolis&) = default;
+};
+
+static_assert(Mixing<metropolis>);
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/topology/mixing_rate.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+namespace detail {
+
+inline void take_from_mean(std::vector<double>& values) {
+    const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+    for (double& each : values) each -= mean;
+}
+
+/// `out` += WᵀW `in`, where `rows` are those of W.
+inline void add_twice_mixed(const std::vector<mixing_row>& rows, const std::vector<double>& in,
+                            std::vector<double>& out) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        double mixed = rows[i].own_weight * in[i];
+        for (const mixing_end& from : rows[i].senders) mixed += from.weight * in[static_cast<std::size_t>(from.peer)];
+        out[i] += rows[i].own_weight * mixed;
+        for (const mixing_end& from : rows[i].senders) out[static_cast<std::size_t>(from.peer)] += from.weight * mixed;
+    }
+}
+
+}  // namespace detail
+
+/// By which factor a mixing shrinks the squared distance of the models from their mean in a round, on average, in the
+/// worst direction: the second largest eigenvalue of the mean of WᵀW over the first `rounds` rounds.
+///
+/// For a mixing that is doubly stochastic. By power iteration, to some 10 digits; where two eigenvalues are close it
+/// gives one of them. Memory O(rounds · edges). Source: Boyd et al. 2006.
+template <Mixing M>
+double mixing_rate(const M& mixing, int size, std::uint64_t rounds, random_key key = {}) {
+    static_assert(M::is_doubly_stochastic,
+                  "rill::topology::mixing_rate: the mixing does not keep the mean of all models; only of one that says "
+                  "is_doubly_stochastic the distance from the mean has a rate");
+    RILL_EXPECTS(rounds >= 1, "topology::mixing_rate: there is at least one round");
+    if (size == 1) return 0;
+    auto bound = mixing.bind(size, key);
+    std::vector<std::vector<mixing_row>> all(static_cast<std::size_t>(rounds),
+                                             std::vector<mixing_row>(static_cast<std::size_t>(size)));
+    for (std::size_t round = 0; round < all.size(); ++round)
+        for (rank_t rank = 0; rank < size; ++rank) bound.fill(round, rank, all[round][static_cast<std::size_t>(rank)]);
+
+    random_sequence random(random_key{1});
+    std::vector<double> now(static_cast<std::size_t>(size)), next(now.size());
+    for (double& each : now) each = random.uniform() - 0.5;
+    double rate = 0;
+    for (int step = 0; step < 20'000; ++step) {
+        detail::take_from_mean(now);
+        const double length = std::sqrt(std::inner_product(now.begin(), now.end(), now.begin(), 0.0));
+        if (length < 1e-150) return 0;
+        for (double& each : now) each /= length;
+        std::fill(next.begin(), next.end(), 0.0);
+        for (const auto& rows : all) detail::add_twice_mixed(rows, now, next);
+        for (double& each : next) each /= static_cast<double>(rounds);
+        const double before = std::exchange(rate, std::inner_product(now.begin(), now.end(), next.begin(), 0.0));
+        now.swap(next);
+        if (step > 10 && std::abs(rate - before) <= 1e-13 * rate) break;
+    }
+    return rate;
+}
 
 }}}  // namespace rill::RILL_ABI::topology
 
@@ -20606,6 +20885,80 @@ constexpr bool computes_broadcast(const T& topology, int size, rank_t root) {
 
 }}}  // namespace rill::RILL_ABI::topology
 
+// ===== rill/topology/detail/shuffled_ranks.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology::detail {
+
+/// All ranks in a random order, which is another one for each number. Memory: two numbers per rank; O(1) but for the
+/// first look at each order, which is O(P).
+class shuffled_ranks {
+  public:
+    constexpr shuffled_ranks(int size, random_key key)
+        : key_(key), order_(static_cast<std::size_t>(size), no_rank), place_(order_.size(), 0) {
+        draw(0);
+    }
+
+    constexpr int size() const { return static_cast<int>(order_.size()); }
+    constexpr void choose(std::uint64_t number) {
+        if (number != number_) draw(number);
+    }
+    constexpr int place_of(rank_t rank) const { return place_[static_cast<std::size_t>(rank)]; }
+    constexpr rank_t at(int place) const { return order_[static_cast<std::size_t>(place)]; }
+
+  private:
+    constexpr void draw(std::uint64_t number) {
+        number_ = number;
+        random_sequence random(key_.derive(number));
+        for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<rank_t>(i);
+        for (std::size_t left = order_.size(); left > 1; --left)
+            std::swap(order_[left - 1], order_[static_cast<std::size_t>(random.below(left))]);
+        for (std::size_t i = 0; i < order_.size(); ++i)
+            place_[static_cast<std::size_t>(order_[i])] = static_cast<int>(i);
+    }
+
+    random_key key_;
+    std::uint64_t number_ = 0;
+    std::vector<rank_t> order_;
+    std::vector<int> place_;
+};
+
+}}}  // namespace rill::RILL_ABI::topology::detail
+
+// ===== rill/topology/random_matching.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// In each round all ranks form pairs, drawn anew, which exchange their models half and half. Of an odd number one is
+/// left over, each time another. Memory: two numbers per rank; a round costs O(P) steps. Models `Mixing`.
+/// Source: Boyd et al. 2006.
+struct random_matching {
+    static constexpr const char* name = "random_matching";
+    static constexpr bool is_doubly_stochastic = true;
+    static constexpr bool is_symmetric = true;
+    static constexpr bool keeps_neighbours = false;
+
+    class bound {
+      public:
+        constexpr bound(int size, random_key key) : order_(detail::checked_size(size), key) {}
+        constexpr void fill(std::uint64_t round, rank_t rank, mixing_row& row) {
+            detail::clear(row);
+            order_.choose(round);
+            const int partner = order_.place_of(rank) ^ 1;
+            if (partner < order_.size()) detail::halve(row, order_.at(partner), order_.at(partner));
+        }
+
+      private:
+        detail::shuffled_ranks order_;
+    };
+
+    static constexpr bound bind(int size, random_key key) { return {size, key}; }
+    friend constexpr bool operator==(random_matching, random_matching) = default;
+};
+
+static_assert(Mixing<random_matching>);
+
+}}}  // namespace rill::RILL_ABI::topology
+
 // ===== rill/topology/recursive_doubling.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
@@ -20798,6 +21151,79 @@ static_assert(Topology<ring>);
 
 }}}  // namespace rill::RILL_ABI::topology
 
+// ===== rill/topology/ring_neighbours.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// Each rank mixes with the two next to it on a ring, each with weight ⅓, its own too; of two ranks, each has ½. Models
+/// `Mixing`. Source: D-PSGD (Lian et al. 2017).
+struct ring_neighbours {
+    static constexpr const char* name = "ring_neighbours";
+    static constexpr bool is_doubly_stochastic = true;
+    static constexpr bool is_symmetric = true;
+    static constexpr bool keeps_neighbours = true;
+
+    class bound {
+      public:
+        constexpr explicit bound(int size) : size_(detail::checked_size(size)) {}
+        constexpr void fill(std::uint64_t, rank_t rank, mixing_row& row) const {
+            detail::clear(row);
+            if (size_ == 1) return;
+            const rank_t next = (rank + 1) % size_, previous = (rank + size_ - 1) % size_;
+            const double weight = size_ == 2 ? 1.0 / 2 : 1.0 / 3;
+            detail::exchange_with(row, next, weight);
+            if (previous != next) detail::exchange_with(row, previous, weight);
+            row.own_weight = weight;
+        }
+
+      private:
+        int size_;
+    };
+
+    static constexpr bound bind(int size, random_key) { return bound(size); }
+    friend constexpr bool operator==(ring_neighbours, ring_neighbours) = default;
+};
+
+static_assert(Mixing<ring_neighbours>);
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/topology/rotating.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// Like `exponential`, but every ⌈log2 P⌉ rounds the ranks change places at random, so that each gets new partners. Any
+/// number of ranks. Memory: two numbers per rank. Models `Mixing`. Source: GossipGraD (Daily et al. 2018).
+struct rotating {
+    static constexpr const char* name = "rotating";
+    static constexpr bool is_doubly_stochastic = true;
+    static constexpr bool is_symmetric = false;
+    static constexpr bool keeps_neighbours = false;
+
+    class bound {
+      public:
+        constexpr bound(int size, random_key key) : order_(detail::checked_size(size), key) {}
+        constexpr void fill(std::uint64_t round, rank_t rank, mixing_row& row) {
+            detail::clear(row);
+            const int size = order_.size();
+            if (size == 1) return;
+            order_.choose(round / static_cast<unsigned>(std::bit_width(static_cast<unsigned>(size - 1))));
+            const int hop = exponential::hop_of(round, size), place = order_.place_of(rank);
+            detail::halve(row, order_.at((place + size - hop) % size), order_.at((place + hop) % size));
+        }
+
+      private:
+        detail::shuffled_ranks order_;
+    };
+
+    static constexpr bound bind(int size, random_key key) { return {size, key}; }
+    friend constexpr bool operator==(rotating, rotating) = default;
+};
+
+static_assert(Mixing<rotating>);
+
+}}}  // namespace rill::RILL_ABI::topology
+
 // ===== rill/topology/split_allgather.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
@@ -20915,9 +21341,230 @@ static_assert(Topology<star> && TreeTopology<star>);
 
 }}}  // namespace rill::RILL_ABI::topology
 
+// ===== rill/topology/verify_mixing.hpp
+
+// Proves that a mixing keeps its promises, at compile time for small groups.
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// What the proof of a mixing found: nothing, or the first defect.
+struct mixing_verdict {
+    bool ok = true;
+    std::uint64_t round = 0;
+    rank_t rank = no_rank;    ///< the rank at which it shows
+    rank_t peer = no_rank;    ///< the other one, where two are concerned
+    const char* what = "ok";  ///< complete sentence
+
+    constexpr explicit operator bool() const { return ok; }
+};
+
+/// Which rounds are looked at, and among how many of them in a row each rank must reach each other.
+struct mixing_rounds {
+    std::uint64_t count = 16;
+    std::uint64_t window = 0;  ///< 0: ranks need not reach each other
+};
+
+namespace detail {
+
+/// How far sums may be off, because weights are rounded.
+inline constexpr double mixing_tolerance = 1e-12;
+
+constexpr double distance(double a, double b) { return a < b ? b - a : a - b; }
+/// False for NaNs too.
+constexpr bool is_weight(double weight) { return weight >= 0; }
+
+/// Looks at the rows of all ranks, round by round.
+template <class Bound>
+class mixing_proof {
+  public:
+    /// `bind()` gives each rank an object of its own, as ranks have in a run.
+    template <class Bind>
+    constexpr mixing_proof(int size, bool doubly, bool symmetric, bool keeps, const Bind& bind)
+        : is_doubly_(doubly), is_symmetric_(symmetric), keeps_(keeps), rows_(static_cast<std::size_t>(size)) {
+        for (int i = 0; i < size; ++i) bound_.push_back(bind());
+    }
+
+    constexpr mixing_verdict run(const mixing_rounds& over) {
+        for (round_ = 0; found_.ok && round_ < over.count; ++round_) {
+            for (rank_t rank = 0; rank < size(); ++rank) bound_[index(rank)].fill(round_, rank, rows_[index(rank)]);
+            if (check_shapes() && check_ends() && check_sums() && check_promises()) remember(over.window);
+        }
+        return found_;
+    }
+
+  private:
+    static constexpr std::size_t index(rank_t rank) { return static_cast<std::size_t>(rank); }
+    constexpr rank_t size() const { return static_cast<rank_t>(rows_.size()); }
+    constexpr bool is_other(rank_t peer, rank_t rank) const { return 0 <= peer && peer < size() && peer != rank; }
+    constexpr bool blame(const char* what, rank_t rank, rank_t peer = no_rank) {
+        found_ = {.ok = false, .round = round_, .rank = rank, .peer = peer, .what = what};
+        return false;
+    }
+
+    constexpr bool check_shapes() {
+        for (rank_t rank = 0; rank < size(); ++rank) {
+            const mixing_row& row = rows_[index(rank)];
+            if (!is_weight(row.own_weight)) return blame("its own weight is negative or no number", rank);
+            rank_t last = no_rank;
+            for (const mixing_end& from : row.senders) {
+                if (!is_other(from.peer, rank)) return blame("a sender is no other rank", rank, from.peer);
+                if (from.peer <= last) return blame("senders do not ascend", rank, from.peer);
+                if (!is_weight(from.weight)) return blame("a weight is negative or no number", rank, from.peer);
+                last = from.peer;
+            }
+            last = no_rank;
+            for (const rank_t to : row.receivers) {
+                if (!is_other(to, rank)) return blame("a receiver is no other rank", rank, to);
+                if (to <= last) return blame("receivers do not ascend", rank, to);
+                last = to;
+            }
+        }
+        return true;
+    }
+
+    constexpr const mixing_end* sender(rank_t rank, rank_t peer) const {
+        const auto& senders = rows_[index(rank)].senders;
+        const auto at = std::lower_bound(senders.begin(), senders.end(), peer,
+                                         [](const mixing_end& each, rank_t of) { return each.peer < of; });
+        return at != senders.end() && at->peer == peer ? &*at : nullptr;
+    }
+    constexpr bool check_ends() {
+        for (rank_t rank = 0; rank < size(); ++rank) {
+            for (const mixing_end& from : rows_[index(rank)].senders) {
+                const auto& receivers = rows_[index(from.peer)].receivers;
+                if (!std::binary_search(receivers.begin(), receivers.end(), rank))
+                    return blame("it awaits a model that its sender does not send", rank, from.peer);
+            }
+            for (const rank_t to : rows_[index(rank)].receivers)
+                if (sender(to, rank) == nullptr) return blame("it sends a model that nobody awaits", rank, to);
+        }
+        return true;
+    }
+
+    constexpr bool check_sums() {
+        std::vector<double> columns(rows_.size(), 0.0);
+        for (rank_t rank = 0; rank < size(); ++rank) {
+            const mixing_row& row = rows_[index(rank)];
+            double sum = row.own_weight;
+            columns[index(rank)] += row.own_weight;
+            for (const mixing_end& from : row.senders) {
+                sum += from.weight;
+                columns[index(from.peer)] += from.weight;
+            }
+            if (is_doubly_ && distance(sum, 1) > mixing_tolerance)
+                return blame("the weights of what it takes do not sum to 1", rank);
+        }
+        for (rank_t rank = 0; rank < size(); ++rank)
+            if (distance(columns[index(rank)], 1) > mixing_tolerance)
+                return blame("the weights that its model has do not sum to 1", rank);
+        return true;
+    }
+
+    constexpr bool check_promises() {
+        if (is_symmetric_)
+            for (rank_t rank = 0; rank < size(); ++rank)
+                for (const mixing_end& from : rows_[index(rank)].senders) {
+                    const mixing_end* const back = sender(from.peer, rank);
+                    if (back == nullptr || back->weight != from.weight)
+                        return blame("two ranks do not exchange alike, though it says is_symmetric", rank, from.peer);
+                }
+        if (!keeps_) return true;
+        if (round_ == 0) first_ = rows_;
+        for (rank_t rank = 0; rank < size(); ++rank)
+            if (!(rows_[index(rank)] == first_[index(rank)]))
+                return blame("its row changes, though it says keeps_neighbours", rank);
+        return true;
+    }
+
+    /// Keeps who sends to whom, and looks whether the last `window` rounds join all ranks.
+    constexpr void remember(std::uint64_t window) {
+        if (window == 0) return;
+        std::vector<std::pair<rank_t, rank_t>> links;
+        for (rank_t rank = 0; rank < size(); ++rank)
+            for (const mixing_end& from : rows_[index(rank)].senders)
+                if (from.weight > 0) links.emplace_back(from.peer, rank);
+        if (recent_.size() < window)
+            recent_.push_back(std::move(links));
+        else
+            recent_[static_cast<std::size_t>(round_ % window)] = std::move(links);
+        if (recent_.size() < window) return;
+        for (const bool forwards : {true, false})
+            if (const rank_t apart = not_reached(forwards); apart != no_rank) {
+                blame(forwards ? "the models of a whole window of rounds do not reach it from rank 0"
+                               : "its model does not reach rank 0 in a whole window of rounds",
+                      apart, 0);
+                found_.round = round_ + 1 - window;
+                return;
+            }
+    }
+    /// A rank that no links lead to from rank 0 (or from it, backwards).
+    constexpr rank_t not_reached(bool forwards) const {
+        std::vector<std::vector<rank_t>> next(rows_.size());
+        for (const auto& links : recent_)
+            for (const auto& [from, to] : links) next[index(forwards ? from : to)].push_back(forwards ? to : from);
+        std::vector<unsigned char> reached(rows_.size(), 0);
+        std::vector<rank_t> waiting{0};
+        reached[0] = 1;
+        while (!waiting.empty()) {
+            const rank_t rank = waiting.back();
+            waiting.pop_back();
+            for (const rank_t each : next[index(rank)])
+                if (reached[index(each)] == 0) {
+                    reached[index(each)] = 1;
+                    waiting.push_back(each);
+                }
+        }
+        for (rank_t rank = 0; rank < size(); ++rank)
+            if (reached[index(rank)] == 0) return rank;
+        return no_rank;
+    }
+
+    bool is_doubly_, is_symmetric_, keeps_;
+    std::vector<Bound> bound_{};
+    std::vector<mixing_row> rows_;
+    std::vector<mixing_row> first_{};  ///< of round 0, where they must stay
+    std::vector<std::vector<std::pair<rank_t, rank_t>>> recent_{};
+    std::uint64_t round_ = 0;
+    mixing_verdict found_{};
+};
+
+}  // namespace detail
+
+/// The first defect of a mixing among `size` ranks in the rounds `over`, if it has one.
+///
+/// Defects are: a sender or receiver that is no other rank, or out of order, so also one that is named twice; a model
+/// that is awaited and not sent, or the reverse; a negative weight; a row or column whose sum is off by more than
+/// 1e-12; a flag that does not hold; a window of rounds in which a rank does not reach each other. Also at compile
+/// time, for some 17 ranks. Cost: memory O(P²) for a mixing that draws, else O(P + edges); time per round O(P + edges)
+/// besides `fill`, times `window` where that is given.
+template <Mixing M>
+constexpr mixing_verdict verify_mixing(const M& mixing, int size, const mixing_rounds& over = {}, random_key key = {}) {
+    const auto bind = [&] { return mixing.bind(size, key); };
+    return detail::mixing_proof<std::remove_cvref_t<decltype(bind())>>(size, M::is_doubly_stochastic, M::is_symmetric,
+                                                                       M::keeps_neighbours, bind)
+        .run(over);
+}
+
+/// Whether a mixing keeps the mean of all models: rows and columns sum to 1 in its first 16 rounds, and it says so.
+///
+///     static_assert(topology::mixes_doubly(my_mixing{}, 8));
+///
+template <Mixing M>
+constexpr bool mixes_doubly(const M& mixing, int size) {
+    return M::is_doubly_stochastic && verify_mixing(mixing, size).ok;
+}
+
+/// Whether each rank reaches each other in any `window` rounds in a row, of the first 3 times `window`.
+template <Mixing M>
+constexpr bool connects(const M& mixing, int size, std::uint64_t window) {
+    return verify_mixing(mixing, size, {.count = 3 * window, .window = window}).ok;
+}
+
+}}}  // namespace rill::RILL_ABI::topology
+
 // ===== rill/topology.hpp
 
-/// All topologies, and the proof that a schedule computes its collective.
+/// All topologies and mixings, and the proofs that a schedule computes its collective and that a mixing mixes.
 
 // ===== rill/rill.hpp
 
@@ -22184,6 +22831,504 @@ class coded_reduce
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/protocol/detail/gossip_links.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The messages of one rank in one round of gossip after another. Ranks are in different rounds: as far apart as they
+/// are in the graph of who waits for whom. So no rank is asked which round it is in, but for whom it waits.
+template <Transport Net>
+class gossip_links {
+  public:
+    using message = typename Net::message;
+
+    explicit gossip_links(const session<Net>& of) : of_(of) {}
+    gossip_links(const gossip_links&) = delete;
+    gossip_links& operator=(const gossip_links&) = delete;
+
+    std::uint64_t round() const { return round_; }
+    void resume_at(std::uint64_t round) { round_ = round; }
+
+    void begin() {
+        start_ = now();
+        counted_ = {};
+    }
+    /// Borrows the bytes until `finish` or `settle`.
+    void send(rank_t peer, const byte_pieces& frame) {
+        sent_.push_back({of_.net().post(peer, of_.on(0), frame), peer});
+        counted_.sent(frame.size_bytes());
+    }
+    /// Waits for a message of each of these ranks, ascending, and reads them as they come. They stay until `release`.
+    void receive(const std::vector<mixing_end>& from) {
+        waiting_.clear();
+        for (const mixing_end& each : from) waiting_.push_back(each.peer);
+        while (!waiting_.empty()) {
+            std::optional<message> got;
+            await(wait_for(waiting_.front(), false), [&](deadline until) {
+                got = of_.net().receive(std::span<const rank_t>(waiting_), of_.on(0), until);
+                return got.has_value();
+            });
+            std::erase(waiting_, got->source());
+            counted_.received(got->pieces().size_bytes());
+            got_.push_back(std::move(*got));
+        }
+        std::sort(got_.begin(), got_.end(), [](const message& a, const message& b) { return a.source() < b.source(); });
+    }
+    /// Those that have come, ascending by rank.
+    const std::vector<message>& received() const { return got_; }
+    /// Lets the senders use the memory again that they have lent.
+    void release() { got_.clear(); }
+    /// Waits until all that was sent in this round has been read.
+    void finish() {
+        for (sent& each : sent_)
+            await(wait_for(each.peer, true), [&](deadline until) { return each.handle.wait(until); });
+        sent_.clear();
+    }
+    /// The round is over on this rank.
+    void advance() { ++round_; }
+    /// When unwinding, after the others have been told: withdraws what nobody has begun to read.
+    void settle() noexcept {
+        got_.clear();
+        for (sent& each : sent_) each.handle.settle();
+        sent_.clear();
+    }
+
+    const traffic& counted() const { return counted_; }
+    duration elapsed() const { return now() - start_; }
+    [[gnu::cold]] detail::scene scene() const { return of_.scene(round_, 0, text_of({"gossip (round ", round_, ")"})); }
+
+  private:
+    struct sent {
+        typename Net::sending handle;
+        rank_t peer;
+    };
+
+    time_point now() const { return std::as_const(of_.net()).now(); }
+    /// A message of a round explains a wait for one of a later round.
+    long_wait wait_for(rank_t peer, bool reading) const {
+        const int round = static_cast<int>(round_ + 1);
+        return {.peer = peer, .reading = reading, .of_round = round, .in_round = round};
+    }
+    /// `attempt(until)`: whether what `what` waits for has happened.
+    template <class Attempt>
+    void await(const long_wait& what, Attempt&& attempt) {
+        if (!attempt(start_ + of_.timeout() / 2)) await_long(what, attempt);
+    }
+    template <class Attempt>
+    [[gnu::cold, gnu::noinline]] void await_long(const long_wait& what, Attempt& attempt) {
+        of_.announce(what);
+        for (int eighths_left = 3; eighths_left >= 0; --eighths_left) {
+            if (has_departed(of_.witnesses().ask(what.peer, of_.context(), 1, deadline::immediate)))
+                scene().fail(failure::exception, what.peer, no_rank,
+                             text_of({"rank ", what.peer, " has returned from its body and mixes no more"}));
+            if (!attempt(start_ + (of_.timeout() - duration{of_.timeout().ns / 8 * eighths_left}))) continue;
+            of_.announce({});
+            return;
+        }
+        const standstill origin = origin_of(of_.witnesses(), of_.waits(), 1, what, of_.timeout() / 8);
+        scene().fail(
+            failure::timeout, origin.peer, origin.waiter,
+            text_of({origin.text(of_.timeout()), ", which does not mix: slow, or the link between them is cut"}));
+    }
+
+    const session<Net>& of_;
+    std::uint64_t round_ = 0;
+    time_point start_{};
+    traffic counted_{};
+    std::vector<sent> sent_;
+    std::vector<message> got_;
+    std::vector<rank_t> waiting_;  ///< whose messages have not come yet
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/gossip_requirements.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The base of `gossip`, so that its messages come before all others.
+template <class Mix>
+struct gossip_requirements {
+    static_assert(
+        Mixing<Mix>,
+        "rill::gossip: the second argument does not model Mixing; use topology::ring_neighbours, exponential, "
+        "rotating, random_matching or metropolis (see rill/concept/mixing.hpp)");
+    static_assert(Mix::is_doubly_stochastic,
+                  "rill::gossip: the mixing does not keep the mean of all models, since its rows do not sum to 1; use "
+                  "one that says is_doubly_stochastic (see rill/concept/mixing.hpp)");
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/part_frames.hpp
+
+// The messages by which a worker and a server exchange a part of a model. Coordinates count from the part's beginning.
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// All entries as a dense stream of its own.
+template <Element T>
+stream_view<T, std::uint64_t> whole(std::span<const T> values) {
+    return {{0, values.size()}, values};
+}
+
+/// Appends a frame of `view`, raw, to a message that consists of whole frames.
+template <Element T, IndexType Index>
+void append_frame(buffer& message, wire::header head, const stream_view<T, Index>& view) {
+    wire::header_block block;
+    head.dimension = view.range().end;
+    const byte_pieces frame = view_frame(head, view, block.data());
+    const std::size_t before = message.size(), at = next_frame_at(before);
+    message.resize(at + frame.size_bytes());
+    auto to = std::fill_n(message.begin() + static_cast<std::ptrdiff_t>(before), at - before, std::byte{0});
+    for (const byte_view piece : frame) to = std::copy(piece.begin(), piece.end(), to);
+}
+
+/// A message that says what its header says, and nothing else.
+inline buffer empty_frame(const wire::header& head) {
+    buffer message;
+    append_frame(message, head, whole(std::span<const std::int32_t>()));
+    return message;
+}
+
+/// Whether `keys` ascend strictly and lie below `dimension`.
+template <IndexType Index>
+bool are_keys(std::span<const Index> keys, std::size_t dimension) {
+    const auto falls = std::adjacent_find(keys.begin(), keys.end(), [](Index a, Index b) { return a >= b; });
+    return falls == keys.end() && (keys.empty() || keys.back() < dimension);
+}
+
+/// The places of the keys that lie in a part.
+template <IndexType Index>
+segment places_of(std::span<const Index> keys, segment part) {
+    const auto place = [&](std::size_t coordinate) {
+        const auto at = std::lower_bound(keys.begin(), keys.end(), coordinate);
+        return static_cast<std::size_t>(at - keys.begin());
+    };
+    return {place(part.begin), place(part.end)};
+}
+
+/// The keys that lie in a part, as integers of their width.
+template <IndexType Index>
+buffer keys_frame(const wire::header& head, std::span<const Index> keys, segment part) {
+    const segment places = places_of(keys, part);
+    std::vector<std::make_signed_t<Index>> own;
+    own.reserve(places.size());
+    for (const Index key : keys.subspan(places.begin, places.size()))
+        own.push_back(static_cast<std::make_signed_t<Index>>(key - part.begin));
+    buffer message;
+    append_frame(message, head, whole(std::span<const std::make_signed_t<Index>>(own)));
+    return message;
+}
+
+/// The entries of a part of a stream.
+template <Element T, IndexType Index>
+buffer part_frame(const wire::header& head, const stream_view<T, Index>& part) {
+    buffer message;
+    if (part.is_dense()) {
+        append_frame(message, head, whole(part.values()));
+        return message;
+    }
+    std::vector<Index> own(part.indices().begin(), part.indices().end());
+    for (Index& index : own) index -= static_cast<Index>(part.range().begin);
+    append_frame(message, head,
+                 stream_view<T, Index>{{0, part.range().size()}, sparse_view<T, Index>{own, part.values()}});
+    return message;
+}
+
+/// What a frame holds that must be raw, read where it lies.
+template <Element T, IndexType Index>
+stream_view<T, Index> raw_content(const frame& of) {
+    frame_scratch<T, Index> unused;
+    return content_of<coding_set{.rounds = false, .indices = index_coding::raw}>(of, unused);
+}
+/// The next frame of a message, which must be dense.
+template <Element T>
+std::span<const T> next_values(frame_reader& frames) {
+    const stream_view<T, std::uint64_t> content = raw_content<T, std::uint64_t>(frames.next<T, std::uint64_t>());
+    wire::detail::require(content.is_dense(), "it is not dense");
+    return content.values();
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/require_replica.hpp
+
+// The compile-time messages about what is handed to a replica.
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Checks a model or a gradient that is handed to a replica whose elements are `T`.
+template <class X, class T>
+consteval bool require_replica_tensor() {
+    constexpr bool is_tensor = Tensor<X>;
+    static_assert(is_tensor,
+                  "rill::Replica: the model or gradient is not a tensor; pass a contiguous range, or a tensor of a "
+                  "library whose adapter you include (rill/adapt/eigen.hpp, rill/adapt/xtensor.hpp)");
+    if constexpr (is_tensor)
+        static_assert(std::same_as<tensor_element<X>, T>,
+                      "rill::Replica: the model or gradient has other elements than the model that the replica was "
+                      "made with; convert it, nothing is converted on the way");
+    return true;
+}
+
+/// Whether `N` was meant as a group, which brings its transport along.
+template <class N>
+concept MeantAsGroup = requires { typename N::lane_type; };
+
+// What deduction guides make of arguments that no replica takes: a class whose only content is a message.
+struct wrong_arguments {};  ///< too few, too many, or of another kind
+struct wrong_first {};      ///< a transport in place of a group, or a group in place of a transport
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/gossip.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Ranks that have a model each, and mix it with those of a few others, round after round: gossip.
+///
+///     rill::gossip ring{workers, rill::topology::ring_neighbours{}};  // D-PSGD
+///     for (int step = 0; step < steps; ++step) {
+///         descend(model);
+///         ring.mix(model);
+///     }
+///
+/// In a round the model of rank i becomes Σ w_ij · model j, where the `Mixing` gives the weights w of the round. With a
+/// codec that chooses alike on all ranks (`AlikeCompressor`: `compress::random_mask`), only the entries that it chooses
+/// are mixed and sent, without indices; all others stay as they are:
+///
+///     rill::gossip saps{workers, rill::topology::random_matching{}};
+///     auto mask = rill::compress::random_mask{.density = 0.01}.bind(model.size());
+///     while (descend(model)) saps.mix(model, mask);
+///
+/// The fold is in ascending order of ranks, so that two ranks which exchange with equal weights have equal bits in what
+/// they have mixed. No rank waits for all others: two ranks may be a round apart for every two steps between them in
+/// the graph of who waits for whom. Among the ranks the models come together as `topology::mixing_rate` says.
+///
+/// A failure ends the gossip on all ranks with one culprit. The model of each rank is then entirely that of before or
+/// of after a round, and `round()` says how many rounds have mixed it; survivors form a group and a gossip of their
+/// own. A rank that waits longer than the group's timeout finds by the chain of waits which rank does not mix.
+///
+/// Making it is collective; `workers` must outlive it. One activity calls its members, and all ranks call `mix` equally
+/// often. Cost of a round: a message of the chosen values to each receiver. Memory: the chosen values twice at most,
+/// and one message for each sender. Deterministic: bits depend on models, mixing and seed alone. Source: D-PSGD (Lian
+/// et al. 2017); SAPS-PSGD (Tang et al. 2020), section 3.2, without its coordinator.
+template <class Net, class Mix>
+class gossip : detail::gossip_requirements<Mix> {
+  public:
+    /// Errors: `mismatch` if the mixings differ; what `mixing.bind` throws. The group's seed draws what is random.
+    template <class Group>
+    gossip(Group& workers, const Mix& mixing)
+        : group_(workers.net(), topology::tree{}, named(workers.options())),
+          session_(workers.net(), name, workers.options().timeout),
+          links_(session_),
+          mixing_(mixing.bind(workers.size(), random_key{workers.options().seed}.derive(fingerprint(name)))) {
+        constexpr option_names names{{"mixing"}};
+        agree(group_, names, {option_hash(fingerprint(mixing))});
+    }
+    gossip(const gossip&) = delete;
+    gossip& operator=(const gossip&) = delete;
+
+    /// Mixes this rank's model in the next round. See `mix(model, codec)`.
+    template <class Model>
+    const round_receipt& mix(Model&& model) {
+        static_assert(require_model<Model>());
+        auto all = compress::keep_all{}.template bind<tensor_element<Model>, std::uint64_t>(detail::size_of(model));
+        return mix(model, all);
+    }
+
+    /// Mixes what `codec` chooses of this rank's model in the next round. `model`: a tensor of N floating-point
+    /// numbers, N and the codec alike on all ranks. Returns what the round did: the models that were mixed, with their
+    /// weights, and its traffic.
+    ///
+    /// Errors, after which the model is unchanged: `mismatch` if another rank has another dimension, element type or
+    /// codec, which names both; `invalid_value` if a chosen value is not finite, before anything is sent, which names
+    /// rank and coordinate; `timeout`; `peer_failure`.
+    template <class Model, class Codec>
+    const round_receipt& mix(Model&& model, Codec& codec) {
+        static_assert(require_model<Model>());
+        using T = tensor_element<Model>;
+        static_assert(
+            AlikeCompressor<Codec, T>,
+            "rill::gossip: the codec chooses other entries on each rank, which would not keep the mean of all "
+            "models; use compress::random_mask, bound to the model's element type");
+        static_assert(!Codec::possible_codings.rounds,
+                      "rill::gossip: the codec rounds values, which would not keep the mean of all models; use raw "
+                      "values");
+        struct at_exit {
+            detail::gossip_links<Net>& links;
+            ~at_exit() { links.settle(); }
+        } const settles{links_};
+        session_.require_going();
+        session_.guarded(links_, [&] {
+            memory_.reset();
+            const std::span<T> values = values_of(model);
+            RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
+            codec.begin(links_.round());
+            exchange(values, codec);
+            detail::deliver(std::span<const T>(values), model);
+        });
+        return made_;
+    }
+
+    /// How many rounds have mixed this rank's model.
+    std::uint64_t round() const { return links_.round(); }
+    /// Goes on as after so many rounds: all ranks at the same.
+    void resume_at(std::uint64_t round) { links_.resume_at(round); }
+
+  private:
+    static constexpr const char* name = "gossip";
+    static constexpr message_kind mixes{"gossip", 1};
+
+    static group_options named(group_options options) {
+        options.name = name;
+        return options;
+    }
+    template <class Model>
+    static constexpr bool require_model() {
+        static_assert(OutputTensor<Model>,
+                      "rill::gossip: the model is no tensor that can be written; pass a std::vector<float>, say");
+        if constexpr (OutputTensor<Model>)
+            static_assert(std::floating_point<tensor_element<Model>>,
+                          "rill::gossip: models of integers have no mean; use float or double");
+        return true;
+    }
+
+    template <class T>
+    std::span<T> room(std::size_t size) {
+        return {reinterpret_cast<T*>(memory_.take(size * sizeof(T)).data()), size};
+    }
+    /// The model's own memory, or a copy, which is written back at the end.
+    template <class Model, class T = tensor_element<Model>>
+    std::span<T> values_of(Model& model) {
+        if constexpr (detail::ViewableAs<Model, std::span<T>>)
+            if (detail::has_view<std::span<T>>(model)) return detail::traits_of<Model>::view(model);
+        const std::span<T> copy = room<T>(detail::size_of(model));
+        detail::read_tensor(model, copy);
+        return copy;
+    }
+
+    template <class T, class Codec>
+    void exchange(std::span<T> values, Codec& codec) {
+        using index = typename Codec::index_type;
+        const stream_view<T, index> chosen = codec.encode(std::span<const T>(values));
+        require_finite(chosen.values(), std::span<const T>(values));
+        mixing_.fill(links_.round(), session_.rank(), row_);
+
+        wire::header head = session_.stamped({}, mixes, links_.round());
+        head.dimension = values.size();
+        head.call = option_hash(mix64(fingerprint_of(codec), static_cast<std::uint64_t>(element_type_of<T>)));
+        wire::header_block block;
+        const byte_pieces frame = view_frame(head, chosen, block.data());
+        links_.begin();
+        for (const rank_t peer : row_.receivers) links_.send(peer, frame);
+
+        links_.receive(row_.senders);
+        const std::span<T> mixed = room<T>(chosen.count());
+        begin_receipt();
+        const auto& got = links_.received();
+        std::size_t next = 0;
+        const auto add_received = [&] {
+            const auto values_of_peer =
+                read_from(links_, got[next].source(), [&] { return values_in<T, index>(got[next], head, chosen); });
+            add(mixed, values_of_peer, got[next].source(), row_.senders[next].weight);
+            ++next;
+        };
+        while (next < got.size() && got[next].source() < session_.rank()) add_received();
+        add(mixed, chosen.values(), session_.rank(), row_.own_weight);
+        while (next < got.size()) add_received();
+
+        links_.release();
+        links_.finish();
+        codec.write_back(std::span<const T>(mixed), values);
+        codec.commit();
+        links_.advance();
+        made_.wire = links_.counted();
+        made_.elapsed = links_.elapsed();
+    }
+
+    template <class T>
+    void require_finite(std::span<const T> chosen, std::span<const T> values) const {
+        if (!kernel::find_non_finite(chosen)) return;
+        const std::size_t coordinate = kernel::find_non_finite(values).value_or(0);
+        throw_error(links_.scene().of_self(text_of({" has a value that is not finite at coordinate ", coordinate}),
+                                           failure::invalid_value));
+    }
+
+    /// The values of a message, which must be of this round, and of a model and a codec like this rank's.
+    template <class T, class Index>
+    std::span<const T> values_in(const typename Net::message& got, const wire::header& own,
+                                 const stream_view<T, Index>& chosen) const {
+        frame_reader frames(got.pieces());
+        const wire::header head = frames.peek();
+        session_.require_own(head);
+        wire::detail::require(head.kind == mixes, "it is of another protocol");
+        if (head.number != own.number)
+            throw protocol_error(text_of({"it is of round ", head.number, " instead of ", own.number}));
+        const auto differ = [&](const std::string& how) {
+            links_.scene().fail(failure::mismatch, got.source(), session_.rank(),
+                                text_of({"rank ", got.source(), " mixes ", how}));
+        };
+        if (head.dimension != own.dimension)
+            differ(
+                text_of({"a model of ", head.dimension, " values, rank ", session_.rank(), " one of ", own.dimension}));
+        if (head.call != own.call)
+            differ(text_of({"with another codec or type of elements than rank ", session_.rank()}));
+        const stream_view<T, Index> content = detail::raw_content<T, Index>(frames.template next<T, Index>());
+        wire::detail::require(content.is_dense() && content.count() == chosen.count(), "it is of another size");
+        return content.values();
+    }
+
+    void begin_receipt() {
+        made_.in.clear();
+        made_.operation_number = links_.round();
+        made_.contributors = 0;
+        made_.weight = 0;
+        made_.rounds = 1;
+    }
+    /// Adds the next term of the sum.
+    template <class T>
+    void add(std::span<T> mixed, std::span<const T> of, rank_t rank, double weight) {
+        const T factor = static_cast<T>(weight);
+        if (made_.contributors == 0)
+            for (std::size_t i = 0; i < mixed.size(); ++i) mixed[i] = factor * of[i];
+        else
+            kernel::add_scaled<T>(mixed, of, factor, mixed);
+        made_.in.push_back({.rank = rank, .weight = weight});
+        ++made_.contributors;
+        made_.weight += weight;
+    }
+
+    group<Net, topology::tree> group_;  ///< which the ranks agree in
+    session<Net> session_;
+    detail::gossip_links<Net> links_;
+    decltype(std::declval<const Mix&>().bind(1, random_key{})) mixing_;
+    mixing_row row_{};
+    arena memory_{};
+    round_receipt made_{};
+};
+
+// Arguments that it does not take.
+template <class Mix>
+class gossip<detail::wrong_first, Mix> {
+    static_assert(!std::same_as<Mix, Mix>,
+                  "rill::gossip: the first argument is not a group; make one of transport and topology, as in "
+                  "`rill::group workers{net, rill::topology::ring{}};`, and pass that");
+
+  public:
+    template <class... Any>
+    explicit gossip(Any&&...) {}
+};
+
+template <detail::MeantAsGroup Group, class Mix>
+gossip(Group&, Mix) -> gossip<typename Group::transport_type, Mix>;
+template <class Net, class Mix>
+    requires(!detail::MeantAsGroup<Net>)
+gossip(Net&, Mix) -> gossip<detail::wrong_first, Mix>;
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/protocol/group_by_speed.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -22266,36 +23411,6 @@ view group_by_speed(Net& net, Step&& step, const speed_options& options = {}) {
 }
 
 }}  // namespace rill::RILL_ABI
-
-// ===== rill/protocol/detail/require_replica.hpp
-
-// The compile-time messages about what is handed to a replica.
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// Checks a model or a gradient that is handed to a replica whose elements are `T`.
-template <class X, class T>
-consteval bool require_replica_tensor() {
-    constexpr bool is_tensor = Tensor<X>;
-    static_assert(is_tensor,
-                  "rill::Replica: the model or gradient is not a tensor; pass a contiguous range, or a tensor of a "
-                  "library whose adapter you include (rill/adapt/eigen.hpp, rill/adapt/xtensor.hpp)");
-    if constexpr (is_tensor)
-        static_assert(std::same_as<tensor_element<X>, T>,
-                      "rill::Replica: the model or gradient has other elements than the model that the replica was "
-                      "made with; convert it, nothing is converted on the way");
-    return true;
-}
-
-/// Whether `N` was meant as a group, which brings its transport along.
-template <class N>
-concept MeantAsGroup = requires { typename N::lane_type; };
-
-// What deduction guides make of arguments that no replica takes: a class whose only content is a message.
-struct wrong_arguments {};  ///< too few, too many, or of another kind
-struct wrong_first {};      ///< a transport in place of a group, or a group in place of a transport
-
-}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/protocol/detail/saved_parts.hpp
 
@@ -22980,98 +24095,6 @@ class pair_machine {
     bool has_sent_ = false;          ///< its model, for its own exchange
     bool has_crossed_ = false;
 };
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/protocol/detail/part_frames.hpp
-
-// The messages by which a worker and a server exchange a part of a model. Coordinates count from the part's beginning.
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// All entries as a dense stream of its own.
-template <Element T>
-stream_view<T, std::uint64_t> whole(std::span<const T> values) {
-    return {{0, values.size()}, values};
-}
-
-/// Appends a frame of `view`, raw, to a message that consists of whole frames.
-template <Element T, IndexType Index>
-void append_frame(buffer& message, wire::header head, const stream_view<T, Index>& view) {
-    wire::header_block block;
-    head.dimension = view.range().end;
-    const byte_pieces frame = view_frame(head, view, block.data());
-    const std::size_t before = message.size(), at = next_frame_at(before);
-    message.resize(at + frame.size_bytes());
-    auto to = std::fill_n(message.begin() + static_cast<std::ptrdiff_t>(before), at - before, std::byte{0});
-    for (const byte_view piece : frame) to = std::copy(piece.begin(), piece.end(), to);
-}
-
-/// A message that says what its header says, and nothing else.
-inline buffer empty_frame(const wire::header& head) {
-    buffer message;
-    append_frame(message, head, whole(std::span<const std::int32_t>()));
-    return message;
-}
-
-/// Whether `keys` ascend strictly and lie below `dimension`.
-template <IndexType Index>
-bool are_keys(std::span<const Index> keys, std::size_t dimension) {
-    const auto falls = std::adjacent_find(keys.begin(), keys.end(), [](Index a, Index b) { return a >= b; });
-    return falls == keys.end() && (keys.empty() || keys.back() < dimension);
-}
-
-/// The places of the keys that lie in a part.
-template <IndexType Index>
-segment places_of(std::span<const Index> keys, segment part) {
-    const auto place = [&](std::size_t coordinate) {
-        const auto at = std::lower_bound(keys.begin(), keys.end(), coordinate);
-        return static_cast<std::size_t>(at - keys.begin());
-    };
-    return {place(part.begin), place(part.end)};
-}
-
-/// The keys that lie in a part, as integers of their width.
-template <IndexType Index>
-buffer keys_frame(const wire::header& head, std::span<const Index> keys, segment part) {
-    const segment places = places_of(keys, part);
-    std::vector<std::make_signed_t<Index>> own;
-    own.reserve(places.size());
-    for (const Index key : keys.subspan(places.begin, places.size()))
-        own.push_back(static_cast<std::make_signed_t<Index>>(key - part.begin));
-    buffer message;
-    append_frame(message, head, whole(std::span<const std::make_signed_t<Index>>(own)));
-    return message;
-}
-
-/// The entries of a part of a stream.
-template <Element T, IndexType Index>
-buffer part_frame(const wire::header& head, const stream_view<T, Index>& part) {
-    buffer message;
-    if (part.is_dense()) {
-        append_frame(message, head, whole(part.values()));
-        return message;
-    }
-    std::vector<Index> own(part.indices().begin(), part.indices().end());
-    for (Index& index : own) index -= static_cast<Index>(part.range().begin);
-    append_frame(message, head,
-                 stream_view<T, Index>{{0, part.range().size()}, sparse_view<T, Index>{own, part.values()}});
-    return message;
-}
-
-/// What a frame holds that must be raw, read where it lies.
-template <Element T, IndexType Index>
-stream_view<T, Index> raw_content(const frame& of) {
-    frame_scratch<T, Index> unused;
-    return content_of<coding_set{.rounds = false, .indices = index_coding::raw}>(of, unused);
-}
-/// The next frame of a message, which must be dense.
-template <Element T>
-std::span<const T> next_values(frame_reader& frames) {
-    const stream_view<T, std::uint64_t> content = raw_content<T, std::uint64_t>(frames.next<T, std::uint64_t>());
-    wire::detail::require(content.is_dense(), "it is not dense");
-    return content.values();
-}
 
 }}}  // namespace rill::RILL_ABI::detail
 
@@ -23818,6 +24841,7 @@ class server_links {
     }
     /// If a worker is late because it is still about to agree, that fails for some reason, which is thrown.
     void require_joined(const wire::header& late) {
+        if (late.weight > 0) return;  // it had agreed before it began
         require_joined(static_cast<rank_t>(late.call), session_.timeout() / (late.contributors == 0 ? 8 : 2));
     }
 
@@ -24292,6 +25316,8 @@ class server_machine {
     std::span<const rank_t> neighbours(segment) const { return ranks_; }
     std::uint64_t clock_of(rank_t rank) const { return at(rank).clock; }
     bool has_ended(rank_t rank) const { return at(rank).is_dead; }
+    /// Whether a message of it has come.
+    bool has_begun(rank_t rank) const { return at(rank).clock > 0 || at(rank).question > 0; }
     bool is_over() const { return working_ == 0; }
 
     /// Calls `visit(number)` for all that its next actions depend on, so that an explorer knows equal states.
@@ -24530,7 +25556,8 @@ class shard_service {
             return shard_.answer(head, asked.peer);
         return empty_frame(asked.kind == server_kind::late ? late_for(asked.peer, head) : head);
     }
-    /// Says who is late: `call`; by how many pushes: `age`; and whether it has ended: `contributors` is 0.
+    /// Says who is late: `call`; by how many pushes: `age`; whether it has ended: `contributors` is 0; and whether it
+    /// has begun: `weight` is 1.
     wire::header late_for(rank_t asker, wire::header head) const {
         const rank_t late = machine_.late_for(asker);
         if (late == no_rank) return head;
@@ -24538,6 +25565,7 @@ class shard_service {
         head.call = static_cast<std::uint32_t>(late);
         head.age = static_cast<std::uint32_t>(own - std::min(own, its));
         head.contributors = machine_.has_ended(late) ? 0 : 1;
+        head.weight = machine_.has_begun(late) ? 1 : 0;
         return head;
     }
 
@@ -26028,7 +27056,7 @@ std::uint64_t take_newest(Group& workers, Model&& model, std::uint64_t version) 
 
 // ===== rill/protocol.hpp
 
-/// All protocols that continue when some ranks are missing: rounds, CodedReduce, partial all-reduce,
+/// All protocols in which a rank does not wait for all others: rounds, CodedReduce, gossip, partial all-reduce,
 /// parameter server, pair averaging, local steps, groups by speed, what survivors begin anew with.
 
 // ===== rill/gradient_code/amplification.hpp
