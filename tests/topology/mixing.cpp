@@ -18,7 +18,7 @@
 #include <set>
 #include <vector>
 
-namespace {
+namespace mixing_cases {
 
 using namespace rill;
 using topology::exponential;
@@ -78,8 +78,6 @@ std::vector<double> mixed(const M& mixing, std::vector<double> models, std::uint
     }
     return models;
 }
-
-}  // namespace
 
 TEST_CASE("mixing: the shipped ones keep the laws") {
     keeps_laws(ring_neighbours{});
@@ -189,3 +187,5 @@ TEST_CASE("mixing_rate: is the second eigenvalue") {
     // A matching halves every direction with probability 1/(n-1) less; 5,000 rounds come near to the expectation.
     CHECK(topology::mixing_rate(random_matching{}, 8, 5000) == doctest::Approx(0.5 * (1 - 1.0 / 7)).epsilon(0.1));
 }
+
+}  // namespace mixing_cases

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace mixing_proof_cases {
 
 using namespace rill;
 
@@ -112,8 +112,6 @@ int refused_changes(const M& mixing, int size) {
     return changes;
 }
 
-}  // namespace
-
 TEST_CASE("verify_mixing: every change of one edge is refused, in its round") {
     for (const int size : {2, 3, 5, 8}) {
         CAPTURE(size);
@@ -185,3 +183,5 @@ TEST_CASE("verify_mixing: a window that does not join all ranks is named by its 
     CHECK(!found.ok);
     CHECK(std::string(found.what).find("does not reach rank 0") != std::string::npos);
 }
+
+}  // namespace mixing_proof_cases
