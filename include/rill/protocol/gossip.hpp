@@ -28,7 +28,6 @@
 #include <rill/stream/frame.hpp>
 #include <rill/stream/stream_view.hpp>
 #include <rill/stream/wire.hpp>
-#include <rill/topology/tree.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -76,12 +75,11 @@ class gossip : detail::gossip_requirements<Mix> {
     /// Errors: `mismatch` if the mixings differ; what `mixing.bind` throws. The group's seed draws what is random.
     template <class Group>
     gossip(Group& workers, const Mix& mixing)
-        : group_(workers.net(), topology::tree{}, named(workers.options())),
-          session_(workers.net(), name, workers.options().timeout),
-          links_(session_),
+        : session_(workers.net(), name, workers.options().timeout),
+          links_(session_, workers.context()),
           mixing_(mixing.bind(workers.size(), random_key{workers.options().seed}.derive(fingerprint(name)))) {
         constexpr option_names names{{"mixing"}};
-        agree(group_, names, {option_hash(fingerprint(mixing))});
+        agree(workers, names, {option_hash(fingerprint(mixing))});
     }
     gossip(const gossip&) = delete;
     gossip& operator=(const gossip&) = delete;
@@ -137,10 +135,6 @@ class gossip : detail::gossip_requirements<Mix> {
     static constexpr const char* name = "gossip";
     static constexpr message_kind mixes{"gossip", 1};
 
-    static group_options named(group_options options) {
-        options.name = name;
-        return options;
-    }
     template <class Model>
     static constexpr bool require_model() {
         static_assert(OutputTensor<Model>,
@@ -256,7 +250,6 @@ class gossip : detail::gossip_requirements<Mix> {
         made_.weight += weight;
     }
 
-    group<Net, topology::tree> group_;  ///< which the ranks agree in
     session<Net> session_;
     detail::gossip_links<Net> links_;
     decltype(std::declval<const Mix&>().bind(1, random_key{})) mixing_;
