@@ -22842,7 +22842,8 @@ class gossip_links {
   public:
     using message = typename Net::message;
 
-    explicit gossip_links(const session<Net>& of) : of_(of) {}
+    /// `made_in`: the context that the ranks have agreed in.
+    gossip_links(const session<Net>& of, std::uint64_t made_in) : of_(of), made_in_(made_in) {}
     gossip_links(const gossip_links&) = delete;
     gossip_links& operator=(const gossip_links&) = delete;
 
@@ -22918,20 +22919,35 @@ class gossip_links {
     [[gnu::cold, gnu::noinline]] void await_long(const long_wait& what, Attempt& attempt) {
         of_.announce(what);
         for (int eighths_left = 3; eighths_left >= 0; --eighths_left) {
-            if (has_departed(of_.witnesses().ask(what.peer, of_.context(), 1, deadline::immediate)))
+            if (has_departed(of_.witnesses().ask(what.peer, of_.context(), 1, deadline::immediate))) {
+                require_agreed(what.peer);
                 scene().fail(failure::exception, what.peer, no_rank,
                              text_of({"rank ", what.peer, " has returned from its body and mixes no more"}));
+            }
             if (!attempt(start_ + (of_.timeout() - duration{of_.timeout().ns / 8 * eighths_left}))) continue;
             of_.announce({});
             return;
         }
+        require_agreed(what.peer);
         const standstill origin = origin_of(of_.witnesses(), of_.waits(), 1, what, of_.timeout() / 8);
         scene().fail(
             failure::timeout, origin.peer, origin.waiter,
             text_of({origin.text(of_.timeout()), ", which does not mix: slow, or the link between them is cut"}));
     }
 
+    /// If the ranks have not agreed, some have never begun: throws why.
+    [[gnu::cold, gnu::noinline]] void require_agreed(rank_t peer) const {
+        try {
+            of_.net().inquire(peer, made_in_, ~std::uint64_t{0}, now() + of_.timeout() / 8);
+        } catch (const error& thrown) {
+            abort_notice failed = thrown.notice();
+            if (failed.context == made_in_) failed.context = of_.context();
+            throw_error(std::move(failed));
+        }
+    }
+
     const session<Net>& of_;
+    std::uint64_t made_in_;
     std::uint64_t round_ = 0;
     time_point start_{};
     traffic counted_{};
@@ -23120,12 +23136,11 @@ class gossip : detail::gossip_requirements<Mix> {
     /// Errors: `mismatch` if the mixings differ; what `mixing.bind` throws. The group's seed draws what is random.
     template <class Group>
     gossip(Group& workers, const Mix& mixing)
-        : group_(workers.net(), topology::tree{}, named(workers.options())),
-          session_(workers.net(), name, workers.options().timeout),
-          links_(session_),
+        : session_(workers.net(), name, workers.options().timeout),
+          links_(session_, workers.context()),
           mixing_(mixing.bind(workers.size(), random_key{workers.options().seed}.derive(fingerprint(name)))) {
         constexpr option_names names{{"mixing"}};
-        agree(group_, names, {option_hash(fingerprint(mixing))});
+        agree(workers, names, {option_hash(fingerprint(mixing))});
     }
     gossip(const gossip&) = delete;
     gossip& operator=(const gossip&) = delete;
@@ -23181,10 +23196,6 @@ class gossip : detail::gossip_requirements<Mix> {
     static constexpr const char* name = "gossip";
     static constexpr message_kind mixes{"gossip", 1};
 
-    static group_options named(group_options options) {
-        options.name = name;
-        return options;
-    }
     template <class Model>
     static constexpr bool require_model() {
         static_assert(OutputTensor<Model>,
@@ -23300,7 +23311,6 @@ class gossip : detail::gossip_requirements<Mix> {
         made_.weight += weight;
     }
 
-    group<Net, topology::tree> group_;  ///< which the ranks agree in
     session<Net> session_;
     detail::gossip_links<Net> links_;
     decltype(std::declval<const Mix&>().bind(1, random_key{})) mixing_;
