@@ -10,6 +10,7 @@
 #include <rill/core/channel.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/constexpr_vectors.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/fingerprint.hpp>

@@ -17549,7 +17549,7 @@ struct mixing_row {
     std::vector<mixing_end> senders{};  ///< ascending by rank, without this one
     std::vector<rank_t> receivers{};    ///< ascending, without this one
 
-    friend constexpr bool operator==(const mixing_row&, const mixing_row&) = default;
+    friend bool operator==(const mixing_row&, const mixing_row&) = default;
 };
 
 /// A mixing of a certain number of ranks: row i of the matrix W of each round, by which model i becomes Σ w_ij · model
@@ -17857,6 +17857,16 @@ concept Trigger = std::regular<T> &&
 // ===== rill/concept.hpp
 
 /// All concepts: what a policy, a transport or a type of yours has to offer.
+
+// ===== rill/core/constexpr_vectors.hpp
+
+/// `constexpr` for functions that use `std::vector`, where the standard library lets them be evaluated at compile time:
+/// everywhere but in libstdc++'s debug mode.
+#ifdef _GLIBCXX_DEBUG
+#define RILL_CONSTEXPR_VECTORS inline
+#else
+#define RILL_CONSTEXPR_VECTORS constexpr
+#endif
 
 // ===== rill/core/round_receipt.hpp
 
@@ -19975,21 +19985,21 @@ constexpr int checked_size(int size) {
 }
 
 /// A row of a rank that mixes with nobody.
-constexpr void clear(mixing_row& row) {
+RILL_CONSTEXPR_VECTORS void clear(mixing_row& row) {
     row.own_weight = 1;
     row.senders.clear();
     row.receivers.clear();
 }
 
 /// Adds a rank that this one sends to and receives from.
-constexpr void exchange_with(mixing_row& row, rank_t peer, double weight) {
+RILL_CONSTEXPR_VECTORS void exchange_with(mixing_row& row, rank_t peer, double weight) {
     const auto at = std::lower_bound(row.receivers.begin(), row.receivers.end(), peer);
     row.senders.insert(row.senders.begin() + (at - row.receivers.begin()), {peer, weight});
     row.receivers.insert(at, peer);
 }
 
 /// One model arrives and one leaves, half and half.
-constexpr void halve(mixing_row& row, rank_t sender, rank_t receiver) {
+RILL_CONSTEXPR_VECTORS void halve(mixing_row& row, rank_t sender, rank_t receiver) {
     row.own_weight = 1.0 / 2;
     row.senders.assign(1, {sender, 1.0 / 2});
     row.receivers.assign(1, receiver);
@@ -20013,7 +20023,7 @@ struct exponential {
     class bound {
       public:
         constexpr explicit bound(int size) : size_(detail::checked_size(size)) {}
-        constexpr void fill(std::uint64_t round, rank_t rank, mixing_row& row) const {
+        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t round, rank_t rank, mixing_row& row) const {
             detail::clear(row);
             if (size_ == 1) return;
             const int hop = hop_of(round, size_);
@@ -20094,7 +20104,7 @@ struct metropolis {
 
     class bound {
       public:
-        constexpr bound(int size, std::span<const std::array<rank_t, 2>> edges)
+        RILL_CONSTEXPR_VECTORS bound(int size, std::span<const std::array<rank_t, 2>> edges)
             : neighbours_(static_cast<std::size_t>(detail::checked_size(size))) {
             for (const auto& [a, b] : edges) {
                 RILL_EXPECTS(0 <= a && a < size && 0 <= b && b < size, "topology::metropolis: an edge leads outside");
@@ -20108,7 +20118,7 @@ struct metropolis {
                              "topology::metropolis: an edge is given twice");
             }
         }
-        constexpr void fill(std::uint64_t, rank_t rank, mixing_row& row) const {
+        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t, rank_t rank, mixing_row& row) const {
             detail::clear(row);
             for (const rank_t peer : at(rank)) {
                 const double weight = 1.0 / static_cast<double>(1 + std::max(at(rank).size(), at(peer).size()));
@@ -20119,23 +20129,25 @@ struct metropolis {
         }
 
       private:
-        constexpr std::vector<rank_t>& at(rank_t rank) { return neighbours_[static_cast<std::size_t>(rank)]; }
-        constexpr const std::vector<rank_t>& at(rank_t rank) const {
+        RILL_CONSTEXPR_VECTORS std::vector<rank_t>& at(rank_t rank) {
+            return neighbours_[static_cast<std::size_t>(rank)];
+        }
+        RILL_CONSTEXPR_VECTORS const std::vector<rank_t>& at(rank_t rank) const {
             return neighbours_[static_cast<std::size_t>(rank)];
         }
 
         std::vector<std::vector<rank_t>> neighbours_;
     };
 
-    constexpr bound bind(int size, random_key) const { return {size, edges}; }
+    RILL_CONSTEXPR_VECTORS bound bind(int size, random_key) const { return {size, edges}; }
     template <class Visit>
-    constexpr void visit_options(Visit&& visit) const {
+    RILL_CONSTEXPR_VECTORS void visit_options(Visit&& visit) const {
         for (const auto& [a, b] : edges) {
             visit("end of an edge", a);
             visit("end of an edge", b);
         }
     }
-    friend constexpr bool operator==(const metropolis&, const metropolis&) = default;
+    friend bool operator==(const metropolis&, const metropolis&) = default;
 };
 
 static_assert(Mixing<metropolis>);
@@ -20893,20 +20905,20 @@ namespace rill { inline namespace RILL_ABI { namespace topology::detail {
 /// first look at each order, which is O(P).
 class shuffled_ranks {
   public:
-    constexpr shuffled_ranks(int size, random_key key)
+    RILL_CONSTEXPR_VECTORS shuffled_ranks(int size, random_key key)
         : key_(key), order_(static_cast<std::size_t>(size), no_rank), place_(order_.size(), 0) {
         draw(0);
     }
 
-    constexpr int size() const { return static_cast<int>(order_.size()); }
-    constexpr void choose(std::uint64_t number) {
+    RILL_CONSTEXPR_VECTORS int size() const { return static_cast<int>(order_.size()); }
+    RILL_CONSTEXPR_VECTORS void choose(std::uint64_t number) {
         if (number != number_) draw(number);
     }
-    constexpr int place_of(rank_t rank) const { return place_[static_cast<std::size_t>(rank)]; }
-    constexpr rank_t at(int place) const { return order_[static_cast<std::size_t>(place)]; }
+    RILL_CONSTEXPR_VECTORS int place_of(rank_t rank) const { return place_[static_cast<std::size_t>(rank)]; }
+    RILL_CONSTEXPR_VECTORS rank_t at(int place) const { return order_[static_cast<std::size_t>(place)]; }
 
   private:
-    constexpr void draw(std::uint64_t number) {
+    RILL_CONSTEXPR_VECTORS void draw(std::uint64_t number) {
         number_ = number;
         random_sequence random(key_.derive(number));
         for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<rank_t>(i);
@@ -20939,8 +20951,8 @@ struct random_matching {
 
     class bound {
       public:
-        constexpr bound(int size, random_key key) : order_(detail::checked_size(size), key) {}
-        constexpr void fill(std::uint64_t round, rank_t rank, mixing_row& row) {
+        RILL_CONSTEXPR_VECTORS bound(int size, random_key key) : order_(detail::checked_size(size), key) {}
+        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t round, rank_t rank, mixing_row& row) {
             detail::clear(row);
             order_.choose(round);
             const int partner = order_.place_of(rank) ^ 1;
@@ -20951,7 +20963,7 @@ struct random_matching {
         detail::shuffled_ranks order_;
     };
 
-    static constexpr bound bind(int size, random_key key) { return {size, key}; }
+    static RILL_CONSTEXPR_VECTORS bound bind(int size, random_key key) { return {size, key}; }
     friend constexpr bool operator==(random_matching, random_matching) = default;
 };
 
@@ -21166,7 +21178,7 @@ struct ring_neighbours {
     class bound {
       public:
         constexpr explicit bound(int size) : size_(detail::checked_size(size)) {}
-        constexpr void fill(std::uint64_t, rank_t rank, mixing_row& row) const {
+        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t, rank_t rank, mixing_row& row) const {
             detail::clear(row);
             if (size_ == 1) return;
             const rank_t next = (rank + 1) % size_, previous = (rank + size_ - 1) % size_;
@@ -21202,8 +21214,8 @@ struct rotating {
 
     class bound {
       public:
-        constexpr bound(int size, random_key key) : order_(detail::checked_size(size), key) {}
-        constexpr void fill(std::uint64_t round, rank_t rank, mixing_row& row) {
+        RILL_CONSTEXPR_VECTORS bound(int size, random_key key) : order_(detail::checked_size(size), key) {}
+        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t round, rank_t rank, mixing_row& row) {
             detail::clear(row);
             const int size = order_.size();
             if (size == 1) return;
@@ -21216,7 +21228,7 @@ struct rotating {
         detail::shuffled_ranks order_;
     };
 
-    static constexpr bound bind(int size, random_key key) { return {size, key}; }
+    static RILL_CONSTEXPR_VECTORS bound bind(int size, random_key key) { return {size, key}; }
     friend constexpr bool operator==(rotating, rotating) = default;
 };
 
@@ -21379,12 +21391,12 @@ class mixing_proof {
   public:
     /// `bind()` gives each rank an object of its own, as ranks have in a run.
     template <class Bind>
-    constexpr mixing_proof(int size, bool doubly, bool symmetric, bool keeps, const Bind& bind)
+    RILL_CONSTEXPR_VECTORS mixing_proof(int size, bool doubly, bool symmetric, bool keeps, const Bind& bind)
         : is_doubly_(doubly), is_symmetric_(symmetric), keeps_(keeps), rows_(static_cast<std::size_t>(size)) {
         for (int i = 0; i < size; ++i) bound_.push_back(bind());
     }
 
-    constexpr mixing_verdict run(const mixing_rounds& over) {
+    RILL_CONSTEXPR_VECTORS mixing_verdict run(const mixing_rounds& over) {
         for (round_ = 0; found_.ok && round_ < over.count; ++round_) {
             for (rank_t rank = 0; rank < size(); ++rank) bound_[index(rank)].fill(round_, rank, rows_[index(rank)]);
             if (check_shapes() && check_ends() && check_sums() && check_promises()) remember(over.window);
@@ -21394,14 +21406,16 @@ class mixing_proof {
 
   private:
     static constexpr std::size_t index(rank_t rank) { return static_cast<std::size_t>(rank); }
-    constexpr rank_t size() const { return static_cast<rank_t>(rows_.size()); }
-    constexpr bool is_other(rank_t peer, rank_t rank) const { return 0 <= peer && peer < size() && peer != rank; }
-    constexpr bool blame(const char* what, rank_t rank, rank_t peer = no_rank) {
+    RILL_CONSTEXPR_VECTORS rank_t size() const { return static_cast<rank_t>(rows_.size()); }
+    RILL_CONSTEXPR_VECTORS bool is_other(rank_t peer, rank_t rank) const {
+        return 0 <= peer && peer < size() && peer != rank;
+    }
+    RILL_CONSTEXPR_VECTORS bool blame(const char* what, rank_t rank, rank_t peer = no_rank) {
         found_ = {.ok = false, .round = round_, .rank = rank, .peer = peer, .what = what};
         return false;
     }
 
-    constexpr bool check_shapes() {
+    RILL_CONSTEXPR_VECTORS bool check_shapes() {
         for (rank_t rank = 0; rank < size(); ++rank) {
             const mixing_row& row = rows_[index(rank)];
             if (!is_weight(row.own_weight)) return blame("its own weight is negative or no number", rank);
@@ -21422,13 +21436,13 @@ class mixing_proof {
         return true;
     }
 
-    constexpr const mixing_end* sender(rank_t rank, rank_t peer) const {
+    RILL_CONSTEXPR_VECTORS const mixing_end* sender(rank_t rank, rank_t peer) const {
         const auto& senders = rows_[index(rank)].senders;
         const auto at = std::lower_bound(senders.begin(), senders.end(), peer,
                                          [](const mixing_end& each, rank_t of) { return each.peer < of; });
         return at != senders.end() && at->peer == peer ? &*at : nullptr;
     }
-    constexpr bool check_ends() {
+    RILL_CONSTEXPR_VECTORS bool check_ends() {
         for (rank_t rank = 0; rank < size(); ++rank) {
             for (const mixing_end& from : rows_[index(rank)].senders) {
                 const auto& receivers = rows_[index(from.peer)].receivers;
@@ -21441,7 +21455,7 @@ class mixing_proof {
         return true;
     }
 
-    constexpr bool check_sums() {
+    RILL_CONSTEXPR_VECTORS bool check_sums() {
         std::vector<double> columns(rows_.size(), 0.0);
         for (rank_t rank = 0; rank < size(); ++rank) {
             const mixing_row& row = rows_[index(rank)];
@@ -21460,7 +21474,7 @@ class mixing_proof {
         return true;
     }
 
-    constexpr bool check_promises() {
+    RILL_CONSTEXPR_VECTORS bool check_promises() {
         if (is_symmetric_)
             for (rank_t rank = 0; rank < size(); ++rank)
                 for (const mixing_end& from : rows_[index(rank)].senders) {
@@ -21477,7 +21491,7 @@ class mixing_proof {
     }
 
     /// Keeps who sends to whom, and looks whether the last `window` rounds join all ranks.
-    constexpr void remember(std::uint64_t window) {
+    RILL_CONSTEXPR_VECTORS void remember(std::uint64_t window) {
         if (window == 0) return;
         std::vector<std::pair<rank_t, rank_t>> links;
         for (rank_t rank = 0; rank < size(); ++rank)
@@ -21498,7 +21512,7 @@ class mixing_proof {
             }
     }
     /// A rank that no links lead to from rank 0 (or from it, backwards).
-    constexpr rank_t not_reached(bool forwards) const {
+    RILL_CONSTEXPR_VECTORS rank_t not_reached(bool forwards) const {
         std::vector<std::vector<rank_t>> next(rows_.size());
         for (const auto& links : recent_)
             for (const auto& [from, to] : links) next[index(forwards ? from : to)].push_back(forwards ? to : from);
@@ -21538,7 +21552,8 @@ class mixing_proof {
 /// time, for some 17 ranks. Cost: memory O(P²) for a mixing that draws, else O(P + edges); time per round O(P + edges)
 /// besides `fill`, times `window` where that is given.
 template <Mixing M>
-constexpr mixing_verdict verify_mixing(const M& mixing, int size, const mixing_rounds& over = {}, random_key key = {}) {
+RILL_CONSTEXPR_VECTORS mixing_verdict verify_mixing(const M& mixing, int size, const mixing_rounds& over = {},
+                                                    random_key key = {}) {
     const auto bind = [&] { return mixing.bind(size, key); };
     return detail::mixing_proof<std::remove_cvref_t<decltype(bind())>>(size, M::is_doubly_stochastic, M::is_symmetric,
                                                                        M::keeps_neighbours, bind)
@@ -21550,13 +21565,13 @@ constexpr mixing_verdict verify_mixing(const M& mixing, int size, const mixing_r
 ///     static_assert(topology::mixes_doubly(my_mixing{}, 8));
 ///
 template <Mixing M>
-constexpr bool mixes_doubly(const M& mixing, int size) {
+RILL_CONSTEXPR_VECTORS bool mixes_doubly(const M& mixing, int size) {
     return M::is_doubly_stochastic && verify_mixing(mixing, size).ok;
 }
 
 /// Whether each rank reaches each other in any `window` rounds in a row, of the first 3 times `window`.
 template <Mixing M>
-constexpr bool connects(const M& mixing, int size, std::uint64_t window) {
+RILL_CONSTEXPR_VECTORS bool connects(const M& mixing, int size, std::uint64_t window) {
     return verify_mixing(mixing, size, {.count = 3 * window, .window = window}).ok;
 }
 
@@ -24235,7 +24250,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The activity in which a rank serves a replica, beside the one that computes, and how it has ended. The activity that
 /// computes calls its members.
-template <ConcurrentTransport Net>
+template <class Net>
 class service_run {
   public:
     explicit service_run(Net& net) : net_(&net), over_(net) {}
@@ -24310,7 +24325,7 @@ class service_run {
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// A gradient on its way from the activity that computes to the one that serves.
-template <Element T>
+template <class T>
 struct pushed_gradient {
     std::uint64_t number = 0;
     std::uint64_t version = 0;                ///< of the model that it was computed at
@@ -24320,7 +24335,7 @@ struct pushed_gradient {
 
 /// Passes gradients from the activity that computes to the one that serves, and their fates back. Neither waits for the
 /// other.
-template <ConcurrentTransport Net, Element T>
+template <class Net, class T>
 class push_queue {
   public:
     explicit push_queue(Net& net) : pushed_(net), emptied_(net), fates_(net) {}

@@ -25,7 +25,7 @@ struct mixing_row {
     std::vector<mixing_end> senders{};  ///< ascending by rank, without this one
     std::vector<rank_t> receivers{};    ///< ascending, without this one
 
-    friend constexpr bool operator==(const mixing_row&, const mixing_row&) = default;
+    friend bool operator==(const mixing_row&, const mixing_row&) = default;
 };
 
 /// A mixing of a certain number of ranks: row i of the matrix W of each round, by which model i becomes Σ w_ij · model

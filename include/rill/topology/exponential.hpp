@@ -2,6 +2,7 @@
 
 #include <rill/concept/mixing.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/constexpr_vectors.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
 #include <rill/topology/detail/mixing_rows.hpp>
@@ -23,7 +24,7 @@ struct exponential {
     class bound {
       public:
         constexpr explicit bound(int size) : size_(detail::checked_size(size)) {}
-        constexpr void fill(std::uint64_t round, rank_t rank, mixing_row& row) const {
+        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t round, rank_t rank, mixing_row& row) const {
             detail::clear(row);
             if (size_ == 1) return;
             const int hop = hop_of(round, size_);

@@ -2,6 +2,7 @@
 
 #include <rill/concept/mixing.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/constexpr_vectors.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
@@ -34,7 +35,7 @@ struct metropolis {
 
     class bound {
       public:
-        constexpr bound(int size, std::span<const std::array<rank_t, 2>> edges)
+        RILL_CONSTEXPR_VECTORS bound(int size, std::span<const std::array<rank_t, 2>> edges)
             : neighbours_(static_cast<std::size_t>(detail::checked_size(size))) {
             for (const auto& [a, b] : edges) {
                 RILL_EXPECTS(0 <= a && a < size && 0 <= b && b < size, "topology::metropolis: an edge leads outside");
@@ -48,7 +49,7 @@ struct metropolis {
                              "topology::metropolis: an edge is given twice");
             }
         }
-        constexpr void fill(std::uint64_t, rank_t rank, mixing_row& row) const {
+        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t, rank_t rank, mixing_row& row) const {
             detail::clear(row);
             for (const rank_t peer : at(rank)) {
                 const double weight = 1.0 / static_cast<double>(1 + std::max(at(rank).size(), at(peer).size()));
@@ -59,23 +60,25 @@ struct metropolis {
         }
 
       private:
-        constexpr std::vector<rank_t>& at(rank_t rank) { return neighbours_[static_cast<std::size_t>(rank)]; }
-        constexpr const std::vector<rank_t>& at(rank_t rank) const {
+        RILL_CONSTEXPR_VECTORS std::vector<rank_t>& at(rank_t rank) {
+            return neighbours_[static_cast<std::size_t>(rank)];
+        }
+        RILL_CONSTEXPR_VECTORS const std::vector<rank_t>& at(rank_t rank) const {
             return neighbours_[static_cast<std::size_t>(rank)];
         }
 
         std::vector<std::vector<rank_t>> neighbours_;
     };
 
-    constexpr bound bind(int size, random_key) const { return {size, edges}; }
+    RILL_CONSTEXPR_VECTORS bound bind(int size, random_key) const { return {size, edges}; }
     template <class Visit>
-    constexpr void visit_options(Visit&& visit) const {
+    RILL_CONSTEXPR_VECTORS void visit_options(Visit&& visit) const {
         for (const auto& [a, b] : edges) {
             visit("end of an edge", a);
             visit("end of an edge", b);
         }
     }
-    friend constexpr bool operator==(const metropolis&, const metropolis&) = default;
+    friend bool operator==(const metropolis&, const metropolis&) = default;
 };
 
 static_assert(Mixing<metropolis>);

@@ -2,6 +2,7 @@
 
 #include <rill/concept/mixing.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/constexpr_vectors.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
 #include <rill/topology/detail/mixing_rows.hpp>
@@ -22,8 +23,8 @@ struct random_matching {
 
     class bound {
       public:
-        constexpr bound(int size, random_key key) : order_(detail::checked_size(size), key) {}
-        constexpr void fill(std::uint64_t round, rank_t rank, mixing_row& row) {
+        RILL_CONSTEXPR_VECTORS bound(int size, random_key key) : order_(detail::checked_size(size), key) {}
+        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t round, rank_t rank, mixing_row& row) {
             detail::clear(row);
             order_.choose(round);
             const int partner = order_.place_of(rank) ^ 1;
@@ -34,7 +35,7 @@ struct random_matching {
         detail::shuffled_ranks order_;
     };
 
-    static constexpr bound bind(int size, random_key key) { return {size, key}; }
+    static RILL_CONSTEXPR_VECTORS bound bind(int size, random_key key) { return {size, key}; }
     friend constexpr bool operator==(random_matching, random_matching) = default;
 };
 

@@ -2,6 +2,7 @@
 
 #include <rill/concept/mixing.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/constexpr_vectors.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
 #include <rill/topology/detail/mixing_rows.hpp>
@@ -21,7 +22,7 @@ struct ring_neighbours {
     class bound {
       public:
         constexpr explicit bound(int size) : size_(detail::checked_size(size)) {}
-        constexpr void fill(std::uint64_t, rank_t rank, mixing_row& row) const {
+        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t, rank_t rank, mixing_row& row) const {
             detail::clear(row);
             if (size_ == 1) return;
             const rank_t next = (rank + 1) % size_, previous = (rank + size_ - 1) % size_;

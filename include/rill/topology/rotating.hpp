@@ -2,6 +2,7 @@
 
 #include <rill/concept/mixing.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/constexpr_vectors.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
 #include <rill/topology/detail/mixing_rows.hpp>
@@ -23,8 +24,8 @@ struct rotating {
 
     class bound {
       public:
-        constexpr bound(int size, random_key key) : order_(detail::checked_size(size), key) {}
-        constexpr void fill(std::uint64_t round, rank_t rank, mixing_row& row) {
+        RILL_CONSTEXPR_VECTORS bound(int size, random_key key) : order_(detail::checked_size(size), key) {}
+        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t round, rank_t rank, mixing_row& row) {
             detail::clear(row);
             const int size = order_.size();
             if (size == 1) return;
@@ -37,7 +38,7 @@ struct rotating {
         detail::shuffled_ranks order_;
     };
 
-    static constexpr bound bind(int size, random_key key) { return {size, key}; }
+    static RILL_CONSTEXPR_VECTORS bound bind(int size, random_key key) { return {size, key}; }
     friend constexpr bool operator==(rotating, rotating) = default;
 };
 

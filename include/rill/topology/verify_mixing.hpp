@@ -3,6 +3,7 @@
 
 #include <rill/concept/mixing.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/constexpr_vectors.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
 
@@ -47,12 +48,12 @@ class mixing_proof {
   public:
     /// `bind()` gives each rank an object of its own, as ranks have in a run.
     template <class Bind>
-    constexpr mixing_proof(int size, bool doubly, bool symmetric, bool keeps, const Bind& bind)
+    RILL_CONSTEXPR_VECTORS mixing_proof(int size, bool doubly, bool symmetric, bool keeps, const Bind& bind)
         : is_doubly_(doubly), is_symmetric_(symmetric), keeps_(keeps), rows_(static_cast<std::size_t>(size)) {
         for (int i = 0; i < size; ++i) bound_.push_back(bind());
     }
 
-    constexpr mixing_verdict run(const mixing_rounds& over) {
+    RILL_CONSTEXPR_VECTORS mixing_verdict run(const mixing_rounds& over) {
         for (round_ = 0; found_.ok && round_ < over.count; ++round_) {
             for (rank_t rank = 0; rank < size(); ++rank) bound_[index(rank)].fill(round_, rank, rows_[index(rank)]);
             if (check_shapes() && check_ends() && check_sums() && check_promises()) remember(over.window);
@@ -62,14 +63,16 @@ class mixing_proof {
 
   private:
     static constexpr std::size_t index(rank_t rank) { return static_cast<std::size_t>(rank); }
-    constexpr rank_t size() const { return static_cast<rank_t>(rows_.size()); }
-    constexpr bool is_other(rank_t peer, rank_t rank) const { return 0 <= peer && peer < size() && peer != rank; }
-    constexpr bool blame(const char* what, rank_t rank, rank_t peer = no_rank) {
+    RILL_CONSTEXPR_VECTORS rank_t size() const { return static_cast<rank_t>(rows_.size()); }
+    RILL_CONSTEXPR_VECTORS bool is_other(rank_t peer, rank_t rank) const {
+        return 0 <= peer && peer < size() && peer != rank;
+    }
+    RILL_CONSTEXPR_VECTORS bool blame(const char* what, rank_t rank, rank_t peer = no_rank) {
         found_ = {.ok = false, .round = round_, .rank = rank, .peer = peer, .what = what};
         return false;
     }
 
-    constexpr bool check_shapes() {
+    RILL_CONSTEXPR_VECTORS bool check_shapes() {
         for (rank_t rank = 0; rank < size(); ++rank) {
             const mixing_row& row = rows_[index(rank)];
             if (!is_weight(row.own_weight)) return blame("its own weight is negative or no number", rank);
@@ -90,13 +93,13 @@ class mixing_proof {
         return true;
     }
 
-    constexpr const mixing_end* sender(rank_t rank, rank_t peer) const {
+    RILL_CONSTEXPR_VECTORS const mixing_end* sender(rank_t rank, rank_t peer) const {
         const auto& senders = rows_[index(rank)].senders;
         const auto at = std::lower_bound(senders.begin(), senders.end(), peer,
                                          [](const mixing_end& each, rank_t of) { return each.peer < of; });
         return at != senders.end() && at->peer == peer ? &*at : nullptr;
     }
-    constexpr bool check_ends() {
+    RILL_CONSTEXPR_VECTORS bool check_ends() {
         for (rank_t rank = 0; rank < size(); ++rank) {
             for (const mixing_end& from : rows_[index(rank)].senders) {
                 const auto& receivers = rows_[index(from.peer)].receivers;
@@ -109,7 +112,7 @@ class mixing_proof {
         return true;
     }
 
-    constexpr bool check_sums() {
+    RILL_CONSTEXPR_VECTORS bool check_sums() {
         std::vector<double> columns(rows_.size(), 0.0);
         for (rank_t rank = 0; rank < size(); ++rank) {
             const mixing_row& row = rows_[index(rank)];
@@ -128,7 +131,7 @@ class mixing_proof {
         return true;
     }
 
-    constexpr bool check_promises() {
+    RILL_CONSTEXPR_VECTORS bool check_promises() {
         if (is_symmetric_)
             for (rank_t rank = 0; rank < size(); ++rank)
                 for (const mixing_end& from : rows_[index(rank)].senders) {
@@ -145,7 +148,7 @@ class mixing_proof {
     }
 
     /// Keeps who sends to whom, and looks whether the last `window` rounds join all ranks.
-    constexpr void remember(std::uint64_t window) {
+    RILL_CONSTEXPR_VECTORS void remember(std::uint64_t window) {
         if (window == 0) return;
         std::vector<std::pair<rank_t, rank_t>> links;
         for (rank_t rank = 0; rank < size(); ++rank)
@@ -166,7 +169,7 @@ class mixing_proof {
             }
     }
     /// A rank that no links lead to from rank 0 (or from it, backwards).
-    constexpr rank_t not_reached(bool forwards) const {
+    RILL_CONSTEXPR_VECTORS rank_t not_reached(bool forwards) const {
         std::vector<std::vector<rank_t>> next(rows_.size());
         for (const auto& links : recent_)
             for (const auto& [from, to] : links) next[index(forwards ? from : to)].push_back(forwards ? to : from);
@@ -206,7 +209,8 @@ class mixing_proof {
 /// time, for some 17 ranks. Cost: memory O(P²) for a mixing that draws, else O(P + edges); time per round O(P + edges)
 /// besides `fill`, times `window` where that is given.
 template <Mixing M>
-constexpr mixing_verdict verify_mixing(const M& mixing, int size, const mixing_rounds& over = {}, random_key key = {}) {
+RILL_CONSTEXPR_VECTORS mixing_verdict verify_mixing(const M& mixing, int size, const mixing_rounds& over = {},
+                                                    random_key key = {}) {
     const auto bind = [&] { return mixing.bind(size, key); };
     return detail::mixing_proof<std::remove_cvref_t<decltype(bind())>>(size, M::is_doubly_stochastic, M::is_symmetric,
                                                                        M::keeps_neighbours, bind)
@@ -218,13 +222,13 @@ constexpr mixing_verdict verify_mixing(const M& mixing, int size, const mixing_r
 ///     static_assert(topology::mixes_doubly(my_mixing{}, 8));
 ///
 template <Mixing M>
-constexpr bool mixes_doubly(const M& mixing, int size) {
+RILL_CONSTEXPR_VECTORS bool mixes_doubly(const M& mixing, int size) {
     return M::is_doubly_stochastic && verify_mixing(mixing, size).ok;
 }
 
 /// Whether each rank reaches each other in any `window` rounds in a row, of the first 3 times `window`.
 template <Mixing M>
-constexpr bool connects(const M& mixing, int size, std::uint64_t window) {
+RILL_CONSTEXPR_VECTORS bool connects(const M& mixing, int size, std::uint64_t window) {
     return verify_mixing(mixing, size, {.count = 3 * window, .window = window}).ok;
 }
 

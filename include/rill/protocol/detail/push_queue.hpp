@@ -19,7 +19,7 @@
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// A gradient on its way from the activity that computes to the one that serves.
-template <Element T>
+template <class T>
 struct pushed_gradient {
     std::uint64_t number = 0;
     std::uint64_t version = 0;                ///< of the model that it was computed at
@@ -29,7 +29,7 @@ struct pushed_gradient {
 
 /// Passes gradients from the activity that computes to the one that serves, and their fates back. Neither waits for the
 /// other.
-template <ConcurrentTransport Net, Element T>
+template <class Net, class T>
 class push_queue {
   public:
     explicit push_queue(Net& net) : pushed_(net), emptied_(net), fates_(net) {}

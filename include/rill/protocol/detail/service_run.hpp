@@ -13,7 +13,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The activity in which a rank serves a replica, beside the one that computes, and how it has ended. The activity that
 /// computes calls its members.
-template <ConcurrentTransport Net>
+template <class Net>
 class service_run {
   public:
     explicit service_run(Net& net) : net_(&net), over_(net) {}

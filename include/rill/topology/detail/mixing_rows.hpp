@@ -3,6 +3,7 @@
 
 #include <rill/concept/mixing.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/constexpr_vectors.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/types.hpp>
 
@@ -16,21 +17,21 @@ constexpr int checked_size(int size) {
 }
 
 /// A row of a rank that mixes with nobody.
-constexpr void clear(mixing_row& row) {
+RILL_CONSTEXPR_VECTORS void clear(mixing_row& row) {
     row.own_weight = 1;
     row.senders.clear();
     row.receivers.clear();
 }
 
 /// Adds a rank that this one sends to and receives from.
-constexpr void exchange_with(mixing_row& row, rank_t peer, double weight) {
+RILL_CONSTEXPR_VECTORS void exchange_with(mixing_row& row, rank_t peer, double weight) {
     const auto at = std::lower_bound(row.receivers.begin(), row.receivers.end(), peer);
     row.senders.insert(row.senders.begin() + (at - row.receivers.begin()), {peer, weight});
     row.receivers.insert(at, peer);
 }
 
 /// One model arrives and one leaves, half and half.
-constexpr void halve(mixing_row& row, rank_t sender, rank_t receiver) {
+RILL_CONSTEXPR_VECTORS void halve(mixing_row& row, rank_t sender, rank_t receiver) {
     row.own_weight = 1.0 / 2;
     row.senders.assign(1, {sender, 1.0 / 2});
     row.receivers.assign(1, receiver);

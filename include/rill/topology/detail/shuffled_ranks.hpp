@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/core/constexpr_vectors.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
 
@@ -15,20 +16,20 @@ namespace rill { inline namespace RILL_ABI { namespace topology::detail {
 /// first look at each order, which is O(P).
 class shuffled_ranks {
   public:
-    constexpr shuffled_ranks(int size, random_key key)
+    RILL_CONSTEXPR_VECTORS shuffled_ranks(int size, random_key key)
         : key_(key), order_(static_cast<std::size_t>(size), no_rank), place_(order_.size(), 0) {
         draw(0);
     }
 
-    constexpr int size() const { return static_cast<int>(order_.size()); }
-    constexpr void choose(std::uint64_t number) {
+    RILL_CONSTEXPR_VECTORS int size() const { return static_cast<int>(order_.size()); }
+    RILL_CONSTEXPR_VECTORS void choose(std::uint64_t number) {
         if (number != number_) draw(number);
     }
-    constexpr int place_of(rank_t rank) const { return place_[static_cast<std::size_t>(rank)]; }
-    constexpr rank_t at(int place) const { return order_[static_cast<std::size_t>(place)]; }
+    RILL_CONSTEXPR_VECTORS int place_of(rank_t rank) const { return place_[static_cast<std::size_t>(rank)]; }
+    RILL_CONSTEXPR_VECTORS rank_t at(int place) const { return order_[static_cast<std::size_t>(place)]; }
 
   private:
-    constexpr void draw(std::uint64_t number) {
+    RILL_CONSTEXPR_VECTORS void draw(std::uint64_t number) {
         number_ = number;
         random_sequence random(key_.derive(number));
         for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<rank_t>(i);
