@@ -23190,12 +23190,12 @@ class gossip : detail::gossip_requirements<Mix> {
             detail::gossip_links<Net>& links;
             ~at_exit() { links.settle(); }
         } const settles{links_};
+        const auto loan = detail::lend(&codec, "gossip: the compressor is in another operation, which has not ended");
         session_.require_going();
         session_.guarded(links_, [&] {
             memory_.reset();
             const std::span<T> values = values_of(model);
             RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
-            codec.begin(links_.round());
             exchange(values, codec);
             detail::deliver(std::span<const T>(values), model);
         });
@@ -23238,7 +23238,12 @@ class gossip : detail::gossip_requirements<Mix> {
     template <class T, class Codec>
     void exchange(std::span<T> values, Codec& codec) {
         using index = typename Codec::index_type;
-        const stream_view<T, index> chosen = codec.encode(std::span<const T>(values));
+        const auto encode = [&] {
+            codec.begin(links_.round());
+            return codec.encode(std::span<const T>(values));
+        };
+        detail::transaction attempt(codec, encode, true);
+        const stream_view<T, index> chosen = attempt.give();
         require_finite(chosen.values(), std::span<const T>(values));
         mixing_.fill(links_.round(), session_.rank(), row_);
 
@@ -23268,7 +23273,7 @@ class gossip : detail::gossip_requirements<Mix> {
         links_.release();
         links_.finish();
         codec.write_back(std::span<const T>(mixed), values);
-        codec.commit();
+        attempt.commit();
         links_.advance();
         made_.wire = links_.counted();
         made_.elapsed = links_.elapsed();

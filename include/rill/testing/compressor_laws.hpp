@@ -132,6 +132,35 @@ class compressor_laws {
                    "two codecs that were bound alike give other results");
     }
 
+    /// Two codecs swap what they choose of two inputs: each entry is swapped in both or in none.
+    void chooses_alike_and_leaves_the_rest() const
+        requires AlikeCompressor<codec_type, T>
+    {
+        auto a = bind_(), b = bind_();
+        for (std::uint64_t number = 1; number <= 4; ++number) {
+            const std::vector<T> own = input(number), other = input(number + 10);
+            a.begin(number);
+            b.begin(number);
+            expect(a.encode(std::span<const T>(own)).is_dense(), "what is chosen alike is not a dense view");
+            const std::vector<T> of_own = law_sent<T>(a, std::span<const T>(own));
+            const std::vector<T> of_other = law_sent<T>(b, std::span<const T>(other));
+            expect_equal(of_own.size(), of_other.size(), "how many entries another rank chooses");
+            std::vector<T> into_own = own, into_other = other;
+            a.write_back(std::span<const T>(of_other), std::span<T>(into_own));
+            b.write_back(std::span<const T>(of_own), std::span<T>(into_other));
+            std::size_t swapped = 0;
+            for (std::size_t i = 0; i < own.size(); ++i) {
+                const bool stays = into_own[i] == own[i] && into_other[i] == other[i];
+                expect(stays || (into_own[i] == other[i] && into_other[i] == own[i]),
+                       "an entry that is written back is at another place, or not chosen by another rank");
+                swapped += stays && own[i] != other[i] ? 0U : 1U;
+            }
+            expect(swapped >= of_own.size(), "not all chosen entries are written back");
+            a.commit();
+            b.commit();
+        }
+    }
+
     /// Runs an operation without a contribution, and one that is rolled back.
     void bears_that_nothing_is_contributed() const {
         auto codec = bind_();
@@ -285,8 +314,8 @@ void visit_law(const char* name, Check&& check, Visit& visit) {
 ///
 /// Checks `encode`, `decode`, `commit` and `rollback`. If the codec says that it is unbiased, the values that arrive in
 /// frames (`stream_codings`) must be unbiased too. The laws of the refinements are checked where a codec models them:
-/// `FingerprintedCompressor`, `ParallelCompressor`, `ScalingCompressor`, `ResidualCompressor`. `visit(const char* name,
-/// const law_outcome&)` is called once per law.
+/// `FingerprintedCompressor`, `AlikeCompressor`, `ParallelCompressor`, `ScalingCompressor`, `ResidualCompressor`.
+/// `visit(const char* name, const law_outcome&)` is called once per law.
 template <Element T, class Bind, class Visit>
     requires Compressor<std::invoke_result_t<Bind&>, T>
 void for_each_compressor_law(Bind&& bind, Visit&& visit) {
@@ -297,6 +326,8 @@ void for_each_compressor_law(Bind&& bind, Visit&& visit) {
             name, [&] { (all.*check)(); }, visit);
     };
     law("codecs bound alike do the same", &laws::is_determined_by_its_binding);
+    if constexpr (AlikeCompressor<typename laws::codec_type, T>)
+        law("what is chosen alike is written back in its places", &laws::chooses_alike_and_leaves_the_rest);
     law("a codec is not disturbed where nothing is contributed", &laws::bears_that_nothing_is_contributed);
     law("a lossless codec loses nothing", &laws::loses_nothing_if_lossless);
     law("an unbiased codec hits the input on average", &laws::hits_the_input_on_average_if_unbiased);
