@@ -1,5 +1,6 @@
 // Sixteen ranks with a model each, of 10,000 numbers, come together by gossip: how far they are apart after some
 // rounds, and what a round costs each of them.
+#include <rill/mixing.hpp>
 #include <rill/protocol/gossip.hpp>
 #include <rill/rill.hpp>
 #include <rill/transport/simulated.hpp>

@@ -1,6 +1,6 @@
 /// What every program needs. It uses only the standard library and no threads. In addition, include the transport that
 /// you use (`transport/in_process.hpp`, …), and what you need of `gradient_code/`, `protocol/`, `cost/`, `train/`,
-/// `adapt/` and `testing/`: single headers, or a whole folder (`rill/train.hpp`).
+/// `adapt/` and `testing/`: single headers, or a whole folder (`rill/train.hpp`). For gossip, `rill/mixing.hpp`.
 #pragma once
 
 #include <rill/aggregate.hpp>

@@ -1,4 +1,5 @@
-/// All topologies and mixings, and the proofs that a schedule computes its collective and that a mixing mixes.
+/// All topologies, and the proof that a schedule computes its collective. Mixings, which only gossip needs, come with
+/// `rill/mixing.hpp`.
 #pragma once
 
 #include <rill/topology/along.hpp>
@@ -7,23 +8,16 @@
 #include <rill/topology/bipartite.hpp>
 #include <rill/topology/butterfly.hpp>
 #include <rill/topology/chunked.hpp>
-#include <rill/topology/exponential.hpp>
 #include <rill/topology/halving_doubling.hpp>
-#include <rill/topology/metropolis.hpp>
-#include <rill/topology/mixing_rate.hpp>
 #include <rill/topology/pairing.hpp>
 #include <rill/topology/proof.hpp>
-#include <rill/topology/random_matching.hpp>
 #include <rill/topology/rank_sets.hpp>
 #include <rill/topology/recursive_doubling.hpp>
 #include <rill/topology/regular_tree.hpp>
 #include <rill/topology/ring.hpp>
-#include <rill/topology/ring_neighbours.hpp>
-#include <rill/topology/rotating.hpp>
 #include <rill/topology/split_allgather.hpp>
 #include <rill/topology/star.hpp>
 #include <rill/topology/subtree.hpp>
 #include <rill/topology/trace_contributions.hpp>
 #include <rill/topology/tree.hpp>
 #include <rill/topology/tree_schedule.hpp>
-#include <rill/topology/verify_mixing.hpp>

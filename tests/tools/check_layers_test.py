@@ -62,6 +62,18 @@ class Layers(unittest.TestCase):
                       "rill.hpp": GOOD["rill.hpp"] + "#include <rill/stream.hpp>\n"},
                      "rill/kernel/merge.hpp:1: kernel/ must not include <rill/stream/dense.hpp>")
 
+    def test_mixings_have_an_umbrella_of_their_own(self):
+        mixing = {"concept/mixing.hpp": "", "concept.hpp": GOOD["concept.hpp"] + "#include <rill/concept/mixing.hpp>\n",
+                  "topology/pairs.hpp": "#include <rill/concept/mixing.hpp>\n"}
+        self.refuses({**mixing, "mixing.hpp": "#include <rill/topology/pairs.hpp>\n"})
+        self.refuses(mixing, "rill/mixing.hpp: missing, the umbrella of mixings")
+        self.refuses({**mixing, "mixing.hpp": "#include <rill/topology/ring.hpp>\n"},
+                     "rill/mixing.hpp: lacks #include <rill/topology/pairs.hpp>",
+                     "rill/mixing.hpp: must not include <rill/topology/ring.hpp>")
+        self.refuses({**mixing, "mixing.hpp": "#include <rill/topology/pairs.hpp>\n",
+                      "topology.hpp": GOOD["topology.hpp"] + "#include <rill/topology/pairs.hpp>\n"},
+                     "rill/topology.hpp: must not include <rill/topology/pairs.hpp>")
+
     def test_adapters_see_core_and_concept_only(self):
         self.refuses({"adapt/eigen.hpp": "#include <rill/kernel/merge.hpp>\n"},
                      "rill/adapt/eigen.hpp:1: adapt/ must not include <rill/kernel/merge.hpp>")
