@@ -17,7 +17,8 @@ class Rill(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
     # The components that a consumer gets on request: those that need somebody else's library, and the one that has a
     # source. The headers are always all there.
-    options = {name: [True, False] for name in ("simulated", "train", "mpi", "eigen", "xtensor", "tbb", "compiled")}
+    options = {name: [True, False] for name in ("simulated", "train", "mpi", "eigen", "xtensor", "tbb", "graph",
+                                            "compiled")}
     default_options = {name: False for name in options}
     exports_sources = "include/*", "cmake/compiled_source.cmake", "LICENSE"
     no_copy_source = True
@@ -33,7 +34,7 @@ class Rill(ConanFile):
     def requirements(self):
         needs = {"simulated": ["boost/[>=1.74 <2]"], "train": ["eigen/[>=3.4 <4]", "zlib/[>=1.2.11 <2]"],
                  "mpi": ["openmpi/[>=4.1 <6]"], "eigen": ["eigen/[>=3.4 <4]"], "xtensor": ["xtensor/[>=0.24 <1]"],
-                 "tbb": ["onetbb/[>=2021.8]"]}
+                 "tbb": ["onetbb/[>=2021.8]"], "graph": ["boost/[>=1.74 <2]"]}
         for reference in sorted({each for name in needs if self.options.get_safe(name) for each in needs[name]}):
             self.requires(reference)
 
@@ -57,7 +58,8 @@ class Rill(ConanFile):
             self._component("train", links=["eigen::eigen", "zlib::zlib"])
         if self.options.mpi:
             self._component("mpi", below=["threads"], links=["openmpi::openmpi"])
-        for name, link in {"eigen": "eigen::eigen", "xtensor": "xtensor::xtensor", "tbb": "onetbb::onetbb"}.items():
+        for name, link in {"eigen": "eigen::eigen", "xtensor": "xtensor::xtensor", "tbb": "onetbb::onetbb",
+                           "graph": "boost::headers"}.items():
             if self.options.get_safe(name):
                 self._component(name, links=[link])
 

@@ -60,6 +60,7 @@ set(pc_of_train REQUIRES "eigen3 zlib")
 set(pc_of_eigen REQUIRES eigen3)
 set(pc_of_xtensor REQUIRES xtensor)
 set(pc_of_tbb REQUIRES tbb)
+set(pc_of_graph REQUIRES rill)
 set(pc_of_testing REQUIRES "rill-threads rill-simulated")
 set(pc_of_compiled REQUIRES rill-threads FLAGS -DRILL_COMPILED)
 

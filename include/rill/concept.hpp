@@ -7,6 +7,7 @@
 #include <rill/concept/compressor.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/gradient_code.hpp>
+#include <rill/concept/matcher.hpp>
 #include <rill/concept/mixing.hpp>
 #include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/named_span.hpp>

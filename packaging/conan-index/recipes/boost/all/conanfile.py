@@ -4,7 +4,7 @@ from conan.tools.system.package_manager import Apt
 
 class SystemBoost(ConanFile):
     name = "boost"
-    description = "Boost.Context as the system has it"
+    description = "Boost.Context and Boost's headers as the system has them"
     license = "BSL-1.0"
     package_type = "shared-library"
     settings = "os", "arch", "compiler", "build_type"
@@ -22,3 +22,6 @@ class SystemBoost(ConanFile):
         context.set_property("cmake_target_name", "Boost::context")
         context.includedirs = context.libdirs = context.bindirs = []
         context.system_libs = ["boost_context"]
+        headers = self.cpp_info.components["headers"]
+        headers.set_property("cmake_target_name", "Boost::headers")
+        headers.includedirs = headers.libdirs = headers.bindirs = []
