@@ -1,0 +1,35 @@
+#pragma once
+
+#include <rill/concept/matcher.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/types.hpp>
+
+#include <array>
+#include <concepts>
+#include <span>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// Any `Matcher`, or none: a value that forgets its type, so that a mixing which uses one is no template.
+class any_matcher {
+  public:
+    any_matcher() = default;
+    template <Matcher M>
+    any_matcher(M) : name_(M::name), match_(&M::match) {}  // NOLINT(google-explicit-constructor)
+
+    explicit operator bool() const { return match_ != nullptr; }
+    const char* name() const { return name_; }
+    /// There must be one.
+    std::vector<rank_t> match(int ranks, std::span<const std::array<rank_t, 2>> edges) const {
+        return match_(ranks, edges);
+    }
+
+    friend bool operator==(const any_matcher&, const any_matcher&) = default;
+
+  private:
+    const char* name_ = "none";
+    std::vector<rank_t> (*match_)(int, std::span<const std::array<rank_t, 2>>) = nullptr;
+};
+
+}}}  // namespace rill::RILL_ABI::topology
