@@ -1,0 +1,72 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/message_kind.hpp>
+#include <rill/core/types.hpp>
+#include <rill/stream/wire.hpp>
+
+#include <cstdint>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The messages of a gossip with a coordinator, rank 0.
+struct coordinated_kind {
+    // To the coordinator. `join` and `leave` carry how often the worker has joined, the others the worker's round.
+    static constexpr message_kind join{"coordinated gossip", 1};    ///< weight: whether it needs a model
+    static constexpr message_kind report{"coordinated gossip", 2};  ///< ROUND_END; weight: whether it has the values
+    static constexpr message_kind leave{"coordinated gossip", 3};
+    static constexpr message_kind heard{"coordinated gossip", 4};  ///< that the run is over
+
+    // From the coordinator, each with an `order`.
+    static constexpr message_kind begin{"coordinated gossip", 5};  ///< the next round
+    static constexpr message_kind over{"coordinated gossip", 6};   ///< there is no next round
+    static constexpr message_kind out{"coordinated gossip", 7};    ///< the others go on without this worker
+
+    // Between workers, with their round.
+    static constexpr message_kind values{"coordinated gossip", 8};
+    static constexpr message_kind decline{"coordinated gossip", 9};  ///< instead of values
+    static constexpr message_kind model{"coordinated gossip", 10};   ///< all of it, for who joins
+
+    /// Never sent: what a transport tells of a rank.
+    static constexpr message_kind ended{"coordinated gossip", 11};
+    static constexpr message_kind arrived{"coordinated gossip", 12};
+
+    static constexpr bool is_to_coordinator(message_kind kind) {
+        return kind.protocol == join.protocol && kind.number <= heard.number;
+    }
+    static constexpr bool is_from_coordinator(message_kind kind) {
+        return kind.protocol == join.protocol && begin.number <= kind.number && kind.number <= out.number;
+    }
+    static constexpr bool is_between_workers(message_kind kind) {
+        return kind.protocol == join.protocol && values.number <= kind.number && kind.number <= model.number;
+    }
+};
+
+/// What the coordinator tells one worker at the beginning of a round. It fits into a header.
+struct round_order {
+    std::uint64_t round = 0;
+    std::uint32_t seed = 0;     ///< of the mask
+    rank_t peer = no_rank;      ///< with whom to exchange
+    rank_t newcomer = no_rank;  ///< whom to give the model to
+    bool commits = false;       ///< the exchange of the round before
+    std::uint32_t joins = 0;    ///< how often the worker has joined, as the coordinator knows
+
+    void write_to(wire::header& head) const {
+        head.call = seed;
+        head.age = static_cast<std::uint32_t>(peer + 1);
+        head.contributors = static_cast<std::uint32_t>(newcomer + 1);
+        head.weight = static_cast<double>(2 * std::uint64_t{joins} + (commits ? 1 : 0));
+    }
+    static round_order of(const wire::header& head) {
+        const auto weight = static_cast<std::uint64_t>(head.weight);
+        return {.round = head.number,
+                .seed = head.call,
+                .peer = static_cast<rank_t>(head.age) - 1,
+                .newcomer = static_cast<rank_t>(head.contributors) - 1,
+                .commits = weight % 2 == 1,
+                .joins = static_cast<std::uint32_t>(weight / 2)};
+    }
+    friend bool operator==(const round_order&, const round_order&) = default;
+};
+
+}}}  // namespace rill::RILL_ABI::detail

@@ -1,0 +1,265 @@
+#pragma once
+
+#include <rill/concept/mixing.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/message_kind.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/protocol/detail/coordinated_kind.hpp>
+#include <rill/protocol/detail/machine_loop.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// How long the ranks of a gossip with a coordinator wait, and how many rounds they make.
+struct coordinated_limits {
+    duration timeout{};        ///< for the peer's values
+    duration patience{};       ///< for a worker's report
+    std::uint64_t rounds = 0;  ///< 0: until no worker is left
+};
+
+/// The coordinator of a gossip; a state machine for `run_machine`. It knows who works, and no models.
+///
+/// It waits until all workers have joined, or `patience` has passed. In each round it tells each worker its peer, and
+/// waits for all reports. A worker that has ended or does not report in time is *out*, and the round goes on without
+/// it. An exchange counts if both ends report that they have the values; the order of the next round says so. A worker
+/// that repeats its report has not heard that order, and is told again.
+///
+/// Workers join and leave between rounds. A newcomer gets the model of a worker that goes on, of one that no other
+/// newcomer has. `Bound`: the mixing; where it has `attend(rank, bool)`, it is told who works.
+template <class Bound>
+class coordinator_machine {
+  public:
+    /// The workers are the ranks `first … size-1`.
+    coordinator_machine(const Bound& mixing, rank_t first, int size, random_key key, const coordinated_limits& limits)
+        : mixing_(mixing), key_(key), limits_(limits), first_(first), workers_(static_cast<std::size_t>(size)) {
+        ranks_.resize(static_cast<std::size_t>(size - first));
+        std::iota(ranks_.begin(), ranks_.end(), first);
+    }
+
+    machine_action begin(time_point now) {
+        since_ = now;
+        if (ranks_.empty()) end(now);
+        return next(now);
+    }
+    machine_action on(const machine_event& event, time_point now) {
+        using what = machine_event::what;
+        if (event.happened == what::arrived) take(event);
+        if (event.happened == what::nothing_came) give_up(now);
+        proceed(now);
+        return next(now);
+    }
+
+    std::span<const rank_t> neighbours(segment) const { return ranks_; }
+    /// What the worker is told now.
+    round_order order_of(rank_t rank) const {
+        const worker& each = at(rank);
+        return {.round = round_,
+                .seed = static_cast<std::uint32_t>(key_.derive(round_).value >> 32U),
+                .peer = each.peer,
+                .newcomer = each.newcomer,
+                .commits = each.commits,
+                .joins = each.joins};
+    }
+    std::uint64_t round() const { return round_; }
+    bool is_over() const { return phase_ == phase::over; }
+
+    /// Calls `visit` with each number that the next actions depend on.
+    template <class Visit>
+    void visit_state(Visit&& visit) const {
+        for (const worker& each : workers_) {
+            for (const rank_t rank : {each.peer, each.newcomer}) visit(rank);
+            for (const bool flag : {each.needs_model, each.has_values, each.commits, each.has_left}) visit(flag);
+            visit(static_cast<int>(each.is)), visit(each.joins), visit(each.since.ns);
+        }
+        for (const letter& each : letters_) visit(each.to), visit(each.kind.number);
+        visit(letters_.size()), visit(static_cast<int>(phase_)), visit(round_), visit(since_.ns);
+    }
+
+  private:
+    enum class phase : unsigned char { gathering, rounds, over };
+    /// `told`: that the run is over.
+    enum class state : unsigned char { absent, joining, works, reported, out, told };
+    struct worker {
+        state is = state::absent;
+        std::uint32_t joins = 0;
+        time_point since{};  ///< it has its order
+        rank_t peer = no_rank;
+        rank_t newcomer = no_rank;
+        bool needs_model = false;
+        bool has_values = false;
+        bool commits = false;
+        bool has_left = false;  ///< or ended
+    };
+    struct letter {
+        rank_t to;
+        message_kind kind;
+    };
+
+    worker& at(rank_t rank) { return workers_[static_cast<std::size_t>(rank)]; }
+    const worker& at(rank_t rank) const { return workers_[static_cast<std::size_t>(rank)]; }
+    bool any(state is) const {
+        return std::any_of(ranks_.begin(), ranks_.end(), [&](rank_t rank) { return at(rank).is == is; });
+    }
+
+    void take(const machine_event& event) {
+        const message_kind kind = event.head.kind;
+        worker& from = at(event.peer);
+        if (kind == coordinated_kind::ended) from = {.has_left = true};
+        if (kind == coordinated_kind::join) take_join(event.peer, event.head);
+        if (kind == coordinated_kind::report) take_report(event.peer, event.head);
+        if (kind == coordinated_kind::leave && event.head.number == from.joins)
+            from = {.joins = from.joins, .has_left = true};
+        if (kind == coordinated_kind::heard && from.is == state::told) from.is = state::absent;
+    }
+    void take_join(rank_t rank, const wire::header& head) {
+        worker& from = at(rank);
+        if (head.number < from.joins || (head.number == from.joins && from.is == state::absent)) return;
+        if (head.number == from.joins) return repeat(rank);
+        from = {.is = state::joining, .joins = static_cast<std::uint32_t>(head.number), .needs_model = head.weight > 0};
+        if (phase_ == phase::over) tell_over(rank);
+    }
+    void take_report(rank_t rank, const wire::header& head) {
+        worker& from = at(rank);
+        if (from.is == state::works && head.number == round_) {
+            from.is = state::reported;
+            from.has_values = head.weight > 0;
+        } else if (head.number + 1 == round_ || from.is == state::out) {
+            repeat(rank);
+        }
+    }
+    /// It has not heard what it was told last.
+    void repeat(rank_t rank) {
+        const state is = at(rank).is;
+        if (is == state::works) letters_.push_back({rank, coordinated_kind::begin});
+        if (is == state::told) letters_.push_back({rank, coordinated_kind::over});
+        if (is == state::out) letters_.push_back({rank, coordinated_kind::out});
+    }
+
+    /// Nothing has come in time.
+    void give_up(time_point now) {
+        for (const rank_t rank : ranks_) {
+            worker& each = at(rank);
+            const bool is_missing = phase_ == phase::gathering && each.is == state::absent && !each.has_left &&
+                                    now >= since_ + limits_.patience;
+            const bool is_late = each.is == state::works && now >= each.since + limits_.patience;
+            if (is_missing) each = {.is = state::out, .joins = 1};
+            if (!is_late) continue;
+            each = {.is = state::out, .joins = each.joins};
+            letters_.push_back({rank, coordinated_kind::out});
+        }
+        if (phase_ == phase::over && now >= since_ + limits_.timeout * 3)
+            for (const rank_t rank : ranks_) at(rank).is = state::absent;
+    }
+
+    void proceed(time_point now) {
+        const auto is_awaited = [&](rank_t rank) { return at(rank).is == state::absent && !at(rank).has_left; };
+        if (phase_ == phase::gathering && std::none_of(ranks_.begin(), ranks_.end(), is_awaited)) {
+            phase_ = phase::rounds;
+            begin_round(now);
+        }
+        while (phase_ == phase::rounds && !any(state::works)) {
+            judge();
+            ++round_;
+            if (round_ == limits_.rounds || !(any(state::reported) || any(state::joining)))
+                end(now);
+            else
+                begin_round(now);
+        }
+    }
+    bool has_reported(rank_t rank) const { return at(rank).is == state::reported && at(rank).has_values; }
+    void judge() {
+        for (const rank_t rank : ranks_) {
+            const rank_t peer = at(rank).peer;
+            at(rank).commits = peer != no_rank && has_reported(rank) && has_reported(peer) && at(peer).peer == rank;
+        }
+    }
+
+    void begin_round(time_point now) {
+        for (const rank_t rank : ranks_) at(rank).newcomer = no_rank;
+        for (const rank_t rank : ranks_)
+            if (at(rank).is == state::joining && (!at(rank).needs_model || give_model(rank)))
+                at(rank).is = state::works;
+        for (const rank_t rank : ranks_) {
+            if (at(rank).is == state::reported) at(rank).is = state::works;
+            if constexpr (requires { mixing_.attend(rank, true); }) mixing_.attend(rank, works(rank));
+        }
+        if constexpr (requires { mixing_.attend(rank_t{}, true); })
+            for (rank_t rank = 0; rank < first_; ++rank) mixing_.attend(rank, false);
+        for (const rank_t rank : ranks_)
+            if (works(rank)) order(rank, now);
+        if (!any(state::works)) end(now);
+    }
+    bool works(rank_t rank) const { return at(rank).is == state::works; }
+    bool give_model(rank_t newcomer) {
+        for (const rank_t rank : ranks_) {
+            worker& each = at(rank);
+            if (each.is != state::reported || each.newcomer != no_rank) continue;
+            each.newcomer = newcomer;
+            return true;
+        }
+        return false;
+    }
+    void order(rank_t rank, time_point now) {
+        worker& each = at(rank);
+        mixing_.fill(round_, rank, row_);
+        each.peer = row_.senders.empty() ? no_rank : row_.senders.front().peer;
+        if (each.peer != no_rank && (each.peer < first_ || !works(each.peer))) each.peer = no_rank;
+        each.has_values = false;
+        each.since = now;
+        letters_.push_back({rank, coordinated_kind::begin});
+    }
+
+    void end(time_point now) {
+        phase_ = phase::over;
+        since_ = now;
+        for (const rank_t rank : ranks_)
+            if (at(rank).is == state::reported || at(rank).is == state::joining) tell_over(rank);
+    }
+    void tell_over(rank_t rank) {
+        at(rank).is = state::told;
+        letters_.push_back({rank, coordinated_kind::over});
+    }
+
+    /// What finds no room is lost; the worker repeats its report.
+    machine_action next(time_point now) {
+        using ask = machine_action::ask;
+        if (!letters_.empty()) {
+            const letter each = letters_.front();
+            letters_.erase(letters_.begin());
+            return {.what = ask::send, .peer = each.to, .kind = each.kind, .number = round_, .until = now};
+        }
+        if (phase_ == phase::over && !any(state::told)) return {};
+        return {.what = ask::receive, .until = until()};
+    }
+    deadline until() const {
+        if (phase_ == phase::gathering) return since_ + limits_.patience;
+        if (phase_ == phase::over) return since_ + limits_.timeout * 3;
+        time_point first = deadline::never.at;
+        for (const rank_t rank : ranks_)
+            if (works(rank)) first = std::min(first, at(rank).since + limits_.patience);
+        return first;
+    }
+
+    Bound mixing_;
+    random_key key_;
+    coordinated_limits limits_;
+    rank_t first_;
+    std::vector<rank_t> ranks_{};
+    std::vector<worker> workers_;
+    std::vector<letter> letters_{};
+    mixing_row row_{};
+    phase phase_ = phase::gathering;
+    std::uint64_t round_ = 0;
+    time_point since_{};  ///< it began, or the run is over
+};
+
+}}}  // namespace rill::RILL_ABI::detail
