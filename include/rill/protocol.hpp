@@ -4,6 +4,7 @@
 
 #include <rill/protocol/coded_allocation.hpp>
 #include <rill/protocol/coded_reduce.hpp>
+#include <rill/protocol/coordinated.hpp>
 #include <rill/protocol/gossip.hpp>
 #include <rill/protocol/group_by_speed.hpp>
 #include <rill/protocol/local_steps.hpp>

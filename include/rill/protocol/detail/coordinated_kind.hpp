@@ -45,16 +45,16 @@ struct coordinated_kind {
 /// What the coordinator tells one worker at the beginning of a round. It fits into a header.
 struct round_order {
     std::uint64_t round = 0;
-    std::uint32_t seed = 0;     ///< of the mask
-    rank_t peer = no_rank;      ///< with whom to exchange
-    rank_t newcomer = no_rank;  ///< whom to give the model to
-    bool commits = false;       ///< the exchange of the round before
-    std::uint32_t joins = 0;    ///< how often the worker has joined, as the coordinator knows
+    std::uint32_t seed = 0;   ///< of the mask
+    rank_t peer = no_rank;    ///< with whom to exchange
+    rank_t other = no_rank;   ///< the newcomer that gets its model; for a newcomer, whose model it gets
+    bool commits = false;     ///< the exchange of the round before
+    std::uint32_t joins = 0;  ///< how often the worker has joined, as the coordinator knows
 
     void write_to(wire::header& head) const {
         head.call = seed;
         head.age = static_cast<std::uint32_t>(peer + 1);
-        head.contributors = static_cast<std::uint32_t>(newcomer + 1);
+        head.contributors = static_cast<std::uint32_t>(other + 1);
         head.weight = static_cast<double>(2 * std::uint64_t{joins} + (commits ? 1 : 0));
     }
     static round_order of(const wire::header& head) {
@@ -62,7 +62,7 @@ struct round_order {
         return {.round = head.number,
                 .seed = head.call,
                 .peer = static_cast<rank_t>(head.age) - 1,
-                .newcomer = static_cast<rank_t>(head.contributors) - 1,
+                .other = static_cast<rank_t>(head.contributors) - 1,
                 .commits = weight % 2 == 1,
                 .joins = static_cast<std::uint32_t>(weight / 2)};
     }

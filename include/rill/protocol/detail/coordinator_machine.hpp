@@ -65,7 +65,7 @@ class coordinator_machine {
         return {.round = round_,
                 .seed = static_cast<std::uint32_t>(key_.derive(round_).value >> 32U),
                 .peer = each.peer,
-                .newcomer = each.newcomer,
+                .other = each.other,
                 .commits = each.commits,
                 .joins = each.joins};
     }
@@ -76,7 +76,7 @@ class coordinator_machine {
     template <class Visit>
     void visit_state(Visit&& visit) const {
         for (const worker& each : workers_) {
-            for (const rank_t rank : {each.peer, each.newcomer}) visit(rank);
+            for (const rank_t rank : {each.peer, each.other}) visit(rank);
             for (const bool flag : {each.needs_model, each.has_values, each.commits, each.has_left}) visit(flag);
             visit(static_cast<int>(each.is)), visit(each.joins), visit(each.since.ns);
         }
@@ -93,7 +93,7 @@ class coordinator_machine {
         std::uint32_t joins = 0;
         time_point since{};  ///< it has its order
         rank_t peer = no_rank;
-        rank_t newcomer = no_rank;
+        rank_t other = no_rank;  ///< who gets its model, or whose model it gets
         bool needs_model = false;
         bool has_values = false;
         bool commits = false;
@@ -184,7 +184,7 @@ class coordinator_machine {
     }
 
     void begin_round(time_point now) {
-        for (const rank_t rank : ranks_) at(rank).newcomer = no_rank;
+        for (const rank_t rank : ranks_) at(rank).other = no_rank;
         for (const rank_t rank : ranks_)
             if (at(rank).is == state::joining && (!at(rank).needs_model || give_model(rank)))
                 at(rank).is = state::works;
@@ -202,8 +202,9 @@ class coordinator_machine {
     bool give_model(rank_t newcomer) {
         for (const rank_t rank : ranks_) {
             worker& each = at(rank);
-            if (each.is != state::reported || each.newcomer != no_rank) continue;
-            each.newcomer = newcomer;
+            if (each.is != state::reported || each.other != no_rank) continue;
+            each.other = newcomer;
+            at(newcomer).other = rank;
             return true;
         }
         return false;

@@ -79,6 +79,7 @@ class exchange_machine {
     bool is_out() const { return step_ == step::out; }
     bool takes_part() const { return step_ == step::ordered || step_ == step::exchanging || step_ == step::awaiting; }
     bool has_values() const { return has_values_; }
+    bool needs_model() const { return needs_model_; }
     /// Whether the latest exchange has counted.
     bool has_mixed() const { return has_mixed_; }
     std::uint32_t joins() const { return joins_; }
@@ -90,7 +91,7 @@ class exchange_machine {
         for (const bool flag : is_gone_) visit(flag);
         for (const bool flag : {has_values_, is_declined_, has_mixed_, needs_model_, is_welcome_, has_model_, failed_})
             visit(flag);
-        for (const rank_t rank : {order_.peer, order_.newcomer, early_.from}) visit(rank);
+        for (const rank_t rank : {order_.peer, order_.other, early_.from}) visit(rank);
         visit(letters_.size()), visit(order_.round), visit(order_.commits), visit(early_.round), visit(joins_);
         visit(early_.kind.number), visit(static_cast<int>(step_)), visit(since_.ns), visit(told_at_.ns);
         visit(model_round_), visit(reason_);
@@ -161,7 +162,8 @@ class exchange_machine {
             return follow(given, step::over);
         } else if (is_next && kind == coordinated_kind::begin) {
             told_at_ = now;  // a model may be on its way
-            if (given.newcomer != no_rank) letters_.push_back({given.newcomer, coordinated_kind::model});
+            if (given.other != no_rank && step_ == step::awaiting)
+                letters_.push_back({given.other, coordinated_kind::model});
             return follow(given, step_ == step::joining ? step::joining : step::ordered);
         } else if (kind == coordinated_kind::over && step_ == step::over) {
             letters_.push_back({0, coordinated_kind::heard});
@@ -216,7 +218,7 @@ class exchange_machine {
                     .peer = each.to,
                     .kind = each.kind,
                     .number = number_of(each.kind),
-                    .until = now + (each.kind == coordinated_kind::decline ? duration{} : limits_.timeout)};
+                    .until = now + (may_wait(each.kind) ? limits_.timeout : duration{})};
         }
         if (step_ != step::joining && step_ != step::exchanging && step_ != step::awaiting) return {};
         return {.what = ask::receive, .until = until()};
@@ -232,6 +234,9 @@ class exchange_machine {
     }
     std::uint64_t number_of(message_kind kind) const {
         return kind == coordinated_kind::join || kind == coordinated_kind::leave ? joins_ : order_.round;
+    }
+    static bool may_wait(message_kind kind) {
+        return kind != coordinated_kind::decline && kind != coordinated_kind::leave;
     }
     deadline until() const {
         if (step_ == step::exchanging) return since_ + limits_.timeout;

@@ -61,7 +61,8 @@ struct machine_channels {
 ///
 /// `host`, which keeps the messages: `frame(action)` makes the message that is to be sent; `head_of(message)` returns
 /// its header, checked, and throws if it is not one of this protocol; `next_handle()` is what the next message is known
-/// by if `keep(message, head)` follows; `fail(action)` throws. The loop itself allocates nothing.
+/// by if `keep(message, head)` follows; `fail(action)` throws. Where it has `channel_of(kind)`, messages of that kind
+/// go there instead. The loop itself allocates nothing.
 template <class Session, class Machine, class Host>
 void run_machine(const Session& session, machine_channels on, Machine& machine, machine_action asked, Host& host) {
     using ask = machine_action::ask;
@@ -75,7 +76,9 @@ void run_machine(const Session& session, machine_channels on, Machine& machine, 
         if (asked.what == ask::send) {
             buffer message = host.frame(asked);
             event.bytes = message.size();
-            const bool is_sent = net.post(asked.peer, on.out, std::move(message), asked.until);
+            channel out = on.out;
+            if constexpr (requires { host.channel_of(asked.kind); }) out = host.channel_of(asked.kind);
+            const bool is_sent = net.post(asked.peer, out, std::move(message), asked.until);
             event.happened = is_sent ? what::sent : what::no_room;
         }
         if (asked.what != ask::receive) {

@@ -1,0 +1,159 @@
+#pragma once
+
+#include <rill/concept/monitored_transport.hpp>
+#include <rill/concept/transport.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/message_kind.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/text.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/protocol/detail/coordinated_kind.hpp>
+#include <rill/protocol/detail/coordinator_machine.hpp>
+#include <rill/protocol/detail/coordinator_service.hpp>
+#include <rill/protocol/detail/exchange_machine.hpp>
+#include <rill/protocol/detail/exchanged_model.hpp>
+#include <rill/protocol/detail/machine_loop.hpp>
+#include <rill/protocol/detail/part_frames.hpp>
+#include <rill/session/detail/scene.hpp>
+#include <rill/session/session.hpp>
+#include <rill/stream/wire.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A worker of a gossip with a coordinator: an `exchange_machine` on a transport. It stands between the machine and its
+/// loop, and counts the traffic.
+template <Transport Net>
+class exchange_links {
+  public:
+    using message = typename Net::message;
+
+    /// `made_in`: the context that the ranks have agreed in.
+    exchange_links(const session<Net>& of, std::uint64_t made_in, const coordinated_limits& limits)
+        : session_(of), made_in_(made_in), limits_(limits), machine_(of.size(), limits) {
+        if constexpr (MonitoredTransport<Net>) of.net().monitor(of.on(to_mixing_workers));
+    }
+
+    const exchange_machine& machine() const { return machine_; }
+    const traffic& counted() const { return counted_; }
+    const traffic& with_coordinator() const { return with_coordinator_; }
+
+    void join(bool needs_model) { run(machine_.join(needs_model, now()), nullptr); }
+    void exchange(exchanged_model<Net>& model) { run(machine_.exchange(now()), &model); }
+    void leave() { run(machine_.leave(now()), nullptr); }
+    /// What a newcomer has been given.
+    message take_given() {
+        message given = std::move(*given_);
+        given_.reset();
+        return given;
+    }
+
+    time_point now() const { return std::as_const(session_.net()).now(); }
+    [[gnu::cold]] detail::scene scene() const {
+        return session_.scene(machine_.order().round, 0, text_of({"gossip (round ", machine_.order().round, ")"}));
+    }
+    /// The others go on without this rank.
+    [[noreturn, gnu::cold]] void throw_out() const {
+        scene().fail(failure::timeout, session_.rank(), 0,
+                     text_of({"rank ", session_.rank(), " has not reported its round within ",
+                              limits_.patience.seconds(), " s, and the others go on without it; join takes it back"}));
+    }
+
+  private:
+    template <class Session, class Machine, class Host>
+    friend void run_machine(const Session&, machine_channels, Machine&, machine_action, Host&);
+
+    void run(const machine_action& first, exchanged_model<Net>* model) {
+        model_ = model;
+        run_machine(session_, session_.on(to_mixing_workers), *this, first, *this);
+    }
+
+    machine_action on(const machine_event& event, time_point at) {
+        const bool is_sent = event.happened == machine_event::what::sent;
+        const bool has_come = event.happened == machine_event::what::arrived && event.bytes >= wire::header_bytes;
+        for (traffic* const each : {&counted_, &with_coordinator_}) {
+            if (each == &with_coordinator_ && coordinated_kind::is_between_workers(event.head.kind)) continue;
+            if (is_sent) each->sent(event.bytes);
+            if (has_come) each->received(event.bytes);
+        }
+        return machine_.on(event, at);
+    }
+    auto neighbours(segment from) const { return machine_.neighbours(from); }
+
+    channel channel_of(message_kind kind) const {
+        return session_.on(coordinated_kind::is_to_coordinator(kind) ? to_coordinator : to_mixing_workers);
+    }
+    buffer frame(const machine_action& asked) {
+        wire::header head = session_.stamped({}, asked.kind, asked.number);
+        if (asked.kind == coordinated_kind::values) return model_->values(head);
+        if (asked.kind == coordinated_kind::model) return model_->whole_model(head);
+        if (asked.kind == coordinated_kind::join) head.weight = machine_.needs_model() ? 1 : 0;
+        if (asked.kind == coordinated_kind::report && machine_.has_values()) {
+            model_->check(*slot(asked.number));
+            head.weight = 1;
+        }
+        return empty_frame(head);
+    }
+    wire::header head_of(const message& got) const {
+        return coordinated_head_of(session_, got, *this, [&](message_kind kind) {
+            return coordinated_kind::is_between_workers(kind) ||
+                   (got.source() == 0 && coordinated_kind::is_from_coordinator(kind));
+        });
+    }
+    std::optional<message>& slot(std::uint64_t round) { return got_[static_cast<std::size_t>(round % 2)]; }
+    static std::size_t next_handle() { return 0; }
+    void keep(message&& got, const wire::header& head) {
+        if (head.kind == coordinated_kind::values)
+            slot(head.number) = std::move(got);
+        else if (head.kind == coordinated_kind::model)
+            given_ = std::move(got);
+        else
+            model_->mix(*slot(head.number - 1));
+    }
+
+    [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
+        const rank_t self = session_.rank();
+        if (asked.reason == exchange_machine::model_is_missing)
+            scene().fail(
+                failure::timeout, machine_.order().other, self,
+                text_of({"rank ", self, " joins, and has not got the model of rank ", machine_.order().other}));
+        require_agreed();
+        if (asked.reason == exchange_machine::coordinator_has_ended)
+            scene().fail(failure::exception, 0, self, "rank 0, the coordinator, has ended");
+        scene().fail(failure::timeout, 0, self,
+                     text_of({"rank 0, the coordinator, has told rank ", self, " nothing for ",
+                              (limits_.patience + limits_.timeout).seconds(), " s"}));
+    }
+    /// If the ranks have not agreed, some have never begun: throws why.
+    [[gnu::cold]] void require_agreed() const {
+        try {
+            session_.net().inquire(0, made_in_, ~std::uint64_t{0}, now() + session_.timeout() / 8);
+        } catch (const error& thrown) {
+            abort_notice failed = thrown.notice();
+            if (failed.context == made_in_) failed.context = session_.context();
+            throw_error(std::move(failed));
+        }
+    }
+
+    const session<Net>& session_;
+    std::uint64_t made_in_;
+    coordinated_limits limits_;
+    exchange_machine machine_;
+    exchanged_model<Net>* model_ = nullptr;
+    std::array<std::optional<message>, 2> got_{};  ///< values, by round
+    std::optional<message> given_{};
+    traffic counted_{};
+    traffic with_coordinator_{};
+};
+
+}}}  // namespace rill::RILL_ABI::detail
