@@ -1,6 +1,6 @@
 // expect: rill::rounds: the compressor makes its output from the fold of all ranks
 #include <rill/collective/group.hpp>
-#include <rill/compress/encoded.hpp>
+#include <rill/compress/error_feedback.hpp>
 #include <rill/compress/random_mask.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/protocol/rounds.hpp>
@@ -13,9 +13,9 @@ void step(rill::in_process::endpoint& net, std::vector<float>& values) {
     rill::group workers{net, rill::topology::star{}};
     rill::rounds steps{workers, rill::topology::star{}};
 #ifdef RILL_FIXED
-    auto codec = rill::compress::encoded{rill::compress::top_k{.density = 0.1}}.bind(values.size());
+    auto codec = rill::compress::error_feedback{rill::compress::top_k{.density = 0.1}}.bind(values.size());
 #else
-    auto codec = rill::compress::encoded{rill::compress::random_mask{.density = 0.1}}.bind(values.size());
+    auto codec = rill::compress::error_feedback{rill::compress::random_mask{.density = 0.1}}.bind(values.size());
 #endif
     steps.reduce(values, values, codec);
 }

@@ -5,9 +5,11 @@
 #include <rill/collective/detail/loans.hpp>
 #include <rill/collective/detail/transaction.hpp>
 #include <rill/concept/completion.hpp>
+#include <rill/concept/compressor.hpp>
 #include <rill/concept/staleness.hpp>
 #include <rill/concept/tree_topology.hpp>
 #include <rill/concept/trigger.hpp>
+#include <rill/core/bytes.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/round_receipt.hpp>
 #include <rill/protocol/detail/round_fold.hpp>
@@ -19,6 +21,7 @@
 #include <rill/straggler/solo.hpp>
 #include <rill/straggler/wait_all.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -96,27 +99,31 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
                 const std::size_t dimension = this->is_root() ? detail::size_of(output) : mine.size();
                 const own_view content = own.weight == 0 ? own_view({0, dimension}, sparse_view<T, std::uint32_t>{})
                                                          : own_view({0, dimension}, mine);
-                return contribute(content, dimension, output, fold, own, stream_codings{}, [](const own_view&) {});
+                return contribute(
+                    content, dimension, output, fold, own, stream_codings{}, 0, [](const own_view&) {},
+                    fold_into_result{});
             });
         } else {
             return {};
         }
     }
 
-    /// Contributes through a codec that is bound to this worker. `next` commits a contribution that is in a result and
-    /// gives back to the codec one that is not, so that error feedback loses nothing. The codec must live that long,
-    /// and serves nothing else (checked). If rounds end by an error, each contribution that is not known to be in a
-    /// result is given back, also that of a `reduce` that throws a `rill::error`.
+    /// Contributes through a codec that is bound to this worker. Of a codec that chooses the same entries on all ranks
+    /// (`compress::random_mask`) only their values travel, and the root alone puts them in their places, with zeros
+    /// between them; that needs `straggler::fresh`, because each round chooses other entries. `next` commits a
+    /// contribution that is in a result and gives back to the codec one that is not, so that error feedback loses
+    /// nothing. The codec must live that long, and serves nothing else (checked). If rounds end by an error, each
+    /// contribution that is not known to be in a result is given back, also that of a `reduce` that throws a
+    /// `rill::error`.
     template <class In, class Out, class Codec, class Fold = aggregate::sum>
         requires(detail::Tensors<In, Out> && detail::MeantAsCodec<Codec>)
     round_receipt reduce(const In& input, Out&& output, Codec&& codec, const Fold& fold = {},
                          const contribution& own = {}) {
-        if constexpr (detail::require_round_codec<In, Out, Codec, Fold>()) {
+        if constexpr (detail::require_round_codec<In, Out, Codec, Fold, std::same_as<Age, straggler::fresh>>()) {
             using T = tensor_element<Out>;
             this->check(input, output, own);
             auto loan = detail::lend(&codec, "rounds: the compressor is in another operation, which has not ended");
             const auto encode = [&] {
-                codec.begin(this->number());
                 return encode_with(codec, detail::elements_of_input(input, detail::stage_of<T>(this->workers())),
                                    this->workers().executor());
             };
@@ -124,11 +131,24 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
             round_receipt done = this->guarded([&] {
                 using Index = typename std::remove_reference_t<Codec>::index_type;
                 using own_view = stream_view<T, Index>;
+                codec.begin(this->number());
                 const std::size_t dimension = codec.coded_dimension();
                 const own_view given =
                     own.weight == 0 ? own_view({0, dimension}, sparse_view<T, Index>{}) : attempt.give();
-                return contribute(given, dimension, output, fold, own, codec.codings(),
-                                  [&](const own_view& received) { attempt.take_received(received); });
+                const auto heard = [&](const own_view& received) { attempt.take_received(received); };
+                const auto contribute_to = [&](const auto& take) {
+                    return contribute(given, dimension, output, fold, own, codec.codings(), fingerprint_of(codec),
+                                      heard, take);
+                };
+                if constexpr (std::remove_reference_t<Codec>::is_coordinatewise)
+                    return contribute_to(fold_into_result{});
+                else
+                    return contribute_to([&](std::span<T> result, const auto& fold_into) {
+                        auto& folded = this->workers().template workspace<aligned_vector<T>>();
+                        folded.resize(dimension);
+                        fold_into(span_of(folded));
+                        codec.decode(std::span<const T>(folded), result);
+                    });
             });
             this->hold(codec, std::move(loan));
             attempt.release();
@@ -139,15 +159,25 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
     }
 
   private:
-    /// `heard(view)` is called if the coding of contributions is lossy, with the contribution as its receivers decode
-    /// it.
-    template <class T, class Index, class Out, class Fold, class Heard>
+    /// The fold is the result.
+    struct fold_into_result {
+        template <class T, class FoldInto>
+        void operator()(std::span<T> result, const FoldInto& fold_into) const {
+            fold_into(result);
+        }
+    };
+
+    /// `alike`: the hash of what all ranks have alike in the codec. `heard(view)` is called if the coding of
+    /// contributions is lossy, with the contribution as its receivers decode it. `take(result, fold_into)` makes the
+    /// root's result of the fold, which `fold_into` writes to a span of `dimension` elements.
+    template <class T, class Index, class Out, class Fold, class Heard, class Take>
     round_receipt contribute(const stream_view<T, Index>& view, std::size_t dimension, Out& output, const Fold& fold,
-                             const contribution& own, const stream_codings& codings, Heard&& heard) {
+                             const contribution& own, const stream_codings& codings, std::uint64_t alike,
+                             const Heard& heard, const Take& take) {
         auto& operands = this->workers().template workspace<detail::round_operands<T, Index>>();
         operands.clear();
         wire::header head = this->template frame_header_of<T>(detail::round_kind::contribute, dimension);
-        head.call = this->options_of_frame(fingerprint(fold), mix64(codings.fingerprint(), sizeof(Index)));
+        head.call = this->options_of_frame(fingerprint(fold), mix64(codings.fingerprint(), sizeof(Index), alike));
         const auto arrivals = this->links().gather();
         if (this->links().is_over()) return this->template contribute_nothing<T, Index>(head);
         operands.add_own(head, view, codings.contribution, this->own_key(), own, this->workers().rank(),
@@ -159,9 +189,11 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
         if (this->is_root()) {
             auto& stage = detail::stage_of<T>(this->workers());
             const std::span<T> result = detail::elements_of_output(output, stage);
-            operands.fold(result, fold, this->workers().executor());
-            if constexpr (!Fold::finish_is_trivial)
-                if (!operands.contributors.in.empty()) fold.finish(result, operands.contributors.weight());
+            take(result, [&](std::span<T> folded) {
+                operands.fold(folded, fold, this->workers().executor());
+                if constexpr (!Fold::finish_is_trivial)
+                    if (!operands.contributors.in.empty()) fold.finish(folded, operands.contributors.weight());
+            });
             detail::deliver(std::span<const T>(result), output);
         } else {
             this->links().hand_up(operands.message(head, fold, codings, this->workers().executor()));

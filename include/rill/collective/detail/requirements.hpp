@@ -157,20 +157,24 @@ consteval bool require_stream_of() {
     return Codec::is_coordinatewise && one_index;
 }
 
-/// All checks of `rounds::reduce` with a compressor: it needs no copy phase, but a codec that keeps its input's
-/// coordinates.
-template <class In, class Out, class Argument, class Fold>
+/// All checks of `rounds::reduce` with a compressor: one that keeps its input's coordinates, or, where no contribution
+/// counts in a later round than its own (`one_round`), one that chooses the same on all ranks.
+template <class In, class Out, class Argument, class Fold, bool one_round>
 consteval bool require_round_codec() {
     if constexpr (!require_tensors<In, Out>())
         return false;
     else if constexpr (!require_compressor<Argument&&, tensor_element<Out>>())
         return false;
     else {
-        constexpr bool stays = std::remove_reference_t<Argument>::is_coordinatewise;
-        static_assert(stays,
+        using codec = std::remove_reference_t<Argument>;
+        constexpr bool stays = codec::is_coordinatewise, alike = AlikeCompressor<codec, tensor_element<Out>>;
+        static_assert(stays || alike,
                       "rill::rounds: the compressor makes its output from the fold of all ranks on all of them "
-                      "(random_mask, PowerSGD); use top_k, bucket_top_k, threshold or keep_all");
-        if constexpr (stays)
+                      "(PowerSGD); use top_k, bucket_top_k, threshold, keep_all or random_mask");
+        static_assert(stays || !alike || one_round,
+                      "rill::rounds: the compressor chooses other entries in each round (random_mask), and the "
+                      "staleness lets contributions of other rounds count; use straggler::fresh");
+        if constexpr (stays || (alike && one_round))
             return require_foldable<tensor_element<Out>, Fold, void>();
         else
             return false;
