@@ -13,6 +13,7 @@
 #include <rill/concept/named_span.hpp>
 #include <rill/concept/objective.hpp>
 #include <rill/concept/pairing.hpp>
+#include <rill/concept/participation.hpp>
 #include <rill/concept/peer_event.hpp>
 #include <rill/concept/replica.hpp>
 #include <rill/concept/shared_memory.hpp>

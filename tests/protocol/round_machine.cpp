@@ -7,8 +7,10 @@
 #include <rill/protocol/detail/round_machine.hpp>
 #include <rill/straggler/all_ready.hpp>
 #include <rill/straggler/bounded.hpp>
+#include <rill/straggler/everyone.hpp>
 #include <rill/straggler/fastest.hpp>
 #include <rill/straggler/fresh.hpp>
+#include <rill/straggler/sampled.hpp>
 #include <rill/straggler/solo.hpp>
 #include <rill/straggler/tolerate.hpp>
 #include <rill/straggler/unbounded.hpp>
@@ -98,10 +100,10 @@ struct world {
     }
 };
 
-template <class Enough, class Age, class Start = solo>
+template <class Enough, class Age, class Start = solo, class Asked = everyone>
 class explorer {
   public:
-    using policies = rill::detail::round_policies<Enough, Age, Start>;
+    using policies = rill::detail::round_policies<Enough, Age, Start, Asked>;
     using state = world<policies>;
 
     explorer(const policies& chosen, int width, std::uint64_t rounds, fault only)
@@ -171,7 +173,7 @@ class explorer {
         ++ends_;
         for (const waiting& m : s.members)
             require(m.machine.has_ended() || (s.is_struck && loses(fault_)), "the end has not reached everybody");
-        if (s.is_struck || !std::is_same_v<Enough, wait_all>) return;
+        if (s.is_struck || !std::is_same_v<Enough, wait_all> || !std::is_same_v<Asked, everyone>) return;
         for (rank_t r = 0; r < ranks; ++r)
             for (std::uint64_t round = 1; round <= rounds_; ++round)
                 require((s.in_results & part(r, round)) != 0, "who waits for all has not all");
@@ -264,7 +266,7 @@ class explorer {
     }
     bool does_without_one() const {
         return tree_.children(ranks, 0) > 1 && !std::is_same_v<Enough, wait_all> && !std::is_same_v<Age, bounded> &&
-               std::is_same_v<Start, solo>;
+               std::is_same_v<Start, solo> && std::is_same_v<Asked, everyone>;
     }
 
     /// The call of a rank's machine is over: goes on to the next one.
@@ -354,16 +356,16 @@ struct tally {
     std::size_t states = 0, ends = 0, failures = 0;
 };
 
-template <class Enough, class Age, class Start = solo>
+template <class Enough, class Age, class Start = solo, class Asked = everyone>
 void explore(tally& all, const Enough& enough, const Age& age, const Start& start = {},
-             const std::vector<int>& widths = {2, 1}) {
+             const std::vector<int>& widths = {2, 1}, const Asked& asked = {}) {
     for (const int width : widths)
         for (const fault f : every_fault) {
             CAPTURE(Enough::name);
             CAPTURE(Age::name);
             CAPTURE(width);
             CAPTURE(static_cast<int>(f));
-            explorer<Enough, Age, Start> each({enough, age, start}, width, f == fault::none ? 3 : 2, f);
+            explorer<Enough, Age, Start, Asked> each({enough, age, start, asked}, width, f == fault::none ? 3 : 2, f);
             CHECK(each.run() == "");
             CHECK((each.ends() > 0 || loses(f)));
             all.states += each.states();
@@ -388,6 +390,8 @@ TEST_CASE("rounds, explored: three ranks on a star and a chain, every order, eve
     explore_completions(all, unbounded{});
     explore(all, fastest{1}, bounded{2});
     explore(all, tolerate{1}, fresh{}, all_ready{});
+    explore(all, wait_all{}, fresh{}, solo{}, {2}, sampled{.fraction = 0.5});
+    explore(all, wait_all{}, bounded{1}, all_ready{}, {2}, sampled{.fraction = 0.5});
     CHECK(all.states > 100'000);
     CHECK(all.failures > 0);
     MESSAGE(all.states << " states, " << all.ends << " ends, " << all.failures << " failures of the root");

@@ -2,12 +2,14 @@
 #include <rill/core/random.hpp>
 #include <rill/straggler/all_ready.hpp>
 #include <rill/straggler/bounded.hpp>
+#include <rill/straggler/everyone.hpp>
 #include <rill/straggler/fastest.hpp>
 #include <rill/straggler/fresh.hpp>
 #include <rill/straggler/in_step.hpp>
 #include <rill/straggler/linear_mean.hpp>
 #include <rill/straggler/majority.hpp>
 #include <rill/straggler/plain_sum.hpp>
+#include <rill/straggler/sampled.hpp>
 #include <rill/straggler/solo.hpp>
 #include <rill/straggler/tolerate.hpp>
 #include <rill/straggler/two_choices.hpp>
@@ -40,6 +42,7 @@ struct contrary {
     static bool asks(rill::rank_t, int, rill::random_key) { return false; }
     static bool starts(std::span<const rill::rank_t> ready, int, rill::random_key) { return ready.empty(); }
 
+    static void choose(int size, rill::random_key, std::vector<int>& places) { places.assign(places.size(), size); }
     static double share(std::size_t i, std::size_t) { return static_cast<double>(i); }
     static double weight(std::size_t) { return 2; }
 
@@ -154,6 +157,39 @@ TEST_CASE("straggler: two_choices refuses a number of probes that the ranks cann
     CHECK_NOTHROW(two_choices{5}.require_options(5, 0));
     for (const int probes : {0, -1, 6})
         CHECK_THROWS_WITH_AS(two_choices{probes}.require_options(5, 3), doctest::Contains("two_choices: probes is"),
+                             rill::contract_violation);
+}
+
+TEST_CASE("straggler: participations keep their laws") {
+    testing::for_each_participation_law(everyone{}, holds);
+    for (const double fraction : {0.01, 0.3, 0.5, 1.0})
+        testing::for_each_participation_law(sampled{.fraction = fraction}, holds);
+    CHECK(broken([](auto visit) { testing::for_each_participation_law(policies::contrary{}, visit); }) == 3);
+}
+
+TEST_CASE("straggler: a sample has as many as it says, each equally often, and pairs too") {
+    constexpr int size = 9, rounds = 20'000;
+    for (const double fraction : {0.01, 0.25, 0.5, 1.0}) {
+        const sampled policy{.fraction = fraction};
+        const int count = fraction == 0.01 ? 1 : fraction == 0.25 ? 2 : fraction == 0.5 ? 5 : 9;
+        CHECK(policy.count(size) == count);
+        std::vector<int> asked(size), places;
+        int pairs = 0;  // of the first and the last
+        for (std::uint64_t round = 0; round < rounds; ++round) {
+            policy.choose(size, rill::random_key{7}.derive(round), places);
+            CHECK(places.size() == static_cast<std::size_t>(count));
+            for (const int place : places) ++asked[static_cast<std::size_t>(place)];
+            pairs += places.front() == 0 && places.back() == size - 1 && count > 1 ? 1 : 0;
+        }
+        for (const int each : asked) CHECK(each == doctest::Approx(rounds * count / size).epsilon(0.05));
+        if (count > 1) CHECK(pairs == doctest::Approx(rounds * count * (count - 1) / (size * (size - 1))).epsilon(0.1));
+    }
+}
+
+TEST_CASE("straggler: a sample of nobody, or of more than all, is refused") {
+    CHECK_NOTHROW(sampled{.fraction = 1}.require_options(5, 0));
+    for (const double fraction : {0.0, -0.5, 1.01, std::numeric_limits<double>::quiet_NaN()})
+        CHECK_THROWS_WITH_AS(sampled{fraction}.require_options(5, 3), doctest::Contains("sampled: fraction is"),
                              rill::contract_violation);
 }
 

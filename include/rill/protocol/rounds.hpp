@@ -17,6 +17,7 @@
 #include <rill/protocol/detail/round_links.hpp>
 #include <rill/protocol/detail/round_loop.hpp>
 #include <rill/protocol/detail/round_requirements.hpp>
+#include <rill/straggler/everyone.hpp>
 #include <rill/straggler/fresh.hpp>
 #include <rill/straggler/solo.hpp>
 #include <rill/straggler/wait_all.hpp>
@@ -47,6 +48,8 @@ namespace rill { inline namespace RILL_ABI {
 /// *Completion* says when a rank that has children has enough of their contributions; each such rank asks it about its
 /// own children. *Staleness* says whether a contribution that comes after its round has ended is dropped (`fresh`) or
 /// goes into the round under way, and how far the others may run ahead. *Trigger* says when the root begins a round.
+/// *Participation* says which of its children the root asks, each with the ranks below it: the others get no message of
+/// the round, and wait.
 ///
 /// - Each contribution is in one result or in none, and `was_in` says which: exactly, with `fresh`. If late ones still
 ///   count, a contribution that is said to be in may get into a later result. It gets into none only if it is, on its
@@ -72,17 +75,18 @@ namespace rill { inline namespace RILL_ABI {
 /// Making rounds is collective over a group, whose own collectives can be called in between. It must not outlive the
 /// group.
 template <class Group, class Tree, class Enough = straggler::wait_all, class Age = straggler::fresh,
-          class Start = straggler::solo>
-class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
-               public detail::round_loop<Group, Tree, detail::checked_round_policies<Enough, Age, Start>> {
-    using loop = detail::round_loop<Group, Tree, detail::checked_round_policies<Enough, Age, Start>>;
+          class Start = straggler::solo, class Asked = straggler::everyone>
+class rounds : detail::round_requirements<Tree, Enough, Age, Start, Asked>,
+               public detail::round_loop<Group, Tree, detail::checked_round_policies<Enough, Age, Start, Asked>> {
+    using loop = detail::round_loop<Group, Tree, detail::checked_round_policies<Enough, Age, Start, Asked>>;
 
   public:
     explicit rounds(Group& workers, const Tree& tree, const Enough& enough = {}, const Age& age = {},
-                    const Start& start = {})
-        : loop(workers, tree, {enough, age, start}, {{"tree", "completion", "staleness", "trigger"}},
+                    const Start& start = {}, const Asked& asked = {})
+        : loop(workers, tree, {enough, age, start, asked},
+               {{"tree", "completion", "staleness", "trigger", "participation"}},
                {option_hash(fingerprint(tree)), option_hash(fingerprint(enough)), option_hash(fingerprint(age)),
-                option_hash(fingerprint(start))}) {}
+                option_hash(fingerprint(start)), option_hash(fingerprint(asked))}) {}
 
     /// Contributes to the round under way; called once in each round. `input`: N elements, unchanged. `output`: at the
     /// root N elements, where the result goes; not touched elsewhere. A contribution of weight 0 counts as none.

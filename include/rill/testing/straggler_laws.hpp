@@ -2,6 +2,7 @@
 
 #include <rill/concept/backlog.hpp>
 #include <rill/concept/completion.hpp>
+#include <rill/concept/participation.hpp>
 #include <rill/concept/staleness.hpp>
 #include <rill/concept/tree_topology.hpp>
 #include <rill/concept/trigger.hpp>
@@ -225,6 +226,31 @@ void for_each_trigger_law(const T& trigger, Visit&& visit) {
     law("somebody is asked", detail::asks_somebody(trigger), "no rank is asked");
     law("only those count that are asked", detail::only_asked_count(trigger),
         "whether a round starts depends on a rank that is not asked");
+}
+
+/// Checks a participation against the laws of the concept.
+template <Participation P, class Visit>
+void for_each_participation_law(const P& participation, Visit&& visit) {
+    const auto law = [&](const char* name, bool held, const char* otherwise) {
+        visit(name, law_outcome{.held = held, .what = held ? "" : std::string(P::name) + ": " + otherwise});
+    };
+    bool asks = true, ascends = true, repeats = true;
+    for (int size = 0; size <= 20; ++size)
+        for (std::uint64_t round = 0; round < 50; ++round) {
+            std::vector<int> first{7, 7}, second;
+            participation.choose(size, random_key{round}, first);
+            participation.choose(size, random_key{round}, second);
+            asks = asks && first.empty() == (size == 0);
+            repeats = repeats && first == second;
+            int before = -1;
+            for (const int place : first) {
+                ascends = ascends && before < place && place < size;
+                before = place;
+            }
+        }
+    law("somebody is asked", asks, "nobody is asked");
+    law("places ascend and are those that there are", ascends, "places do not ascend, or are none");
+    law("equal keys ask the same", repeats, "the same round asks others when it is asked again");
 }
 
 /// Checks a backlog against the laws of the concept.

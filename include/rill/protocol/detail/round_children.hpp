@@ -27,6 +27,7 @@ class round_children {
         contribution_fate latest = contribution_fate::out;  ///< of that contribution
         std::optional<time_point> missed_since{};
         bool has_no_room = false;  ///< its mailbox was full
+        bool is_asked = true;      ///< for a contribution to the round under way
 
         /// Whether it has answered the latest state, and so can be given the next one.
         bool is_ready() const { return given == answered; }
@@ -57,6 +58,19 @@ class round_children {
     /// The numbers of the children whose contributions are in the round under way.
     std::span<const int> in() const { return in_; }
     void begin_round() { in_.clear(); }
+    /// Only these children take part in the round under way. `places`: their numbers.
+    void ask(std::span<const int> places) {
+        for (link& each : links_) each.is_asked = false;
+        for (const int place : places) (*this)[place].is_asked = true;
+    }
+    /// How many contributions may be in the round under way: those that are in count, whoever is asked.
+    int expected() const {
+        const auto is_expected = [](const link& each) { return each.is_asked; };
+        const auto asked = std::count_if(links_.begin(), links_.end(), is_expected);
+        const auto others =
+            std::count_if(in_.begin(), in_.end(), [&](int number) { return !is_expected((*this)[number]); });
+        return static_cast<int>(asked + others);
+    }
     void answers(link& child, std::uint64_t round, contribution_fate becomes) {
         child.answered = round;
         child.latest = becomes;
@@ -86,17 +100,22 @@ class round_children {
             if (!each.is_ready()) ranks.push_back(each.rank);
         return ranks;
     }
+    /// Whether all that are asked have the state of this round.
     bool all_have(std::uint64_t round) const {
-        return std::all_of(links_.begin(), links_.end(), [&](const link& each) { return each.given == round; });
+        return std::all_of(links_.begin(), links_.end(),
+                           [&](const link& each) { return each.given == round || !each.is_asked; });
     }
-    /// The first child that is still at work, or else the first whose mailbox had no room for the state of this round.
+    /// The first child that is asked and still at work, or else the first whose mailbox had no room for the state of
+    /// this round, or else the first that is at work on an earlier one.
     rank_t first_missing(std::uint64_t round) const {
         const auto first = [&](auto&& is_missing) {
             const auto found = std::find_if(links_.begin(), links_.end(), is_missing);
             return found == links_.end() ? no_rank : found->rank;
         };
-        const rank_t at_work = first([](const link& each) { return !each.is_ready(); });
-        return at_work != no_rank ? at_work : first([&](const link& each) { return each.given != round; });
+        const rank_t asked = first([](const link& each) { return each.is_asked && !each.is_ready(); });
+        if (asked != no_rank) return asked;
+        const rank_t full = first([&](const link& each) { return each.is_asked && each.given != round; });
+        return full != no_rank ? full : first([](const link& each) { return !each.is_ready(); });
     }
 
     /// Visits all that decides what comes.
@@ -105,7 +124,7 @@ class round_children {
         for (const link& each : links_) {
             for (const std::uint64_t number : {each.given, each.answered}) visit(number);
             visit(each.latest);
-            for (const bool flag : {each.missed_since.has_value(), each.has_no_room}) visit(flag);
+            for (const bool flag : {each.missed_since.has_value(), each.has_no_room, each.is_asked}) visit(flag);
         }
         visit(in_.size());
         for (const int number : in_) visit(number);

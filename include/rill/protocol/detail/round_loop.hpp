@@ -119,6 +119,8 @@ class round_loop {
                 most = std::max(most, tree.children(workers.size(), rank));
             policies.enough.require_options(most, workers.rank());
         }
+        if constexpr (requires { policies.asked.require_options(1, rank_t{}); })
+            policies.asked.require_options(tree.children(workers.size(), 0), workers.rank());
         return workers;
     }
     links_type& links() { return links_; }

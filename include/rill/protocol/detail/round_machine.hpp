@@ -1,9 +1,11 @@
 #pragma once
 
 #include <rill/concept/completion.hpp>
+#include <rill/concept/participation.hpp>
 #include <rill/concept/staleness.hpp>
 #include <rill/concept/trigger.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/fingerprint.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/round_receipt.hpp>
@@ -13,6 +15,7 @@
 #include <rill/protocol/detail/machine_loop.hpp>
 #include <rill/protocol/detail/round_children.hpp>
 #include <rill/protocol/detail/round_kind.hpp>
+#include <rill/straggler/everyone.hpp>
 #include <rill/stream/wire.hpp>
 
 #include <algorithm>
@@ -34,12 +37,13 @@ struct round_arrival {
     std::size_t message = 0;  ///< its handle
 };
 
-/// The policies of rounds: a completion, a staleness and a trigger.
-template <class Enough, class Age, class Start>
+/// The policies of rounds: a completion, a staleness, a trigger and a participation.
+template <class Enough, class Age, class Start, class Asked = straggler::everyone>
 struct round_policies {
     [[no_unique_address]] Enough enough;
     [[no_unique_address]] Age age;
     [[no_unique_address]] Start start;
+    [[no_unique_address]] Asked asked{};
 };
 
 /// Why a machine of rounds fails.
@@ -97,9 +101,11 @@ class round_machine {
 
     // This rank's own calls. Each returns its first action.
 
-    /// At the root: begins the next round once enough children are ready.
+    /// At the root: begins the next round, among those that it asks, once enough children are ready.
     action begin(time_point now) {
         begin_round(round_ + 1, now);
+        policies_.asked.choose(children_.count(), key_.derive(round_, fingerprint("participation")), asked_);
+        children_.ask(asked_);
         return enter(phase::absorbing, now);
     }
     /// On other ranks: waits for the newest state, or the end of rounds.
@@ -289,7 +295,7 @@ class round_machine {
             if (!each.is_ready() && !policies_.age.may_lead(static_cast<std::uint32_t>(round_ - each.given)))
                 return false;
         return policies_.enough.is_complete(
-            {.expected = children_.count(), .in = children_.in(), .time_is_up = !is_leaf() && time_is_up});
+            {.expected = children_.expected(), .in = children_.in(), .time_is_up = !is_leaf() && time_is_up});
     }
 
     void give_each(message_kind kind, duration at_most) {
@@ -304,7 +310,7 @@ class round_machine {
     action give_next(time_point now) {
         while (at_ < children_.count()) {
             const child& each = children_[at_++];
-            const bool is_meant = giving_ == round_kind::end_rounds || each.is_ready();
+            const bool is_meant = giving_ == round_kind::end_rounds || (each.is_asked && each.is_ready());
             if (is_patient_ ? each.has_no_room : is_meant)
                 return send(each.rank, giving_, is_patient_ ? deadline(until_) : deadline::immediate);
         }
@@ -338,7 +344,9 @@ class round_machine {
         const message_kind kind = e.head.kind;
         if (phase_ == phase::awaiting_state) {
             const bool came_twice = kind == round_kind::next_round && e.head.number <= round_;
-            return kind != round_kind::round_over && !came_twice && begin_given(e.head, now);
+            const bool begins = kind != round_kind::round_over && !came_twice && begin_given(e.head, now);
+            if (begins) counted_.received(e.bytes);  // in the round that it begins
+            return begins;
         }
         if (kind == round_kind::end_rounds) end_ = e.head;
         if (kind == round_kind::round_over) over_ = std::max(over_, e.head.number);
@@ -361,7 +369,7 @@ class round_machine {
         if (age != 0) late_.push_back({e.peer, age, from.missed_since ? now - *from.missed_since : duration{}});
         if (becomes != fate::out)
             arrivals_.push_back({e.peer, children_.number_of(from), e.head.number, age, e.handle});
-        if (age != 0 && phase_ == phase::gathering) owed_ = e.peer;
+        if (age != 0 && phase_ == phase::gathering && from.is_asked) owed_ = e.peer;
         return becomes != fate::out;
     }
     fate fate_of(std::uint32_t age) const {
@@ -377,6 +385,7 @@ class round_machine {
     int height_;
     std::vector<rank_t> neighbours_;  // children and parent
     round_children children_;
+    std::vector<int> asked_;  // the numbers of the children that the root asks
 
     phase phase_ = phase::idle;
     time_point entered_{};   // this phase
