@@ -4,9 +4,7 @@
 
 #include <rill/topology/along.hpp>
 #include <rill/topology/along_schedule.hpp>
-#include <rill/topology/any_matcher.hpp>
 #include <rill/topology/anyone.hpp>
-#include <rill/topology/bandwidth_matching.hpp>
 #include <rill/topology/bipartite.hpp>
 #include <rill/topology/butterfly.hpp>
 #include <rill/topology/chunked.hpp>

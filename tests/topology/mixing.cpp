@@ -1,5 +1,6 @@
 // The shipped mixings: laws, rows by their formulas, and how fast they bring models together.
 #include <rill/testing/mixing_laws.hpp>
+#include <rill/topology/directed.hpp>
 #include <rill/topology/exponential.hpp>
 #include <rill/topology/metropolis.hpp>
 #include <rill/topology/mixing_rate.hpp>
@@ -21,6 +22,7 @@
 namespace mixing_cases {
 
 using namespace rill;
+using topology::directed;
 using topology::exponential;
 using topology::metropolis;
 using topology::random_matching;
@@ -85,6 +87,8 @@ TEST_CASE("mixing: the shipped ones keep the laws") {
     keeps_laws(rotating{});
     keeps_laws(random_matching{});
     keeps_laws(metropolis{}, {1, 2, 7});
+    keeps_laws(directed{}, {1, 2, 7});
+    keeps_laws(directed{{{0, 1}, {1, 2}, {2, 0}, {0, 2}, {2, 1}}}, {3, 4});
     keeps_laws(grid(4, 5), {20, 21});
 }
 
@@ -160,6 +164,31 @@ TEST_CASE("metropolis: weights are 1 over 1 plus the higher degree") {
     CHECK(row.own_weight == 0.75);
     star.fill(9, 4, row);
     CHECK(row == mixing_row{});
+}
+
+TEST_CASE("directed: a rank gives each receiver as much as it keeps") {
+    auto bound = directed{{{0, 2}, {2, 1}, {0, 1}, {1, 0}}}.bind(4, {});
+    mixing_row row;
+    bound.fill(5, 1, row);
+    CHECK(row.own_weight == 0.5);
+    CHECK(row.receivers == std::vector<rank_t>{0});
+    CHECK(row.senders == std::vector<mixing_end>{{0, 1.0 / 3}, {2, 0.5}});
+    bound.fill(0, 3, row);
+    CHECK(row == mixing_row{});
+    CHECK(!topology::mixes_doubly(directed{{{0, 2}, {2, 1}, {0, 1}, {1, 0}}}, 4));
+    CHECK(topology::connects(directed{{{0, 1}, {1, 2}, {2, 0}}}, 3, 1));
+    CHECK(!topology::connects(directed{{{0, 1}, {0, 2}}}, 3, 4));
+}
+
+TEST_CASE("directed: graphs that are none are refused") {
+    const auto refused = [](std::vector<std::array<rank_t, 2>> edges, const char* why) {
+        CHECK_THROWS_WITH_AS((void)(directed{std::move(edges)}.bind(4, {})), doctest::Contains(why),
+                             contract_violation);
+    };
+    refused({{0, 4}}, "outside");
+    refused({{-1, 2}}, "outside");
+    refused({{3, 3}}, "to itself");
+    refused({{1, 2}, {2, 1}, {1, 2}}, "twice");
 }
 
 TEST_CASE("metropolis: graphs that are none are refused") {

@@ -59,6 +59,17 @@ namespace rill { inline namespace RILL_ABI {
 ///     auto mask = rill::compress::random_mask{.density = 0.01}.bind(model.size());
 ///     while (descend(model)) saps.mix(model, mask);
 ///
+/// Where the mixing is only column stochastic (`topology::directed`), the sum of all models stays, and each rank has a
+/// weight that is mixed like its model and travels in the same frame: push-sum. The model over its weight goes to the
+/// mean; gradients are computed there, and move the model (SGP):
+///
+///     rill::gossip push{workers, rill::topology::directed{.edges = {{0, 1}, {1, 2}, {2, 0}, {0, 2}}}};
+///     while (goes_on) {
+///         push.debias(model, z);
+///         descend(model, z);
+///         push.mix(model);
+///     }
+///
 /// The fold is in ascending order of ranks, so that two ranks which exchange with equal weights have equal bits in what
 /// they have mixed. No rank waits for all others: two ranks may be a round apart for every two steps between them in
 /// the graph of who waits for whom. Among the ranks the models come together as `topology::mixing_rate` says.
@@ -70,7 +81,7 @@ namespace rill { inline namespace RILL_ABI {
 /// Making it is collective; `workers` must outlive it. One activity calls its members, and all ranks call `mix` equally
 /// often. Cost of a round: a message of the chosen values to each receiver. Memory: the chosen values twice at most,
 /// and one message for each sender. Deterministic: bits depend on models, mixing and seed alone. Source: D-PSGD (Lian
-/// et al. 2017); SAPS-PSGD (Tang et al. 2020), section 3.2, without its coordinator.
+/// et al. 2017); SAPS-PSGD (Tang et al. 2020), section 3.2, without its coordinator; SGP (Assran et al. 2019).
 template <class Net, class Mix>
 class gossip : detail::gossip_requirements<Mix> {
   public:
@@ -112,6 +123,10 @@ class gossip : detail::gossip_requirements<Mix> {
         static_assert(!Codec::possible_codings.rounds,
                       "rill::gossip: the codec rounds values, which would not keep the mean of all models; use raw "
                       "values");
+        static_assert(Mix::is_doubly_stochastic || Codec::is_lossless,
+                      "rill::gossip: the mixing is not doubly stochastic, so that push-sum divides each model by one "
+                      "weight, and the codec mixes only some of the entries; mix without a codec, or use a mixing that "
+                      "says is_doubly_stochastic");
         struct at_exit {
             detail::gossip_links<Net>& links;
             ~at_exit() { links.settle(); }
@@ -130,8 +145,28 @@ class gossip : detail::gossip_requirements<Mix> {
 
     /// How many rounds have mixed this rank's model.
     std::uint64_t round() const { return links_.round(); }
-    /// Goes on as after so many rounds: all ranks at the same.
-    void resume_at(std::uint64_t round) { links_.resume_at(round); }
+    /// This rank's weight in push-sum; 1 where the mixing is doubly stochastic.
+    double weight() const { return weight_; }
+    /// Goes on as after so many rounds: all ranks at the same. `weight`: the one that this rank had then.
+    void resume_at(std::uint64_t round, double weight = 1) {
+        links_.resume_at(round);
+        weight_ = weight;
+    }
+
+    /// Writes the model over this rank's weight to `z`, which has as many elements and may be the model: this rank's
+    /// estimate of the mean of all models. Needs a weight above 0.
+    template <class Model, class Out>
+    void debias(const Model& model, Out&& z) {
+        static_assert(require_model<Out>());
+        using T = tensor_element<Out>;
+        RILL_EXPECTS(detail::size_of(model) == detail::size_of(z), "gossip: model and its estimate differ in size");
+        RILL_EXPECTS(weight_ > 0, "gossip: this rank has given all of its weight away");
+        memory_.reset();
+        const std::span<T> values = memory_of(z);
+        detail::read_tensor(model, values);
+        for (T& value : values) value = static_cast<T>(static_cast<double>(value) / weight_);
+        detail::deliver(std::span<const T>(values), z);
+    }
 
   private:
     static constexpr const char* name = "gossip";
@@ -151,14 +186,18 @@ class gossip : detail::gossip_requirements<Mix> {
     std::span<T> room(std::size_t size) {
         return {reinterpret_cast<T*>(memory_.take(size * sizeof(T)).data()), size};
     }
-    /// The model's own memory, or a copy, which is written back at the end.
+    /// The tensor's own memory, or as much room, which is written back at the end.
     template <class Model, class T = tensor_element<Model>>
-    std::span<T> values_of(Model& model) {
+    std::span<T> memory_of(Model& model) {
         if constexpr (detail::ViewableAs<Model, std::span<T>>)
             if (detail::has_view<std::span<T>>(model)) return detail::traits_of<Model>::view(model);
-        const std::span<T> copy = room<T>(detail::size_of(model));
-        detail::read_tensor(model, copy);
-        return copy;
+        return room<T>(detail::size_of(model));
+    }
+    template <class Model, class T = tensor_element<Model>>
+    std::span<T> values_of(Model& model) {
+        const std::span<T> values = memory_of(model);
+        if (!detail::has_view<std::span<T>>(model)) detail::read_tensor(model, values);
+        return values;
     }
 
     template <class T, class Codec>
@@ -175,6 +214,7 @@ class gossip : detail::gossip_requirements<Mix> {
 
         wire::header head = session_.stamped({}, mixes, links_.round());
         head.dimension = values.size();
+        head.weight = weight_;
         head.call = option_hash(mix64(fingerprint_of(codec), static_cast<std::uint64_t>(element_type_of<T>)));
         wire::header_block block;
         const byte_pieces frame = view_frame(head, chosen, block.data());
@@ -185,10 +225,12 @@ class gossip : detail::gossip_requirements<Mix> {
         const std::span<T> mixed = room<T>(chosen.count());
         begin_receipt();
         const auto& got = links_.received();
+        double weight = row_.own_weight * weight_;
         std::size_t next = 0;
         const auto add_received = [&] {
             const auto values_of_peer =
                 read_from(links_, got[next].source(), [&] { return values_in<T, index>(got[next], head, chosen); });
+            weight += row_.senders[next].weight * frame_reader(got[next].pieces()).peek().weight;
             add(mixed, values_of_peer, got[next].source(), row_.senders[next].weight);
             ++next;
         };
@@ -201,6 +243,7 @@ class gossip : detail::gossip_requirements<Mix> {
         codec.write_back(std::span<const T>(mixed), values);
         attempt.commit();
         links_.advance();
+        if constexpr (!Mix::is_doubly_stochastic) weight_ = weight;
         made_.wire = links_.counted();
         made_.elapsed = links_.elapsed();
     }
@@ -261,6 +304,7 @@ class gossip : detail::gossip_requirements<Mix> {
     detail::gossip_links<Net> links_;
     decltype(std::declval<const Mix&>().bind(1, random_key{})) mixing_;
     mixing_row row_{};
+    double weight_ = 1;
     arena memory_{};
     round_receipt made_{};
 };

@@ -11,10 +11,7 @@ struct gossip_requirements {
     static_assert(
         Mixing<Mix>,
         "rill::gossip: the second argument does not model Mixing; use topology::ring_neighbours, exponential, "
-        "rotating, random_matching or metropolis (see rill/concept/mixing.hpp)");
-    static_assert(Mix::is_doubly_stochastic,
-                  "rill::gossip: the mixing does not keep the mean of all models, since its rows do not sum to 1; use "
-                  "one that says is_doubly_stochastic (see rill/concept/mixing.hpp)");
+        "rotating, random_matching, metropolis or directed (see rill/concept/mixing.hpp)");
 };
 
 }}}  // namespace rill::RILL_ABI::detail
