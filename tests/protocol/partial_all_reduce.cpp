@@ -222,6 +222,7 @@ TEST_CASE("partial_all_reduce: what counts, is dropped or is left over is what w
             check_books(counts_of(ranks, uneven(spread), solo{}, unbounded{}, plain_sum{}));
             check_books(counts_of(ranks, uneven(spread), majority{}, in_step{}, plain_sum{}));
             check_books(counts_of(ranks, uneven(spread), two_choices{1}, bounded{2}, plain_sum{}));
+            check_books(counts_of(ranks, uneven(spread), majority{}, bounded{0}, plain_sum{}));
             check_books(counts_of(ranks, uneven(spread), all_ready{}, bounded{4}, plain_sum{}));
         }
 }

@@ -74,7 +74,7 @@ struct through_options {
 ///   taken. Ranks that the trigger asks tell the round's coordinator, which is drawn at random.
 /// - *Staleness*: `accepts(age)`: whether a gradient still counts whose model `age` rounds have moved since it was
 ///   pulled; the others are dropped. `may_lead(n)`: whether `pull` returns at once where this rank has pushed `n`
-///   gradients at the newest model; otherwise it waits for the next version.
+///   gradients, at least one, at the newest model; otherwise it waits for the next version.
 /// - *Backlog*: how the gradients that a rank has pushed since its last contribution become one.
 ///
 /// `through(center, …)` lets several such groups share one model: see there.
@@ -325,7 +325,7 @@ class partial_all_reduce
         return is_new;
     }
 
-    bool must_wait() const { return is_leaving_ || !age_.may_lead(lead_); }
+    bool must_wait() const { return is_leaving_ || (lead_ > 0 && !age_.may_lead(lead_)); }
 
     void depart(std::atomic<bool>& how) {
         if (is_leaving_ && how) return;

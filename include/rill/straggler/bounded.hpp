@@ -15,7 +15,8 @@ namespace rill { inline namespace RILL_ABI { namespace straggler {
 /// - In `rounds` it counts the root's rounds, and holds between the root and its children. Deeper in a tree, ranks with
 ///   children may themselves have missed rounds: what a rank h edges from the root sends reaches its parent at most
 ///   h (rounds - 1) + 1 rounds late.
-/// - In `partial_all_reduce` it counts the rounds that have moved the model since it was pulled.
+/// - In `partial_all_reduce` it counts the rounds that have moved the model since it was pulled; what is older is
+///   dropped. A rank waits for the next round once it has pushed `rounds` gradients at one model, with 0 one gradient.
 struct bounded {
     std::uint32_t rounds = 1;
 
