@@ -357,6 +357,30 @@ TEST_CASE("parameter_server: a worker that destroys it early retires; a server e
         }
 }
 
+TEST_CASE("parameter_server: what a worker has pushed that destroys it early counts, whatever room there is") {
+    rill::simulated::run(3, {.latency = rill::microseconds(10), .mailbox_bytes = 1000}, [](endpoint& net) {
+        std::vector<double> model(50);
+        const std::vector<double> gradient(50, 1);
+        const auto rest = [&](std::int64_t ms) { net.sleep_until(net.now() + rill::milliseconds(ms)); };
+        {
+            parameter_server replica{net, {.timeout = rill::seconds(2)}, unbounded{}, add{}, model};
+            if (replica.is_server()) {
+                rest(10);
+                CHECK(!replica.pull(model));
+                return;
+            }
+            const auto held = replica.pull(model);
+            for (int i = 0; i < 6; ++i) replica.push(gradient, *held);
+            if (net.rank() == 1) {
+                replica.retire();
+                CHECK(!replica.pull(model));
+                CHECK(model == std::vector<double>(50, 12));
+            }
+        }
+        rest(10'000);  // it lives on, so that nobody hears of its end
+    });
+}
+
 namespace served_with_faults {
 
 /// Throws at the fifth push.

@@ -66,6 +66,11 @@ class server_links {
         } catch (const error&) {  // the run has failed, which the next question finds
         }
     }
+    /// Waits, until the timeout at most, for room for what has found none.
+    void flush() {
+        const time_point until = std::as_const(session_.net()).now() + session_.timeout();
+        for (std::size_t i = 0; i < count(); ++i) send(i, until);
+    }
     /// Hands the same message to all servers.
     void tell(const wire::header& head) {
         for (std::size_t i = 0; i < count(); ++i) hand(i, empty_frame(head));
@@ -134,11 +139,11 @@ class server_links {
         bool has_answered = false;  ///< any question
     };
 
-    /// Sends what there is room for.
-    void send(std::size_t server) {
+    /// Sends what there is room for. Each message waits for room until `until`.
+    void send(std::size_t server, deadline until = deadline::immediate) {
         std::deque<buffer>& waiting = links_[server].waiting;
         while (!waiting.empty() &&
-               session_.net().post(servers_[server], session_.on(to_servers), std::move(waiting.front())))
+               session_.net().post(servers_[server], session_.on(to_servers), std::move(waiting.front()), until))
             waiting.pop_front();
     }
 

@@ -97,9 +97,10 @@ class server_worker {
         departs_by_ = how;
         ask_to_leave();
     }
-    /// Departs without an answer.
+    /// Departs without an answer. All that it has pushed is on its way to the servers then.
     void leave() {
         if (!is_leaving_) links_.tell(head(server_kind::retire, 0));
+        links_.flush();
     }
 
   private:
