@@ -476,6 +476,12 @@ TEST_CASE("parameter_server: other options, policies or another model on one ran
               parameter_server replica{net, {.dedicated = is_odd}, bounded{2}, add{}, model};
           }) == odd);
     CHECK(culprits([](auto& net, auto& model, bool is_odd) {
+              parameter_server replica{net, {.timeout = rill::seconds(is_odd ? 1 : 2)}, bounded{2}, add{}, model};
+          }) == odd);
+    CHECK(culprits([](auto& net, auto& model, bool is_odd) {
+              parameter_server replica{net, {.patience = rill::seconds(is_odd ? 100 : 200)}, bounded{2}, add{}, model};
+          }) == odd);
+    CHECK(culprits([](auto& net, auto& model, bool is_odd) {
               parameter_server replica{net, {}, bounded{is_odd ? 1U : 2U}, add{}, model};
           }) == odd);
     CHECK(culprits([](auto& net, auto& model, bool is_odd) {

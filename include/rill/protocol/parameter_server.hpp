@@ -64,7 +64,8 @@ namespace rill { inline namespace RILL_ABI {
 /// - *The end*: once one rank has called `end`, or all have retired, `pull` returns nothing, and the model that it
 ///   writes is the same on all workers: all that was pushed is in it.
 ///
-/// A push with a NaN counts as nothing but moves the clock. A worker that is destroyed early retires. If a worker dies,
+/// A push with a NaN counts as nothing but moves the clock. A worker that is destroyed early retires: its destructor
+/// waits, until the timeout at most, until the servers' mailboxes have room for what it has pushed. If a worker dies,
 /// nobody waits for it under `unbounded`; where the staleness makes a `pull` wait for it, that throws and names it: at
 /// the timeout, or at once on a `MonitoredTransport`. After `give_up(rank)` the others go on. Only for these errors
 /// `pull` may be called again. Every other failure, the end of a server among them, ends the run on all ranks with one
@@ -175,7 +176,8 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     /// Ends the run on all ranks. The other workers learn it by their next `pull`, for which this one's waits.
     void end() { depart(detail::server_kind::end); }
 
-    /// No `pull` waits any more for a worker that has not kept up. If it lives, it may go on.
+    /// No `pull` waits any more for a worker that has not kept up, also not at the end. If it lives, it may go on until
+    /// the others' run is over.
     void give_up(rank_t worker) {
         RILL_EXPECTS(works(), "parameter_server: a dedicated server gives up nobody");
         RILL_EXPECTS(0 <= worker && worker < workers() && worker != session_.rank(),
@@ -230,10 +232,11 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         return options;
     }
     void agree_on(const Age& age, const Move& move, std::span<const T> first) {
-        constexpr option_names names{{"choice of servers", "staleness", "update", "first model"}};
+        constexpr option_names names{{"choice of servers", "patience", "staleness", "update", "first model"}};
         agree(group_, names,
               {option_hash(mix64(static_cast<std::uint64_t>(options_.servers), options_.dedicated ? 1U : 0U)),
-               option_hash(fingerprint(age)), option_hash(fingerprint_if_named(move)), option_hash(hash_of(first))});
+               option_hash(static_cast<std::uint64_t>(options_.patience.ns)), option_hash(fingerprint(age)),
+               option_hash(fingerprint_if_named(move)), option_hash(hash_of(first))});
     }
 
     /// All ranks have restored their own state when it returns. If not, or if their states are not of one run, none
