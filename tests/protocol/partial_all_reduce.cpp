@@ -340,6 +340,38 @@ TEST_CASE("partial_all_reduce: what has piled up is one contribution, as the bac
     });
 }
 
+TEST_CASE("partial_all_reduce: only ranks that the trigger asks say that they are ready") {
+    constexpr int ranks = 8;
+    std::uint64_t messages = 0, rounds = 0;
+    rill::simulated::run(ranks, uneven(20), [&](endpoint& net) {
+        const auto sent_by = [&](auto&& work) {
+            const std::uint64_t before = net.counted().messages_sent;
+            work();
+            return net.counted().messages_sent - before;
+        };
+        rill::group workers{net, ring{}};
+        std::vector<double> model(ranks), gradient = model;
+        std::vector<std::int64_t> table(2 * ranks);
+        const std::uint64_t in_collectives = sent_by([&] {
+            rill::all_reduce(workers, table, table);
+            rill::all_reduce(workers, gradient, model);
+        });
+        partial_all_reduce replica{workers, majority{}, in_step{}, plain_sum{}, add_up{}, model};
+        std::uint64_t to_oneself = 0;
+        const std::uint64_t sent = sent_by([&] {
+            while (const auto held = replica.pull(model)) {
+                ++to_oneself;
+                net.compute(1);
+                held->version < 50 ? replica.push(gradient, *held) : replica.end();
+            }
+        });
+        rounds = replica.version();
+        messages += sent - to_oneself - rounds * in_collectives;
+    });
+    CHECK(messages > rounds * (ranks - 1));
+    CHECK(messages <= rounds * (ranks - 1 + 2) + 2 * ranks);  // the end is told by all
+}
+
 TEST_CASE("partial_all_reduce: the receipt of a round lists its contributors with weights and ages") {
     rill::simulated::run(2, {}, [](endpoint& net) {
         rill::group workers{net, ring{}};
