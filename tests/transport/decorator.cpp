@@ -79,7 +79,7 @@ template <class Net>
 constexpr bool decorators_model_what_they_say() {
     static_assert(of<traced<Net>> == of<Net>.tracing());
     static_assert(of<subgroup<Net>> == of<Net>.without_shared_memory());
-    static_assert(of<delayed<Net>> == of<Net>.without_shared_memory().without_monitoring().computing());
+    static_assert(of<delayed<Net>> == of<Net>.without_shared_memory().computing());
     static_assert(of<faulty<Net>> == of<Net>.without_shared_memory().without_monitoring().seeing_each_message());
     return true;
 }

@@ -2,6 +2,7 @@
 
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
+#include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/shared_memory.hpp>
 #include <rill/testing/transport_laws.hpp>
 #include <rill/topology/ring.hpp>
@@ -26,7 +27,7 @@ namespace {
 
 constexpr rill::channel on{.context = 3, .tag = 1};
 constexpr std::size_t mailbox_bytes = 16384;
-constexpr std::size_t with_stamps = mailbox_bytes + 16;  // the laws fill a mailbox with two messages
+constexpr std::size_t with_stamps = mailbox_bytes + 32;  // the laws fill a mailbox with two messages
 
 const rill::simulated::network no_network{.latency = {}, .bandwidth = 0};
 constexpr rill::delays one_byte_per_ns{.latency = rill::nanoseconds(100), .bandwidth = 1'000'000'000};
@@ -54,6 +55,7 @@ void check_laws(auto&& runner) {
 
 static_assert(rill::ConcurrentTransport<rill::delayed<rill::in_process::endpoint>>);
 static_assert(!rill::SharedMemoryTransport<rill::delayed<rill::in_process::endpoint>>);
+static_assert(rill::MonitoredTransport<rill::delayed<rill::simulated::endpoint>>);
 static_assert(rill::ConcurrentTransport<rill::traced<rill::delayed<rill::simulated::endpoint>>>);
 static_assert(rill::ConcurrentTransport<rill::subgroup<rill::delayed<rill::simulated::endpoint>>>);
 
@@ -250,5 +252,66 @@ TEST_CASE("each computation is drawn by its number, whichever activity computes"
         timed.compute(1);
         other.join();
         CHECK(timed.now().ns == 70);
+    });
+}
+
+TEST_CASE("an end is told after the latency, and after all that is on the way") {
+    constexpr rill::channel events{.context = on.context, .tag = 2}, beside{.context = on.context, .tag = 3};
+    rill::delays slow = one_byte_per_ns;
+    simulate(3, slow, [&](auto& net) {
+        if (net.rank() == 2) return;  // ends at once
+        if (net.rank() == 1) {
+            CHECK(net.post(0, on, rill::buffer(1000)));
+            CHECK(net.post(0, beside, rill::buffer(5000)));
+            return;
+        }
+        net.monitor(events);
+        const auto told = net.receive(2, events, deadline::never);
+        CHECK(rill::read_peer_event(*told) == rill::peer_event{rill::peer_change::ended, net.incarnation(2)});
+        CHECK(net.now().ns == doctest::Approx(100).epsilon(0.02));
+        CHECK_THROWS_AS(net.receive(2, on, deadline::never), rill::peer_failure);
+        CHECK(!net.receive(1, on, deadline::immediate));  // under way: its sender's end is no reason to throw
+        CHECK(net.receive(1, events, deadline::never));
+        CHECK(net.now().ns == doctest::Approx(1100).epsilon(0.01));
+        CHECK(net.receive(1, on, deadline::immediate));
+        CHECK(net.receive(1, beside, deadline::immediate));  // what the link still carried comes with the end
+        CHECK_THROWS_AS(net.receive(1, beside, deadline::immediate), rill::peer_failure);
+    });
+}
+
+TEST_CASE("a fence also drops what is held until it is due") {
+    constexpr rill::channel events{.context = 4, .tag = 0};
+    simulate(2, one_byte_per_ns, [&](auto& net) {
+        if (net.rank() == 1) {
+            CHECK(net.post(0, on, rill::buffer(10)));
+            return;
+        }
+        net.monitor(events);
+        CHECK(!net.receive(1, on, rill::time_point{50}));  // taken, not due
+        net.fence(1, net.incarnation(1));
+        CHECK(!net.receive(1, on, rill::time_point{500}));
+        CHECK(!net.receive(1, events, rill::time_point{600}));
+    });
+}
+
+TEST_CASE("what a restarted rank sends comes after the end of its last life") {
+    namespace faults = rill::faults;
+    constexpr rill::channel events{.context = 4, .tag = 0};
+    rill::simulated::network mortal = no_network;
+    mortal.faults = {{faults::kill(1).at(rill::nanoseconds(50)), faults::restart(1).at(rill::nanoseconds(20))}};
+    mortal.control = rill::simulated::control_plane::ideal;
+    rill::simulated::run(2, mortal, [&](auto& inner) {
+        rill::delayed net{inner, one_byte_per_ns};
+        if (net.rank() == 1) {
+            CHECK(net.post(0, on, rill::buffer(inner.restarts() == 0 ? 1000 : 10)));
+            return net.sleep_until({10'000});
+        }
+        net.monitor(events);
+        const auto next = [&] { return rill::read_peer_event(*net.receive(1, events, deadline::never)).kind; };
+        CHECK(next() == rill::peer_change::ended);
+        CHECK(net.now().ns == doctest::Approx(150).epsilon(0.02));
+        CHECK(next() == rill::peer_change::arrived);
+        CHECK(net.receive(1, on, deadline::immediate)->pieces().size_bytes() == 1000);
+        CHECK(net.receive(1, on, deadline::never)->pieces().size_bytes() == 10);
     });
 }

@@ -27,6 +27,9 @@ struct peer_event {
     friend constexpr bool operator==(const peer_event&, const peer_event&) = default;
 };
 
+/// The size of a message that says a `peer_event`.
+inline constexpr std::size_t peer_event_bytes = 16;
+
 /// The message that says `event`: "rpev", the kind in four bytes, the incarnation in eight, little-endian.
 inline buffer to_message(const peer_event& event) {
     buffer bytes;
@@ -42,12 +45,11 @@ inline buffer to_message(const peer_event& event) {
 /// Reads a message of a monitored channel. Throws `protocol_error` unless it is what `to_message` makes.
 template <class M>
 peer_event read_peer_event(const M& message) {
-    constexpr std::size_t size = 16;
-    std::array<std::byte, size> bytes{};
+    std::array<std::byte, peer_event_bytes> bytes{};
     std::size_t count = 0;
     for (const byte_view piece : message.pieces())
         for (const std::byte b : piece) {
-            if (count < size) bytes[count] = b;
+            if (count < peer_event_bytes) bytes[count] = b;
             ++count;
         }
     const auto number = [&](std::size_t at, unsigned length) {
@@ -56,7 +58,7 @@ peer_event read_peer_event(const M& message) {
         return value;
     };
     const std::uint64_t kind = number(4, 4);
-    if (count != size || number(0, 4) != 0x76657072 || kind < 1 || kind > 4)
+    if (count != peer_event_bytes || number(0, 4) != 0x76657072 || kind < 1 || kind > 4)
         throw protocol_error(
             text_of({"rank ", message.source(), " is said to have changed by a message that is no peer_event"}));
     return {.kind = static_cast<peer_change>(kind), .incarnation = number(8, 8)};

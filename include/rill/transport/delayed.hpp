@@ -1,5 +1,7 @@
 #pragma once
 
+#include <rill/concept/monitored_transport.hpp>
+#include <rill/concept/peer_event.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
@@ -25,7 +27,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <utility>
@@ -33,16 +34,19 @@
 namespace rill { inline namespace RILL_ABI {
 
 /// A transport on which messages take time, on the inner one's clock: a network of one's choice among threads, say, to
-/// see on two cores what a cluster would do. Models `ConcurrentTransport` and `ExpectingTransport` where the inner one
-/// does, and never `SharedMemoryTransport`: what ranks read in each other's memory is no message, and would take no
-/// time.
+/// see on two cores what a cluster would do. Models `ConcurrentTransport`, `ExpectingTransport` and
+/// `MonitoredTransport` where the inner one does, and never `SharedMemoryTransport`: what ranks read in each other's
+/// memory is no message, and would take no time.
 ///
 /// A message becomes receivable `bytes / bandwidth + latency` after its post. A rank sends over one link, which its
 /// messages occupy one after the other, so concurrent sends share the bandwidth. Messages to oneself and the control
 /// channel take no time. All ranks must use `delayed` and share one clock.
 ///
-/// Borrowed messages are still read in the sender's memory. Eight extra bytes travel behind each message and are not
-/// counted; a buffer that is handed over is copied unless it has eight bytes of spare capacity. A message counts as
+/// A monitored channel tells the end of a peer one latency after this rank has looked there and after all that it holds
+/// of that peer; what the peer's link then still carries becomes due with the end. Other news of peers take no time.
+///
+/// Borrowed messages are still read in the sender's memory. Sixteen extra bytes travel behind each message and are not
+/// counted; a buffer that is handed over is copied unless it has sixteen bytes of spare capacity. A message counts as
 /// taken once a receiver has waited for it, even if the receiver's deadline passes first. Two activities must not wait
 /// at once for messages of one channel from the same rank. A `delayed` must outlive its messages and sendings.
 template <Transport Net>
@@ -55,7 +59,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
 
     /// Without `computing`, `compute(work)` takes no time.
     explicit delayed(Net& inner, const delays& chosen = {}, compute_model computing = {})
-        : forwarding(inner), link_(chosen), computing_(std::move(computing)) {
+        : forwarding(inner), link_(chosen), computing_(std::move(computing)), life_(own_life(inner)) {
         detail::require_option(chosen.latency.ns >= 0, "delays: latency (ns)", chosen.latency.ns, "at least 0",
                                inner.rank());
     }
@@ -76,7 +80,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         const std::size_t size = pieces.size_bytes();
-        const auto [stamp, stamped] = stamps_.put_behind(pieces, reserve(peer, size).due);
+        const auto [stamp, stamped] = stamps_.put_behind(pieces, {reserve(peer, size).due, life_});
         sending posted(*this, on.context, stamp);
         posted.inner_ = inner_->post(peer, on, stamped);
         counted_.sent(size);
@@ -86,7 +90,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
         const std::size_t size = bytes.size();
         const auto slot = reserve(peer, size);
         bytes.resize(size + detail::stamp_bytes);
-        std::memcpy(bytes.data() + size, &slot.due.ns, detail::stamp_bytes);
+        detail::write_stamp(bytes.data() + size, {slot.due, life_});
         if (inner_->post(peer, on, std::move(bytes), until)) return counted_.sent(size), true;
         bytes.resize(size);
         if (peer != rank()) link_.give_back(slot);
@@ -122,6 +126,19 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
         inner_->forget(on);
     }
 
+    void monitor(channel on)
+        requires MonitoredTransport<Net>
+    {
+        inbox_.monitor();
+        inner_->monitor(on);
+    }
+    void fence(rank_t peer, std::uint64_t incarnation)
+        requires MonitoredTransport<Net>
+    {
+        inner_->fence(peer, incarnation);
+        inbox_.drop_life(peer, incarnation);
+    }
+
     void close(std::uint64_t context) {
         inbox_.drop(context);
         inner_->close(context);
@@ -137,13 +154,46 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
         return peer == rank() ? detail::delayed_link::slot{posted, posted, posted} : link_.reserve(posted, bytes);
     }
 
+    static std::uint64_t own_life([[maybe_unused]] const Net& inner) {
+        if constexpr (MonitoredTransport<Net>)
+            return inner.incarnation(inner.rank());
+        else
+            return 0;
+    }
+
     /// Takes a message from the inner transport, due or not; false when none came before `until`.
     bool take_one(std::span<const rank_t> peers, channel on, deadline until) {
-        auto received = inner_->receive(peers, on, until);
+        auto received = receive_early(peers, on, until);
         if (!received) return false;
-        const auto content = detail::take_stamp(received->pieces(), received->source(), rank());
-        inbox_.hold({std::move(*received), on, content.due, content.pieces});
+        const auto content = detail::take_stamp(received->pieces());
+        if (content.is_stamped)
+            inbox_.hold({std::move(*received), on, content.stamp.due, content.pieces, content.stamp.life});
+        else
+            hold_event(std::move(*received), on);
         return true;
+    }
+    /// Peers that have all ended make the inner transport throw, though messages of theirs may still be held.
+    std::optional<typename Net::message> receive_early(std::span<const rank_t> peers, channel on, deadline until) {
+        try {
+            return inner_->receive(peers, on, until);
+        } catch (const peer_failure&) {
+            if (inner_->aborted(on.context) || inbox_.next_due(peers, on).is_never()) throw;
+        }
+        return inner_->receive(peers.first(0), on, until);
+    }
+    /// Holds what a monitored channel tells of a peer.
+    void hold_event(typename Net::message&& received, channel on) {
+        const rank_t source = received.source();
+        const byte_pieces pieces = received.pieces();
+        if constexpr (MonitoredTransport<Net>)
+            if (pieces.size_bytes() == peer_event_bytes) {
+                const peer_event news = read_peer_event(received);
+                const time_point told = now();
+                typename inbox::held early{std::move(received), on, told, pieces, news.incarnation};
+                if (news.kind != peer_change::ended) return inbox_.hold(std::move(early));
+                return inbox_.hold_end(std::move(early), told, told + link_.chosen().latency);
+            }
+        detail::throw_unstamped(pieces.size_bytes(), source, rank());
     }
     void collect(std::span<const rank_t> peers, channel on) {
         guarded(on, [&] {
@@ -185,6 +235,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
 
     detail::delayed_link link_;
     compute_model computing_;
+    std::uint64_t life_;  ///< of this rank
     std::atomic<std::uint64_t> computations_{0};
     detail::stamp_pool stamps_;
     inbox inbox_;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/shared_memory.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
@@ -75,22 +74,6 @@ class traced : public detail::decorator<traced<Net>, Net>, public detail::traced
         const bool taken = inner_->post(peer, on, std::move(bytes), until);
         taken ? finish(entry) : finish_in_vain(entry, "post refused", until);
         return taken;
-    }
-
-    std::uint64_t incarnation(rank_t peer) const
-        requires MonitoredTransport<Net>
-    {
-        return std::as_const(*inner_).incarnation(peer);
-    }
-    void monitor(channel on)
-        requires MonitoredTransport<Net>
-    {
-        inner_->monitor(on);
-    }
-    void fence(rank_t peer, std::uint64_t incarnation)
-        requires MonitoredTransport<Net>
-    {
-        inner_->fence(peer, incarnation);
     }
 
     std::optional<message> receive(rank_t peer, channel on, deadline until) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/call.hpp>
+#include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/receipt.hpp>
@@ -82,6 +84,22 @@ class decorator : public decorator_concurrency<Outer, Net> {
     std::optional<abort_notice> aborted(std::uint64_t context) { return inner_->aborted(context); }
     std::uint64_t next_context(std::uint64_t key) { return inner_->next_context(key); }
     void close(std::uint64_t context) { inner_->close(context); }
+
+    std::uint64_t incarnation(rank_t peer) const
+        requires MonitoredTransport<Net>
+    {
+        return std::as_const(*inner_).incarnation(peer);
+    }
+    void monitor(channel on)
+        requires MonitoredTransport<Net>
+    {
+        inner_->monitor(on);
+    }
+    void fence(rank_t peer, std::uint64_t incarnation)
+        requires MonitoredTransport<Net>
+    {
+        inner_->fence(peer, incarnation);
+    }
 
     std::size_t chunk_bytes() const
         requires ChunkingTransport<Net>

@@ -24,6 +24,7 @@ struct early_message {
     channel on{};
     time_point due{};
     byte_pieces pieces{};
+    std::uint64_t life = 0;  ///< the incarnation of its sender
 
     bool is_for(std::span<const rank_t> peers, channel wanted) const {
         return on == wanted && std::find(peers.begin(), peers.end(), inner.source()) != peers.end();
@@ -38,7 +39,31 @@ class delayed_inbox {
 
     void hold(held&& early) {
         const std::lock_guard lock(mutex_);
+        if (is_monitored_) early.due = between_ends(early);
         held_.push_back(std::move(early));
+    }
+
+    /// From now on the ends of peers are told.
+    void monitor() {
+        const std::lock_guard lock(mutex_);
+        is_monitored_ = true;
+    }
+    /// A life of a peer has ended. Holds the message that says so until `at`, and until all is due that it has sent as
+    /// far as it is held. What is taken later was still on its sender's link and becomes due with the end.
+    void hold_end(held&& end, time_point now, time_point at) {
+        const std::lock_guard lock(mutex_);
+        life_of_peer& of = life_of(end.inner.source(), end.life);
+        if (!of.has_ended) {
+            const bool is_followed = std::any_of(lives_.begin(), lives_.end(), [&](const life_of_peer& other) {
+                return other.peer == of.peer && &other > &of;
+            });
+            of.end = is_followed ? now : at;
+            of.has_ended = true;
+            for (const held& each : held_)
+                if (each.life == end.life && each.inner.source() == of.peer) of.end = std::max(of.end, each.due);
+        }
+        end.due = of.end;
+        held_.push_back(std::move(end));
     }
 
     /// When the next message from any of `peers` is due, or never.
@@ -79,7 +104,34 @@ class delayed_inbox {
         drop_if([&](const held& each) { return each.on.context == context; });
     }
 
+    void drop_life(rank_t peer, std::uint64_t life) {
+        const std::lock_guard lock(mutex_);
+        drop_if([&](const held& each) { return each.life == life && each.inner.source() == peer; });
+    }
+
   private:
+    struct life_of_peer {
+        rank_t peer = no_rank;
+        std::uint64_t life = 0;
+        bool has_ended = false;
+        time_point end{};
+    };
+
+    life_of_peer& life_of(rank_t peer, std::uint64_t life) {
+        for (life_of_peer& each : lives_)
+            if (each.peer == peer && each.life == life) return each;
+        return lives_.emplace_back(life_of_peer{.peer = peer, .life = life});
+    }
+    /// When a message is due: not after the end of its life, and not before that of the last one.
+    time_point between_ends(const held& early) {
+        const life_of_peer own = life_of(early.inner.source(), early.life);
+        if (own.has_ended) return std::min(early.due, own.end);
+        time_point due = early.due;
+        for (const life_of_peer& each : lives_)
+            if (each.peer == own.peer && each.has_ended) due = std::max(due, each.end);
+        return due;
+    }
+
     std::optional<held> take_at(std::size_t place) {
         if (place == held_.size()) return std::nullopt;
         std::optional<held> taken(std::move(held_[place]));
@@ -93,6 +145,8 @@ class delayed_inbox {
 
     mutable std::mutex mutex_;
     std::vector<held> held_;  ///< in the order in which they were taken
+    bool is_monitored_ = false;
+    std::vector<life_of_peer> lives_;  ///< those that were heard of, of each peer in order
 };
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -3,44 +3,58 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The size of a stamp: the instant at which a message is due, which travels behind its bytes.
-inline constexpr std::size_t stamp_bytes = sizeof(time_point::ns);
+/// What travels behind the bytes of a message: when it is due, and the incarnation of its sender, 0 where the inner
+/// transport knows none.
+struct stamped {
+    time_point due{};
+    std::uint64_t life = 0;
+};
+inline constexpr std::size_t stamp_bytes = 2 * sizeof(std::uint64_t);
+
+/// Set in each stamp, so that none is taken for a `peer_event`, which has no stamp.
+inline constexpr std::uint64_t stamp_mark = std::uint64_t{1} << 63U;
+
+inline void write_stamp(std::byte* to, const stamped& what) {
+    const std::uint64_t words[] = {static_cast<std::uint64_t>(what.due.ns) | stamp_mark, what.life};
+    std::memcpy(to, words, stamp_bytes);
+}
 
 /// The stamp of a borrowed message. Its address is fixed until it is given back.
 struct stamp {
-    std::byte due[stamp_bytes];
-    buffer joined{};  ///< the caller's last piece and `due`, where a message has no room for one more piece
+    std::byte bytes[stamp_bytes];
+    buffer joined{};  ///< the caller's last piece and `bytes`, where a message has no room for one more piece
 };
 
 /// The stamps of messages under way. Allocates only while more are in use than ever before.
 class stamp_pool {
   public:
     /// Returns a stamp, and the non-empty `pieces` followed by that stamp.
-    std::pair<stamp*, byte_pieces> put_behind(const byte_pieces& pieces, time_point due) {
+    std::pair<stamp*, byte_pieces> put_behind(const byte_pieces& pieces, const stamped& what) {
         stamp* const taken = take();
-        std::memcpy(taken->due, &due.ns, stamp_bytes);
-        byte_pieces stamped;
+        write_stamp(taken->bytes, what);
+        byte_pieces all;
         for (const byte_view piece : pieces) {
             if (piece.empty()) continue;
-            if (stamped.count() + 1 == byte_pieces::most) return {taken, join(stamped, piece, *taken)};
-            stamped.push(piece);
+            if (all.count() + 1 == byte_pieces::most) return {taken, join(all, piece, *taken)};
+            all.push(piece);
         }
-        stamped.push(taken->due);
-        return {taken, stamped};
+        all.push(taken->bytes);
+        return {taken, all};
     }
 
     void give_back(stamp* unused) noexcept {
@@ -49,11 +63,11 @@ class stamp_pool {
     }
 
   private:
-    static byte_pieces join(byte_pieces stamped, byte_view last, stamp& own) {
+    static byte_pieces join(byte_pieces before, byte_view last, stamp& own) {
         own.joined.assign(last.begin(), last.end());
-        own.joined.insert(own.joined.end(), own.due, own.due + stamp_bytes);
-        stamped.push(own.joined);
-        return stamped;
+        own.joined.insert(own.joined.end(), own.bytes, own.bytes + stamp_bytes);
+        before.push(own.joined);
+        return before;
     }
 
     stamp* take() {
@@ -72,34 +86,40 @@ class stamp_pool {
     std::vector<stamp*> unused_;
 };
 
-/// A received message: when it is due, and the caller's bytes without the stamp.
+/// A received message: its stamp, and the caller's bytes without it. Without a stamp, `is_stamped` is false.
 struct unstamped {
-    time_point due{};
+    bool is_stamped = false;
+    stamped stamp{};
     byte_pieces pieces{};
 };
 
 /// Separates the stamp from a message. The stamp is the last `stamp_bytes` bytes, in whatever pieces they lie: the
 /// inner transport may have joined or split pieces.
-inline unstamped take_stamp(const byte_pieces& received, rank_t source, rank_t self) {
+inline unstamped take_stamp(const byte_pieces& received) {
     const std::size_t size = received.size_bytes();
-    if (size < stamp_bytes)
-        throw protocol_error(
-            "rank " + std::to_string(self) + " received " + std::to_string(size) + " bytes from rank " +
-            std::to_string(source) +
-            ", less than the time stamp of a delayed transport: it is delayed on all ranks or on none");
-    std::byte due[stamp_bytes];
-    std::size_t payload = size - stamp_bytes, read = 0;
     unstamped result;
+    if (size < stamp_bytes) return result;
+    std::byte bytes[stamp_bytes];
+    std::size_t payload = size - stamp_bytes, read = 0;
     for (const byte_view piece : received) {
         const std::size_t kept = std::min(payload, piece.size());
         if (kept > 0) result.pieces.push(piece.first(kept));
         payload -= kept;
         const byte_view rest = piece.subspan(kept);
-        std::copy(rest.begin(), rest.end(), due + read);
+        std::copy(rest.begin(), rest.end(), bytes + read);
         read += rest.size();
     }
-    std::memcpy(&result.due.ns, due, stamp_bytes);
+    std::uint64_t words[2];
+    std::memcpy(words, bytes, stamp_bytes);
+    result.is_stamped = (words[0] & stamp_mark) != 0;
+    result.stamp = {{static_cast<std::int64_t>(words[0] & ~stamp_mark)}, words[1]};
     return result;
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void throw_unstamped(std::size_t size, rank_t source, rank_t self) {
+    throw protocol_error(text_of({"rank ", self, " received ", size, " bytes from rank ", source,
+                                  ", without the time stamp of a delayed transport: it is delayed on all ranks or on "
+                                  "none"}));
 }
 
 }}}  // namespace rill::RILL_ABI::detail
