@@ -44,9 +44,10 @@ COMPILED = "rill/compiled.hpp"
 # each brings a third party that its siblings do without.
 BY_THEIR_NAMES = {"rill/transport/mpi.hpp", "rill/transport/simulated.hpp"}
 NO_UMBRELLA = {"adapt"}
-# The umbrella of topology/ leaves out the mixings, which are the headers there that include the concept: only gossip needs
-# them, and they would add an eighth to what rill.hpp costs. They have an umbrella of their own.
-MIXING_CONCEPT = "rill/concept/mixing.hpp"
+# The umbrella of topology/ leaves out the mixings and what they are made with, which are the headers there that include one
+# of these concepts: only gossip needs them, and they would add an eighth to what rill.hpp costs. They have an umbrella of
+# their own.
+MIXING_CONCEPTS = {"rill/concept/matcher.hpp", "rill/concept/mixing.hpp"}
 MIXINGS = "rill/mixing.hpp"
 # What rill.hpp includes: what every program needs, with neither threads nor a third party.
 IN_UMBRELLA = {"core", "concept", "kernel", "stream", "topology", "compress", "aggregate", "straggler", "collective"}
@@ -95,7 +96,7 @@ def umbrella_of(folder):
 
 
 def is_mixing(tree, header):
-    return folder_of(header) == "topology" and any(name == MIXING_CONCEPT for _, _, name in tree.includes[header])
+    return folder_of(header) == "topology" and any(name in MIXING_CONCEPTS for _, _, name in tree.includes[header])
 
 
 def check_include(tree, header, bracket, name):
