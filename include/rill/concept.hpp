@@ -15,6 +15,7 @@
 #include <rill/concept/pairing.hpp>
 #include <rill/concept/participation.hpp>
 #include <rill/concept/peer_event.hpp>
+#include <rill/concept/regular.hpp>
 #include <rill/concept/replica.hpp>
 #include <rill/concept/shared_memory.hpp>
 #include <rill/concept/staleness.hpp>

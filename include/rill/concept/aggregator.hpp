@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/regular.hpp>
 #include <rill/core/addition.hpp>
 #include <rill/core/types.hpp>
 
@@ -17,7 +18,7 @@ namespace rill { inline namespace RILL_ABI {
 /// it does nothing and is not called. Both functions may throw; if both are `noexcept`, small operations among threads
 /// have one wait less.
 template <class A, class T>
-concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregator, T x, T y, std::span<T> values) {
+concept Aggregator = Regular<A> && Element<T> && requires(const A& aggregator, T x, T y, std::span<T> values) {
     { aggregator.template identity<T>() } -> std::same_as<T>;
     { aggregator.fold(x, y) } -> std::same_as<T>;
     { aggregator.finish(values, 1.0) };

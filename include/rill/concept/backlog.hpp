@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/regular.hpp>
 #include <rill/core/config.hpp>
 
 #include <concepts>
@@ -13,7 +14,7 @@ namespace rill { inline namespace RILL_ABI {
 /// weight `weight(count)`. The result of a round is the sum over all ranks, divided by the sum of their weights. Both
 /// are finite and positive, the shares add up to the weight, and one gradient alone has share 1.
 template <class B>
-concept Backlog = std::regular<B> && requires(const B& backlog, std::size_t i, std::size_t count) {
+concept Backlog = Regular<B> && requires(const B& backlog, std::size_t i, std::size_t count) {
     { backlog.share(i, count) } -> std::same_as<double>;
     { backlog.weight(count) } -> std::same_as<double>;
     { B::name } -> std::convertible_to<const char*>;

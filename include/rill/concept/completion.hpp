@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/regular.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -27,7 +28,7 @@ struct gathering {
 /// `patience(height)` is how long a rank that stands `height` edges above its deepest leaf waits before `time_is_up`;
 /// `endless_patience` means for ever.
 template <class C>
-concept Completion = std::regular<C> && requires(const C& completion, const gathering& g, int height) {
+concept Completion = Regular<C> && requires(const C& completion, const gathering& g, int height) {
     { completion.is_complete(g) } -> std::same_as<bool>;
     { completion.patience(height) } -> std::same_as<duration>;
     { C::name } -> std::convertible_to<const char*>;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/regular.hpp>
 #include <rill/core/serial.hpp>
 
 #include <concepts>
@@ -23,7 +24,7 @@ namespace rill { inline namespace RILL_ABI {
 ///
 /// `rill/testing/executor_laws.hpp` checks them.
 template <class E>
-concept Executor = std::regular<E> && requires(const E& executor, std::size_t tasks, void (*body)(std::size_t)) {
+concept Executor = Regular<E> && requires(const E& executor, std::size_t tasks, void (*body)(std::size_t)) {
     { executor.run(tasks, body) } -> std::same_as<void>;
     { executor.concurrency() } -> std::same_as<int>;
     { E::name } -> std::convertible_to<const char*>;

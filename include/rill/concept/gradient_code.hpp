@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/regular.hpp>
 #include <rill/core/types.hpp>
 
 #include <concepts>
@@ -43,7 +44,7 @@ concept SmallSetCode = GradientCode<C> && requires(const C& code) {
 
 /// A value whose `bind(workers, stragglers)` gives a `GradientCode`.
 template <class P>
-concept GradientCodePolicy = std::regular<P> && requires(const P& policy, int workers, int stragglers) {
+concept GradientCodePolicy = Regular<P> && requires(const P& policy, int workers, int stragglers) {
     { policy.bind(workers, stragglers) } -> GradientCode;
     { P::name } -> std::convertible_to<const char*>;
 };

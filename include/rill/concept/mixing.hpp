@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/regular.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
@@ -49,7 +50,7 @@ concept BoundMixing = requires(B& bound, std::uint64_t round, rank_t rank, mixin
 ///
 /// Proof: `topology::verify_mixing`. Laws: `testing::for_each_mixing_law`.
 template <class M>
-concept Mixing = std::regular<M> && requires(const M& mixing, int size, random_key key) {
+concept Mixing = Regular<M> && requires(const M& mixing, int size, random_key key) {
     { M::name } -> std::convertible_to<const char*>;
     { M::is_doubly_stochastic } -> std::convertible_to<bool>;
     { M::is_symmetric } -> std::convertible_to<bool>;

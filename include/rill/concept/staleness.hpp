@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/regular.hpp>
 #include <rill/core/config.hpp>
 
 #include <concepts>
@@ -15,7 +16,7 @@ namespace rill { inline namespace RILL_ABI {
 /// If it may not, the round waits for that rank, and its contribution counts at any age. So nothing is ever dropped if
 /// `accepts` holds for each lag for which `may_lead` holds, and for the next one.
 template <class S>
-concept Staleness = std::regular<S> && requires(const S& staleness, std::uint32_t rounds) {
+concept Staleness = Regular<S> && requires(const S& staleness, std::uint32_t rounds) {
     { staleness.accepts(rounds) } -> std::same_as<bool>;
     { staleness.may_lead(rounds) } -> std::same_as<bool>;
     { S::name } -> std::convertible_to<const char*>;

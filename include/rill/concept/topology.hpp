@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/regular.hpp>
 #include <rill/core/types.hpp>
 
 #include <concepts>
@@ -35,7 +36,7 @@ enum class action : unsigned char { fold, copy };
 /// received in one round are either all the same range (a k-way fold) or disjoint. After a copy round of a part there
 /// is no fold round of that part.
 template <class S>
-concept Schedule = std::regular<S> && requires(const S& schedule, int round, int i) {
+concept Schedule = Regular<S> && requires(const S& schedule, int round, int i) {
     { schedule.parts() } -> std::same_as<int>;
     { schedule.rounds() } -> std::same_as<int>;
     { schedule.kind(round) } -> std::same_as<action>;
@@ -72,7 +73,7 @@ concept LookaheadSchedule = Schedule<S> && requires(const S& schedule) {
 ///
 /// Refinements: `RootedTopology`, `OwnerTopology`.
 template <class T>
-concept Topology = std::regular<T> && requires(const T& topology, int size, rank_t rank) {
+concept Topology = Regular<T> && requires(const T& topology, int size, rank_t rank) {
     { topology.all_reduce(size, rank) } -> Schedule;
     { topology.reduce_scatter(size, rank) } -> Schedule;
     { topology.all_gather(size, rank) } -> Schedule;

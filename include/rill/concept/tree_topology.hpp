@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/regular.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
 
@@ -18,7 +19,7 @@ namespace rill { inline namespace RILL_ABI {
 ///
 /// Laws: `testing::for_each_tree_law` checks them.
 template <class T>
-concept TreeTopology = std::regular<T> && requires(const T& tree, int size, rank_t rank, int i) {
+concept TreeTopology = Regular<T> && requires(const T& tree, int size, rank_t rank, int i) {
     { tree.parent(size, rank) } -> std::same_as<rank_t>;
     { tree.children(size, rank) } -> std::same_as<int>;
     { tree.child(size, rank, i) } -> std::same_as<rank_t>;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/regular.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
@@ -23,7 +24,7 @@ namespace rill { inline namespace RILL_ABI {
 /// What it means to be ready is the protocol's: in `rounds`, a rank that has nothing left to do; in
 /// `partial_all_reduce`, a rank that has a contribution.
 template <class T>
-concept Trigger = std::regular<T> &&
+concept Trigger = Regular<T> &&
                   requires(const T& trigger, rank_t rank, std::span<const rank_t> ready, int size, random_key key) {
                       { trigger.asks(rank, size, key) } -> std::same_as<bool>;
                       { trigger.starts(ready, size, key) } -> std::same_as<bool>;

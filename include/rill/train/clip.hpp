@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/regular.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/option_range.hpp>
 
@@ -95,7 +96,7 @@ struct no_clip {
 /// What a strategy does to each rank's own finite gradient before it is sent: a value, a pure function.
 /// `is_coordinatewise`: it may be applied to the parts of a gradient one by one.
 template <class C>
-concept Clipping = std::regular<C> && requires(const C& clip, std::span<float> gradient) {
+concept Clipping = Regular<C> && requires(const C& clip, std::span<float> gradient) {
     clip.apply(gradient);
     requires std::same_as<decltype(C::is_coordinatewise), const bool>;
 };

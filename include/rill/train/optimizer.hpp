@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/regular.hpp>
 #include <rill/core/config.hpp>
 #include <rill/train/checkpoint.hpp>
 
@@ -18,7 +19,7 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// rate 0 nothing moves; an object that restores saved state goes on bit for bit, and a `restore` that throws changes
 /// nothing; a `StreamOptimizer` moves along a stream as along the dense gradient, up to rounding.
 template <class O, class T = float>
-concept Optimizer = std::regular<O> && std::floating_point<T> &&
+concept Optimizer = Regular<O> && std::floating_point<T> &&
                     requires(const O& policy, decltype(std::declval<const O&>().template bind<T>(std::size_t{}))& bound,
                              std::span<T> parameters, std::span<const T> gradient, double rate) {
                         { policy.template bind<T>(std::size_t{}) } -> std::copyable;

@@ -1,6 +1,7 @@
 // Learning rates as functions of the step, `0, 1, 2, …`.
 #pragma once
 
+#include <rill/concept/regular.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/option_range.hpp>
 
@@ -13,7 +14,7 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// A learning rate for each step: a value, a pure function.
 template <class S>
-concept RateSchedule = std::regular<S> && requires(const S& schedule, std::uint64_t step) {
+concept RateSchedule = Regular<S> && requires(const S& schedule, std::uint64_t step) {
     { schedule.rate(step) } -> std::same_as<double>;
 };
 

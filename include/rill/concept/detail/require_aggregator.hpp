@@ -4,6 +4,7 @@
 #include <rill/concept/aggregator.hpp>
 #include <rill/concept/detail/first_unmet.hpp>
 #include <rill/concept/detail/require_compressor.hpp>
+#include <rill/concept/regular.hpp>
 #include <rill/core/config.hpp>
 
 #include <concepts>
@@ -15,7 +16,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <class A, class T>
 consteval bool require_aggregator() {
     constexpr int unmet = first_unmet(
-        !MeantAsCompressor<A>, !std::invocable<const A&, T, T>, std::equality_comparable<A>, std::regular<A>,
+        !MeantAsCompressor<A>, !std::invocable<const A&, T, T>, EqualityComparable<A>, Regular<A>,
         requires(const A& a) {
             { a.template identity<T>() } -> std::same_as<T>;
         },

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rill/concept/detail/first_unmet.hpp>
+#include <rill/concept/regular.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/types.hpp>
 
@@ -14,7 +15,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <class S>
 consteval bool require_schedule() {
     constexpr int unmet = first_unmet(
-        std::equality_comparable<S>, std::regular<S>,
+        EqualityComparable<S>, Regular<S>,
         requires(const S& s) {
             { s.parts() } -> std::same_as<int>;
         },
@@ -78,7 +79,7 @@ consteval bool require_topology() {
     };
     constexpr bool has_name = requires { T::name; };
     constexpr int unmet = first_unmet(has_all_reduce, has_reduce_scatter, has_all_gather, has_flags, has_name,
-                                      std::equality_comparable<T>, std::regular<T>);
+                                      EqualityComparable<T>, Regular<T>);
     static_assert(unmet != 0,
                   "rill::Topology: all_reduce(size, rank) is missing in what stands for the topology; pass "
                   "topology::ring{} or another one, or add it");
