@@ -4,6 +4,7 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/span_of.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -40,7 +41,7 @@ class bucket_plan {
     }
 
     /// The buckets in the order in which they are exchanged: those of the last tensors first.
-    std::span<const bucket> buckets() const { return buckets_; }
+    std::span<const bucket> buckets() const { return span_of(buckets_); }
     std::size_t tensors() const { return begins_.size() - 1; }
     /// The number of elements of all tensors.
     std::size_t dimension() const { return begins_.back(); }

@@ -210,7 +210,7 @@ class stream_state {
         frames_.clear();
         for (int p = parts.first; p < parts.last; p = block_at(p).parts.last)
             frames_.push_back(frame_of({p, parts.last}, kind));
-        return join_frames(frames_, memory_);
+        return join_frames(span_of(frames_), memory_);
     }
 
     /// Encodes each of `parts` that has no frame yet, as a frame of its own, and takes the decoded values as its

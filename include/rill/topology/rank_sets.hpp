@@ -84,8 +84,8 @@ class basic_rank_sets {
     constexpr basic_rank_sets(std::size_t count, int size)
         : words_(static_cast<std::size_t>(size + 63) / 64), bits_(count * words_, std::uint64_t{0}) {}
 
-    constexpr rank_set operator[](std::size_t i) { return rank_set(bits_).subspan(i * words_, words_); }
-    constexpr rank_set_view operator[](std::size_t i) const { return rank_set_view(bits_).subspan(i * words_, words_); }
+    constexpr rank_set operator[](std::size_t i) { return {bits_.data() + i * words_, words_}; }
+    constexpr rank_set_view operator[](std::size_t i) const { return {bits_.data() + i * words_, words_}; }
 
     constexpr std::size_t count() const { return bits_.size() / words_; }
     constexpr void clear() { bits_.clear(); }

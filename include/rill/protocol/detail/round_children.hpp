@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/core/span_of.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 
@@ -56,7 +57,7 @@ class round_children {
     int number_of(const link& child) const { return static_cast<int>(&child - links_.data()); }
 
     /// The numbers of the children whose contributions are in the round under way.
-    std::span<const int> in() const { return in_; }
+    std::span<const int> in() const { return span_of(in_); }
     void begin_round() { in_.clear(); }
     /// Only these children take part in the round under way. `places`: their numbers.
     void ask(std::span<const int> places) {
@@ -92,7 +93,7 @@ class round_children {
         ready_.assign(1, parent);
         for (const link& each : links_)
             if (each.is_ready()) ready_.push_back(each.rank);
-        return ready_;
+        return span_of(ready_);
     }
     std::vector<rank_t> at_work() const {
         std::vector<rank_t> ranks;

@@ -10,6 +10,7 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/round_receipt.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/span_of.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
@@ -91,10 +92,10 @@ class round_machine {
     const round_children& children() const { return children_; }
     /// The children, then the parent.
     std::span<const rank_t> neighbours(segment of) const {
-        return std::span(neighbours_).subspan(of.begin, of.end - of.begin);
+        return span_of(neighbours_).subspan(of.begin, of.end - of.begin);
     }
     /// By rank and round once `gather` is over. Late ones that still count are among them.
-    std::span<const round_arrival> arrivals() const { return arrivals_; }
+    std::span<const round_arrival> arrivals() const { return span_of(arrivals_); }
     std::vector<latecomer> take_latecomers() { return std::exchange(late_, {}); }
     /// Whether nobody waits any more for this rank's contribution to the round under way.
     bool is_over() const { return !is_root() && (end_ || over_ >= round_); }

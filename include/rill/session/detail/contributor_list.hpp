@@ -6,6 +6,7 @@
 #include <rill/core/error.hpp>
 #include <rill/core/round_receipt.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/span_of.hpp>
 #include <rill/core/types.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/wire.hpp>
@@ -107,7 +108,7 @@ inline buffer with_contributors(const byte_pieces& content, const wire::header& 
                          .number = head.number,
                          .dimension = numbers.size()};
     wire::header_block block;
-    const stream_view<std::int64_t, std::uint32_t> view({0, numbers.size()}, std::span<const std::int64_t>(numbers));
+    const stream_view<std::int64_t, std::uint32_t> view({0, numbers.size()}, span_of(numbers));
     const byte_pieces second = view_frame(of_list, view, block.data());
     const std::size_t first_size = content.size_bytes();
     const std::size_t padded = (first_size + frame_alignment - 1) / frame_alignment * frame_alignment;
