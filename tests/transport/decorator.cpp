@@ -44,11 +44,6 @@ struct powers {
         left.shares = false;
         return left;
     }
-    constexpr powers without_monitoring() const {
-        powers left = *this;
-        left.monitors = false;
-        return left;
-    }
     constexpr powers computing() const {
         powers more = *this;
         more.computes = true;
@@ -80,7 +75,7 @@ constexpr bool decorators_model_what_they_say() {
     static_assert(of<traced<Net>> == of<Net>.tracing());
     static_assert(of<subgroup<Net>> == of<Net>.without_shared_memory());
     static_assert(of<delayed<Net>> == of<Net>.without_shared_memory().computing());
-    static_assert(of<faulty<Net>> == of<Net>.without_shared_memory().without_monitoring().seeing_each_message());
+    static_assert(of<faulty<Net>> == of<Net>.without_shared_memory().seeing_each_message());
     return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
+#include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/shared_memory.hpp>
 #include <rill/testing/transport_laws.hpp>
 #include <rill/topology/ring.hpp>
@@ -16,10 +17,13 @@
 #include <doctest/doctest.h>
 #include "../support/scratch.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace faults = rill::faults;
@@ -35,14 +39,21 @@ constexpr rill::channel on{.context = 3, .tag = 1};
 constexpr rill::channel farewell{.context = 3, .tag = 2};
 constexpr std::size_t mailbox_bytes = 4096;
 
-void check_laws(auto&& run_inner) {
+/// Plans that strike no message: with the second one, control travels.
+void check_laws(auto&& run_inner, const char* plan) {
     int laws = 0;
+    const bool travels = *plan != '\0';
     rill::testing::for_each_law(
         [&](int ranks, auto&& body) {
-            rill::fault_scene scene(ranks, {});
+            rill::fault_scene scene(ranks, rill::parse_fault_plan(plan));
+            CHECK(scene.control_travels() == travels);
             run_inner(ranks, [&](auto& inner) { rill::run_faulty(inner, scene, body); });
         },
-        {.mailbox_bytes = mailbox_bytes, .large_bytes = 100'000, .largest_bytes = 1'000'000, .most_ranks = 16},
+        {.mailbox_bytes = mailbox_bytes,
+         .same_first_notice = !travels,
+         .large_bytes = 100'000,
+         .largest_bytes = 1'000'000,
+         .most_ranks = 16},
         [&](const char* name, const rill::testing::law_outcome& outcome) {
             ++laws;
             CHECK_MESSAGE(outcome.held, std::string(name) << ": " << outcome.what);
@@ -89,21 +100,23 @@ std::vector<int> numbers_through(const char* plan, int count, bool lent = false)
 }  // namespace
 
 static_assert(rill::ConcurrentTransport<rill::faulty<rill::in_process::endpoint>>);
+static_assert(rill::MonitoredTransport<rill::faulty<rill::in_process::endpoint>>);
 static_assert(!rill::SharedMemoryTransport<rill::faulty<rill::in_process::endpoint>>);
 static_assert(rill::ConcurrentTransport<rill::traced<rill::faulty<rill::simulated::endpoint>>>);
 static_assert(rill::ConcurrentTransport<rill::subgroup<rill::faulty<rill::in_process::endpoint>>>);
 
 TEST_CASE("a faulty transport without faults keeps the laws of a transport") {
-    SUBCASE("simulated") {
-        check_laws([](int ranks, auto&& body) {
-            rill::simulated::run(
-                ranks, {.control = rill::simulated::control_plane::ideal, .mailbox_bytes = mailbox_bytes}, body);
-        });
-    }
-    SUBCASE("threads") {
-        check_laws(
-            [](int ranks, auto&& body) { rill::in_process::run(ranks, body, {.mailbox_bytes = mailbox_bytes}); });
-    }
+    const char* plan = "";
+    SUBCASE("ideal control") {}
+    SUBCASE("control that travels") { plan = "lose 1 at 1000000s"; }
+    CAPTURE(plan);
+    check_laws(
+        [](int ranks, auto&& body) {
+            rill::simulated::run(ranks, {.control = rill::control_plane::ideal, .mailbox_bytes = mailbox_bytes}, body);
+        },
+        plan);
+    check_laws([](int ranks, auto&& body) { rill::in_process::run(ranks, body, {.mailbox_bytes = mailbox_bytes}); },
+               plan);
 }
 
 TEST_CASE("messages among threads are lost and doubled as planned, the same in each run") {
@@ -222,33 +235,190 @@ TEST_CASE("a killed rank sends and receives nothing, and may be restarted") {
     CHECK_FALSE(scene.is_alive(0));
 }
 
-TEST_CASE("a collective over a cut link, or with a killed rank, fails on all ranks with the same culprit") {
-    const auto errors_of = [](int ranks, const char* plan, rill::duration timeout) {
-        std::vector<std::string> errors(static_cast<std::size_t>(ranks));
-        run(ranks, plan, [&](auto& net) {
+TEST_CASE("a collective over a cut link, or with a killed rank, fails on all ranks by its name") {
+    using notices = std::vector<std::optional<rill::abort_notice>>;
+    auto control = rill::control_plane::travelling;
+    SUBCASE("control that travels") {}
+    SUBCASE("ideal control") { control = rill::control_plane::ideal; }
+    const auto errors_of = [&](int ranks, const char* plan, rill::duration timeout) {
+        notices errors(static_cast<std::size_t>(ranks));
+        const auto body = [&](auto& net) {
             rill::group workers{net, rill::topology::ring{}, {.timeout = timeout}};
             std::vector<float> data(30, 1.0F), sum(30);
             for (int i = 0; i < 6; ++i) try {
                     rill::all_reduce(workers, data, sum);
                 } catch (const rill::error& failed) {
-                    errors[static_cast<std::size_t>(net.rank())] = failed.what();
+                    errors[static_cast<std::size_t>(net.rank())] = failed.notice();
                     return;
                 }
-        });
+        };
+        rill::fault_scene scene(ranks, rill::parse_fault_plan(plan), control);
+        rill::in_process::run(ranks, [&](auto& inner) { rill::run_faulty(inner, scene, body); });
         return errors;
     };
-    CHECK(errors_of(2, "", seconds(60)) == std::vector<std::string>(2));
+    /// The ends of a link, lower rank first.
+    const auto ends_of = [](const auto& notice) { return std::minmax({notice->culprit, notice->other}); };
+    CHECK(errors_of(2, "", seconds(60)) == notices(2));
     const auto cut = errors_of(2, "cut on 0>1 after 6", seconds(1));
-    INFO(cut[0]);
-    CHECK(has(cut[0], "rank 0"));
-    CHECK(has(cut[0], "rank 1"));
-    CHECK(cut[0] == cut[1]);
+    REQUIRE(cut[0]);
+    INFO(cut[0]->reason);
+    for (const auto& each : cut) CHECK(ends_of(each) == std::pair<rank_t, rank_t>(0, 1));
+    if (control == rill::control_plane::ideal) CHECK(cut[0] == cut[1]);
     const auto killed = errors_of(2, "kill rank 1 after 6", seconds(1));
-    CHECK(has(killed[0], "rank 1"));
-    CHECK(killed[1].empty());
+    CHECK(killed[0]->culprit == 1);
+    CHECK_FALSE(killed[1]);
     const auto many = errors_of(3, "cut on 1>2 after 6", seconds(1));
-    CHECK_FALSE(many[0].empty());
-    CHECK((many[0] == many[1] && many[1] == many[2]));
+    REQUIRE(many[0]);
+    INFO(many[0]->reason);
+    for (const auto& each : many) CHECK(ends_of(each) == std::pair<rank_t, rank_t>(1, 2));
+    if (control == rill::control_plane::ideal) CHECK((many[0] == many[1] && many[1] == many[2]));
+}
+
+TEST_CASE("a notice travels: a cut holds it back, loss delays it, and the first that arrives stays") {
+    constexpr rill::abort_notice (*of)(rank_t) = [](rank_t culprit) {
+        return rill::abort_notice{.context = on.context, .culprit = culprit, .reason = "enough"};
+    };
+    constexpr rill::channel gate{.context = on.context + 1, .tag = 0};
+    const auto heard = [&](const char* plan, rill::control_plane control) {
+        std::optional<rank_t> culprit;
+        rill::fault_scene scene(2, rill::parse_fault_plan(plan), control);
+        rill::in_process::run(2, [&](auto& inner) {
+            rill::run_faulty(inner, scene, [&](auto& net) {
+                if (net.rank() == 0) {
+                    CHECK(net.abort(of(0)) == of(0));
+                    CHECK(net.abort(of(5)) == of(0));
+                    CHECK_THROWS_AS(net.receive(1, on, deadline::never), rill::peer_failure);
+                    net.inner().post(1, gate, one_byte(0));
+                    return;
+                }
+                net.inner().receive(0, gate, soon(net));
+                try {
+                    net.receive(0, on, net.now() + milliseconds(300));
+                } catch (const rill::peer_failure& thrown) {
+                    culprit = thrown.culprit();
+                    CHECK(net.abort(of(1)) == of(0));
+                }
+            });
+        });
+        return culprit;
+    };
+    const auto travelling = rill::control_plane::travelling, ideal = rill::control_plane::ideal;
+    CHECK_FALSE(heard("cut on 0>1", travelling));
+    CHECK(heard("cut on 0>1", ideal) == 0);
+    CHECK(heard("cut on 1>0", travelling) == 0);
+    CHECK(heard("seed 2; lose 0.8", travelling) == 0);
+    CHECK(heard("delay up to 5ms", travelling) == 0);
+    CHECK(heard("cut on 0>1; heal on 0>1 at 20ms", travelling) == 0);
+}
+
+TEST_CASE("an inquiry gets no answer over a cut link, in either direction") {
+    for (const char* plan : {"cut on 0>1", "cut on 1>0", "delay up to 1ms", "seed 1; lose 0.5"}) {
+        CAPTURE(plan);
+        bool is_answered = false;
+        run(2, plan, [&](auto& net) {
+            if (net.rank() == 0) {
+                net.announce(on.context, {.number = 1, .kind = rill::operation::barrier});
+                net.inner().receive(1, farewell, soon(net));
+                return;
+            }
+            const bool is_cut = *plan == 'c';
+            const auto said =
+                net.inquire(0, on.context, 1, is_cut ? deadline(net.now() + milliseconds(20)) : soon(net));
+            is_answered = said && said->kind == rill::operation::barrier;
+            CHECK(net.inquire(1, on.context, 1, deadline::immediate) == std::nullopt);
+            net.inner().post(0, farewell, one_byte(0));
+        });
+        CHECK(is_answered == (*plan != 'c'));
+    }
+}
+
+TEST_CASE("who is asked tells the notice that it knows, also where the one who sent it is cut off") {
+    std::atomic<int> told{0};
+    run(3, "cut on 0>2", [&](auto& net) {
+        const rill::abort_notice notice{.context = on.context, .culprit = 0, .reason = "enough"};
+        if (net.rank() == 0) net.abort(notice);
+        if (net.rank() == 1) CHECK_THROWS_AS(net.receive(0, on, soon(net)), rill::peer_failure);
+        if (net.rank() == 2) {
+            CHECK_FALSE(net.receive(0, on, net.now() + milliseconds(20)));
+            CHECK_THROWS_AS(net.inquire(1, on.context, 1, soon(net)), rill::peer_failure);
+            ++told;
+        }
+        const rank_t next = (net.rank() + 1) % 3, previous = (net.rank() + 2) % 3;
+        for (int i = 0; i < 2; ++i) {  // none ends before all are here
+            net.inner().post(next, farewell, one_byte(0));
+            net.inner().receive(previous, farewell, soon(net));
+        }
+    });
+    CHECK(told == 1);
+}
+
+namespace {
+
+constexpr rill::channel events{.context = 9, .tag = 0};
+
+/// What rank 0 is told of rank 1, each with the incarnation; `most` in number, or until it has waited for 300 ms.
+std::vector<rill::peer_event> told_of(const char* plan, std::size_t most, auto&& body) {
+    std::vector<rill::peer_event> all;
+    run(2, plan, [&](auto& net) {
+        if (net.rank() == 1) {
+            net.inner().receive(0, farewell, soon(net));
+            return body(net);
+        }
+        net.monitor(events);
+        const std::uint64_t first = net.incarnation(1);
+        for (int life = 0; life < 3; ++life) net.inner().post(1, farewell, one_byte(0));
+        while (all.size() < most)
+            if (const auto told = net.receive(1, events, net.now() + milliseconds(300)))
+                all.push_back(rill::read_peer_event(*told));
+            else
+                break;
+        if (!all.empty()) CHECK(all[0].incarnation == first);
+        if (!all.empty()) CHECK(net.incarnation(1) == all.back().incarnation);
+    });
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("who monitors is told of ranks that the plan kills and restarts") {
+    using rill::peer_change;
+    const auto post_two = [](auto& net) {
+        for (int i = 0; i < 2; ++i) net.post(0, on, one_byte(i));
+    };
+    const auto killed = told_of("kill rank 1 after 1", 9, post_two);
+    REQUIRE(killed.size() == 1);
+    CHECK(killed[0].kind == peer_change::ended);
+    const auto restarted = told_of("kill rank 1 after 1; restart rank 1 at 5ms", 9, post_two);
+    REQUIRE(restarted.size() == 3);
+    CHECK(restarted[0].kind == peer_change::ended);
+    CHECK(restarted[1].kind == peer_change::arrived);
+    CHECK(restarted[2] == rill::peer_event{peer_change::ended, restarted[1].incarnation});
+    CHECK(restarted[1].incarnation != restarted[0].incarnation);
+    CHECK(told_of("cut on 1>0", 9, post_two).empty());  // also its end travels
+    CHECK(told_of("cut on 0>1", 1, post_two).size() == 1);
+    CHECK(told_of("seed 3; lose 0.7", 1, post_two).size() == 1);
+}
+
+TEST_CASE("a fence cuts off a life that the plan has ended, and not the next one") {
+    std::vector<int> got;
+    run(2, "kill rank 1 after 2; restart rank 1 at 1ms", [&](auto& net) {
+        if (net.rank() == 1) {
+            if (net.restarts() > 0) net.inner().receive(0, farewell, soon(net));
+            for (int i = 0; i < 2 + net.restarts(); ++i) net.post(0, on, one_byte(10 * net.restarts() + i));
+            if (net.restarts() == 0) net.post(0, on, one_byte(9));  // dies
+            return;
+        }
+        net.monitor(events);
+        const std::uint64_t life = net.incarnation(1);
+        CHECK(rill::read_peer_event(*net.receive(1, events, soon(net))).incarnation == life);
+        net.fence(1, life);
+        const rill::channel beside{.context = events.context, .tag = 1};
+        net.inner().post(1, farewell, one_byte(0));
+        CHECK(rill::read_peer_event(*net.receive(1, events, soon(net))).kind == rill::peer_change::arrived);
+        while (const auto m = net.receive(1, on, net.now() + milliseconds(100))) got.push_back(value_of(*m));
+        CHECK_THROWS_AS(net.receive(1, beside, soon(net)), rill::peer_failure);
+    });
+    CHECK(got == std::vector<int>{10, 11, 12});
 }
 
 TEST_CASE("a slow rank computes longer where computing takes modelled time") {

@@ -12,9 +12,10 @@ namespace rill { inline namespace RILL_ABI {
 /// Stands for any rank in a fault.
 inline constexpr rank_t any_rank = -2;
 
-/// One thing that goes wrong, or right again, in a network. Faults affect the messages between ranks. Abort
-/// notices and announced calls always arrive, except from a killed rank; but a simulated network whose control travels
-/// delays them, and loses them until they are repeated (`simulated::network::control`).
+/// One thing that goes wrong, or right again, in a network. Faults affect the messages between ranks, and control where
+/// it travels, which is the default: notices and inquiries are delayed, and lost until they are repeated (see
+/// `simulated::network::control` and `fault_scene`). Where control is ideal, they always arrive, except from a killed
+/// rank.
 struct fault {
     enum class what : std::uint8_t {
         loss,       ///< messages from `from` to `to` are lost, each with the probability `amount`

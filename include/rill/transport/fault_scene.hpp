@@ -4,9 +4,12 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/control_plane.hpp>
+#include <rill/transport/detail/fault_control.hpp>
 #include <rill/transport/detail/fault_judge.hpp>
 #include <rill/transport/fault_plan.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -16,12 +19,21 @@
 namespace rill { inline namespace RILL_ABI {
 
 /// The progress of a fault plan in one run, shared by the `faulty` transports of one process; make it before the ranks
-/// begin. All ranks may use it at once. Memory: three numbers for each pair of ranks.
+/// begin. All ranks may use it at once. Memory: four numbers for each pair of ranks.
+///
+/// By default control travels where the plan has faults of messages: a notice, a question and its answer, and the news
+/// of a peer's end are each delayed, lost and cut as messages of their link are. What is lost is sent again after 1 ms,
+/// then after twice as long each time, up to 1 s. On each rank the first notice that reaches it wins. Waits look for
+/// what has arrived every 2 ms. With `control_plane::ideal`, control is that of the inner transport, which no fault
+/// strikes.
 class fault_scene {
   public:
-    fault_scene(int ranks, fault_plan plan)
+    fault_scene(int ranks, fault_plan plan, control_plane control = control_plane::travelling)
         : size_(at_least_one(ranks)),
           judge_(std::move(plan), ranks),
+          travels_(control == control_plane::travelling && judge_.concerns_messages()),
+          restarts_planned_(restarts_of(judge_.plan())),
+          notices_(ranks),
           ranks_(new rank_state[static_cast<std::size_t>(ranks)]),
           links_(new link_state[static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)]) {}
 
@@ -49,17 +61,20 @@ class fault_scene {
         if (end != nullptr && end->has_begun(now, number)) kill(rank);
         return !is_alive(rank);
     }
-    void kill(rank_t rank) { at(rank).is_dead.store(true, std::memory_order_release); }
+    void kill(rank_t rank) {
+        if (!at(rank).is_dead.exchange(true, std::memory_order_acq_rel)) notices_.forget(rank);
+    }
 
     /// The restart that follows a rank's present life, whose `begins` is the time after its end; null where none does.
     const fault* restart_of(rank_t rank) const { return judge_.restart_after(rank, life(rank)); }
     /// The start of a rank that does not begin with the run; null where there is none.
     const fault* start_of(rank_t rank) const { return judge_.start_of(rank); }
-    void revive(rank_t rank) {
+    void revive(rank_t rank, duration now) {
         rank_state& own = at(rank);
         own.life.fetch_add(1, std::memory_order_relaxed);
         own.posted.store(0, std::memory_order_relaxed);
         own.is_dead.store(false, std::memory_order_release);
+        notices_.catch_up(rank, now);
     }
 
     double slowness(rank_t rank, duration now) const {
@@ -75,6 +90,31 @@ class fault_scene {
         if (verdict.lost) link.lost.fetch_add(1, std::memory_order_relaxed);
         return verdict;
     }
+
+    bool control_travels() const { return travels_; }
+    detail::fault_control& notices() { return notices_; }
+    /// Says what happens to a control message of a link.
+    detail::fault_judge::verdict judge_letter(rank_t source, rank_t receiver, duration now) {
+        link_state& link = between(source, receiver);
+        const std::uint64_t number = link.posted.load(std::memory_order_relaxed) + 1;
+        const std::uint64_t letter = link.letters.fetch_add(1, std::memory_order_relaxed);
+        auto verdict = judge_.of_letter(source, receiver, number, now, letter);
+        verdict.lost |= !is_alive(receiver);
+        return verdict;
+    }
+
+    /// How often a rank has been restarted, and whether it is dead, at one time.
+    std::pair<std::uint64_t, bool> state_of(rank_t rank) const {
+        while (true) {
+            const std::uint64_t number = life(rank);
+            const bool is_dead = !is_alive(rank);
+            if (number == life(rank)) return {number, is_dead};
+        }
+    }
+    /// Whether the plan restarts any rank.
+    bool has_restarts() const { return restarts_planned_ > 0; }
+    /// How often the plan restarts ranks, all together.
+    std::uint64_t restarts_planned() const { return restarts_planned_; }
 
     bool reorders() const { return judge_.reorders(); }
     /// How long at most the next message that `receiver` takes from `source` waits to be overtaken; 0: not at all.
@@ -97,8 +137,14 @@ class fault_scene {
         counter posted{0};
         counter lost{0};
         counter taken{0};
+        counter letters{0};
     };
 
+    static std::uint64_t restarts_of(const fault_plan& plan) {
+        std::uint64_t all = 0;
+        for (const fault& f : plan.faults) all += f.kind == fault::what::restart;
+        return all;
+    }
     static int at_least_one(int ranks) {
         RILL_EXPECTS(ranks >= 1, "fault_scene: needs at least one rank");
         return ranks;
@@ -113,6 +159,9 @@ class fault_scene {
 
     int size_;
     detail::fault_judge judge_;
+    bool travels_;
+    std::uint64_t restarts_planned_;
+    detail::fault_control notices_;
     std::unique_ptr<rank_state[]> ranks_;
     std::unique_ptr<link_state[]> links_;
 };

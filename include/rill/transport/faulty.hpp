@@ -1,5 +1,7 @@
 #pragma once
 
+#include <rill/concept/monitored_transport.hpp>
+#include <rill/concept/peer_event.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
@@ -7,11 +9,15 @@
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/random.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/decorator.hpp>
+#include <rill/transport/detail/fault_control.hpp>
 #include <rill/transport/detail/fault_judge.hpp>
+#include <rill/transport/detail/fault_news.hpp>
+#include <rill/transport/detail/lookout.hpp>
 #include <rill/transport/fault_plan.hpp>
 #include <rill/transport/fault_scene.hpp>
 
@@ -26,25 +32,30 @@
 namespace rill { inline namespace RILL_ABI {
 
 /// A transport among threads on which things go wrong as planned, as they do in a simulated network: what is tested
-/// there can be seen among real threads. Models `ConcurrentTransport` where the inner one does. It never models
-/// `SharedMemoryTransport`, since a plan strikes messages and memory has none, nor `ExpectingTransport`, since a
-/// message that is lost or comes twice would come to the wrong place.
+/// there can be seen among real threads. Models `ConcurrentTransport` and `MonitoredTransport` where the inner one
+/// does. It never models `SharedMemoryTransport`, since a plan strikes messages and memory has none, nor
+/// `ExpectingTransport`, since a message that is lost or comes twice would come to the wrong place.
 ///
 /// Times of the plan count from `start`. A delayed message blocks its sender for the delay. A receive from several
 /// ranks passes over a message that is to be overtaken until another has come. `slow` affects `compute`, where the
 /// inner transport has it. A killed rank gets `rank_killed` from its next call or during a wait; `run_faulty` catches
 /// it and restarts the rank where the plan says so. A restarted rank still finds the messages that were sent to it and
 /// not taken before its end.
+///
+/// Control travels as `fault_scene` says. An exception that leaves a body ends the run at once, as on the inner
+/// transport. Monitored channels also tell ends and arrivals of ranks that the plan kills and restarts; over an inner
+/// transport on which messages take time, what a killed rank has sent may arrive after its end.
 template <Transport Net>
 class faulty : public detail::decorator<faulty<Net>, Net> {
     using forwarding = detail::decorator<faulty, Net>;
 
   public:
-    using message = typename Net::message;
+    class message;
     class sending;
 
     /// All ranks must pass the same `scene`.
-    faulty(Net& inner, fault_scene& scene, time_point start) : forwarding(inner), scene_(&scene), start_(start) {
+    faulty(Net& inner, fault_scene& scene, time_point start)
+        : forwarding(inner), scene_(&scene), start_(start), news_(inner.size(), inner.rank()) {
         RILL_EXPECTS(scene.size() == inner.size(), "faulty: the scene is for another number of ranks");
     }
 
@@ -56,49 +67,84 @@ class faulty : public detail::decorator<faulty<Net>, Net> {
     int restarts() const { return scene_->restarts(rank()); }
 
     void sleep_until(time_point instant) {
-        alive_through(instant, [&](deadline at) { return inner_->sleep_until(at.at), false; });
+        alive_through({every_context}, instant, [&](deadline at) { return inner_->sleep_until(at.at), false; });
     }
     /// Computes on the inner transport, with the work multiplied by the factor of a slow rank.
     void compute(double work)
         requires ComputingTransport<Net>
     {
         live();
-        inner_->compute(work * scene_->slowness(rank(), now() - start_));
+        inner_->compute(work * scene_->slowness(rank(), since()));
     }
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         const auto fate = fate_of_message(peer);
-        if (fate.lost) return sending(*this, on.context);
-        sending posted(*this, inner_->post(peer, on, pieces));
-        if (fate.twice) inner_->post(peer, on, joined(pieces));
+        if (fate.lost) return sending(*this, on);
+        const channel here = in_this_life(on);
+        sending posted(*this, on, inner_->post(peer, here, pieces));
+        if (fate.twice) inner_->post(peer, here, joined(pieces));
         return posted;
     }
     bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
         const auto fate = fate_of_message(peer);
         if (fate.lost) return buffer().swap(bytes), true;
         buffer copy = fate.twice ? bytes : buffer();
-        const bool taken =
-            alive_through(until, [&](deadline at) { return inner_->post(peer, on, std::move(bytes), at); });
-        if (taken && fate.twice) inner_->post(peer, on, std::move(copy));
+        const channel here = in_this_life(on);
+        bool taken = inner_->post(peer, here, std::move(bytes));
+        if (!taken && !until.is_immediate())
+            taken =
+                alive_through(on, until, [&](deadline at) { return inner_->post(peer, here, std::move(bytes), at); });
+        if (taken && fate.twice) inner_->post(peer, here, std::move(copy));
         return taken;
     }
 
     std::optional<message> receive(rank_t peer, channel on, deadline until) {
-        return took(alive_through(until, [&](deadline at) { return inner_->receive(peer, on, at); }));
+        return receive_by({&peer, 1}, on, until, first_of{*inner_});
     }
     std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
         if (scene_->reorders() && peers.size() > 1)
-            if (auto overtaking = receive_overtaking(peers, on, until)) return took(std::move(overtaking));
-        return took(alive_through(until, [&](deadline at) { return inner_->receive(peers, on, at); }));
+            if (auto overtaking = receive_overtaking(peers, on, until)) return overtaking;
+        return receive_by(peers, on, until, first_of{*inner_});
     }
     std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
-        return took(alive_through(until, [&](deadline at) { return inner_->receive_latest(peers, on, at); }));
+        auto newest = receive_by(peers, on, until, last_of{*inner_});
+        while (newest && scene_->has_restarts()) {  // each life has its own channels
+            auto newer = receive_by(peers, on, deadline::immediate, last_of{*inner_});
+            if (!newer) break;
+            newest = std::move(newer);
+        }
+        return newest;
     }
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
-        const bool came =
-            alive_through(until, [&](deadline at) { return inner_->receive_into(peer, on, targets, at); });
+        const auto into = [&](std::span<const rank_t>, channel in_life, deadline at) {
+            return inner_->receive_into(peer, in_life, targets, at);
+        };
+        const bool came = alive_through(on, until, [&](deadline at) { return in_all_lives({&peer, 1}, on, at, into); });
         if (came) scene_->taken(peer, rank());
         return came;
+    }
+
+    std::uint64_t incarnation(rank_t peer) const
+        requires MonitoredTransport<Net>
+    {
+        return incarnation_of(peer, news_.is_monitored() ? news_.life(peer) : scene_->state_of(peer).first);
+    }
+    void monitor(channel on)
+        requires MonitoredTransport<Net>
+    {
+        live();
+        if (!news_.is_monitored()) inner_->monitor(of_news);
+        news_.monitor(on, [&](rank_t peer) { return scene_->state_of(peer).first; });
+    }
+    void fence(rank_t peer, std::uint64_t incarnation)
+        requires MonitoredTransport<Net>
+    {
+        live();
+        for (std::uint64_t life = 0; life <= scene_->state_of(peer).first; ++life) {
+            if (incarnation == 0 || incarnation != incarnation_of(peer, life)) continue;
+            news_.fence(peer, life);
+            if (!scene_->has_restarts()) inner_->fence(peer, std::as_const(*inner_).incarnation(peer));
+        }
     }
 
     void announce(std::uint64_t context, const call_signature& call) {
@@ -107,17 +153,40 @@ class faulty : public detail::decorator<faulty<Net>, Net> {
     }
     /// An inquiry about a dead rank gets no answer and waits until the deadline.
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
-        return alive_through(until, [&](deadline at) -> std::optional<call_signature> {
-            auto entered = inner_->inquire(peer, context, number, at);
-            if (entered && !scene_->is_alive(peer)) wait_in_vain(context, at), entered.reset();
-            return entered;
+        const channel on{.context = context, .tag = tag_of(number)};
+        detail::fault_letter question(rank(), peer, since()), answer;
+        std::optional<call_signature> said;
+        return alive_through(on, until, [&](deadline at) -> std::optional<call_signature> {
+            if (!has_arrived(question, peer)) return idle_until(at), std::nullopt;
+            if (travels()) scene_->notices().forward(peer, rank(), on, since());
+            if (!said) {
+                said = inner_->inquire(peer, context, number, at);
+                if (said && !scene_->is_alive(peer)) wait_in_vain(on, at), said.reset();
+                if (said && said->number != number && at < until) said.reset();  // a later call, until the time is up
+                if (!said) return std::nullopt;
+                answer = detail::fault_letter(peer, rank(), since());
+            }
+            if (has_arrived(answer, peer)) return said;
+            return idle_until(at), std::nullopt;
         });
     }
     /// A dead rank's abort is not passed on.
-    abort_notice abort(const abort_notice& notice) { return scene_->is_alive(rank()) ? inner_->abort(notice) : notice; }
+    abort_notice abort(const abort_notice& notice) {
+        if (!scene_->is_alive(rank())) return notice;
+        return travels() ? scene_->notices().abort(rank(), notice, since()) : inner_->abort(notice);
+    }
+    std::optional<abort_notice> aborted(std::uint64_t context) {
+        if (auto known = notice_for({.context = context, .tag = last_tag})) return known;
+        return inner_->aborted(context);
+    }
     std::uint64_t next_context(std::uint64_t key) {
         live();
         return inner_->next_context(key);
+    }
+    void close(std::uint64_t context) {
+        news_.close(context);
+        inner_->close(context);
+        for (std::uint64_t life = 1; life <= scene_->restarts_planned(); ++life) inner_->close(of_life(context, life));
     }
 
     /// The plan strikes whole messages.
@@ -133,36 +202,70 @@ class faulty : public detail::decorator<faulty<Net>, Net> {
         if (!scene_->is_alive(rank())) throw rank_killed{rank()};
     }
 
-    /// Waits in slices of 2 ms, because this rank's end may come during the wait, by time or by another activity.
-    template <class Wait>
-    auto alive_through(deadline until, Wait&& wait) -> decltype(wait(until)) {
+    duration since() const { return now() - start_; }
+    bool travels() const { return scene_->control_travels(); }
+    auto judge() const {
+        return [this](rank_t source, rank_t receiver, duration sent) {
+            return travels() ? scene_->judge_letter(source, receiver, sent) : detail::fault_judge::verdict{};
+        };
+    }
+    bool has_arrived(detail::fault_letter& letter, rank_t peer) const {
+        return peer == rank() || !travels() || letter.has_arrived(since(), judge());
+    }
+
+    /// Throws when this rank is dead, or when a notice that has reached it ends the channel.
+    void go_on(channel on) const {
         live();
-        if (until.is_immediate() || !scene_->is_mortal(rank())) return wait(until);
+        if (const auto notice = notice_for(on)) throw_error(*notice);
+    }
+    std::optional<abort_notice> notice_for(channel on) const {
+        if (travels()) return scene_->notices().notice_for(rank(), on, since(), judge());
+        if (!scene_->has_restarts()) return std::nullopt;  // otherwise it may wait on another channel of the inner one
+        auto known = inner_->aborted(on.context);
+        return known && known->ends(on.tag) ? known : std::nullopt;
+    }
+
+    template <class Wait>
+    auto alive_through(channel on, deadline until, Wait&& wait) -> decltype(wait(until)) {
+        go_on(on);
+        return in_slices(on, until, wait);
+    }
+    /// What is there already can be had after a notice too, as can the end of a closed queue.
+    template <class Wait>
+    auto waited(const char*, deadline until, Wait&& wait) {
+        live();
+        return in_slices({every_context}, until, wait);
+    }
+    /// Waits in slices of 2 ms where something may come during the wait of which the inner transport knows nothing:
+    /// this rank's end, by time or by another activity, control that travels, or news of peers.
+    template <class Wait>
+    auto in_slices(channel on, deadline until, Wait&& wait) -> decltype(wait(until)) {
+        const bool may_end = scene_->is_mortal(rank()) || travels() || scene_->has_restarts() || news_.is_monitored();
+        if (until.is_immediate() || !may_end) return wait(until);
         while (true) {
             const deadline turn = std::min({until, scene_->end_of(rank(), start_), deadline(now() + milliseconds(2))});
             auto seen = wait(turn);
             live();
             if (seen || turn == until || now() < turn.at) return seen;  // a closed queue ends a wait early
+            go_on(on);
         }
     }
 
-    template <class Wait>
-    auto waited(const char*, deadline until, Wait&& wait) {
-        return alive_through(until, wait);
+    /// Waits until the deadline or until the context ends, by a receive on a channel that nobody uses.
+    void wait_in_vain(channel on, deadline until) const {
+        constexpr std::uint32_t of_nobody = 0xFFFF'FFFE;
+        inner_->receive(rank(), {.context = on.context, .tag = of_nobody}, until);
     }
 
-    /// Waits until the deadline or until the context ends, by a receive on a channel that nobody uses.
-    void wait_in_vain(std::uint64_t context, deadline until) const {
-        constexpr std::uint32_t of_nobody = 0xFFFF'FFFE;
-        inner_->receive(rank(), {.context = context, .tag = of_nobody}, until);
+    void idle_until(deadline until) const {
+        if (!until.is_immediate()) inner_->sleep_until(until.at);
     }
 
     detail::fault_judge::verdict fate_of_message(rank_t peer) {
         live();
-        const duration since = now() - start_;
-        if (scene_->is_dead_before_post(rank(), since)) throw rank_killed{rank()};
+        if (scene_->is_dead_before_post(rank(), since())) throw rank_killed{rank()};
         if (peer == rank()) return {};
-        const auto fate = scene_->judge(rank(), peer, since);
+        const auto fate = scene_->judge(rank(), peer, since());
         if (fate.late.ns > 0) sleep_until(now() + fate.late);
         return fate;
     }
@@ -173,19 +276,95 @@ class faulty : public detail::decorator<faulty<Net>, Net> {
         std::vector<rank_t> faster;
         duration longest{};
         for (const rank_t peer : peers) {
-            const duration held = scene_->holds(peer, rank(), now() - start_);
+            const duration held = scene_->holds(peer, rank(), since());
             const bool is_last_hope = faster.empty() && peer == peers.back();
             if (held.ns == 0 || is_last_hope) faster.push_back(peer);
             longest = std::max(longest, held);
         }
         if (longest.ns == 0) return std::nullopt;
         const deadline limit = std::min(until, deadline(now() + longest));
-        return alive_through(limit, [&](deadline at) { return inner_->receive(faster, on, at); });
+        return receive_by(faster, on, limit, first_of{*inner_});
     }
 
-    std::optional<message> took(std::optional<message>&& received) {
-        if (received) scene_->taken(received->source(), rank());
-        return std::move(received);
+    /// Where ranks are restarted, each life sends in contexts of its own, so that what it has sent can be fenced.
+    static std::uint64_t of_life(std::uint64_t context, std::uint64_t life) {
+        return life == 0 ? context : mix64(context, of_news.context, life);
+    }
+    channel in_this_life(channel on) const {
+        return {.context = of_life(on.context, scene_->state_of(rank()).first), .tag = on.tag};
+    }
+    /// Receives what the lives of the peers have sent, the first ones first, and waits for the last.
+    template <class Receive>
+    auto in_all_lives(std::span<const rank_t> peers, channel on, deadline until, Receive&& receive)
+        -> decltype(receive(peers, on, until)) {
+        if (!scene_->has_restarts()) return receive(peers, on, until);
+        std::uint64_t last = 0;
+        for (const rank_t peer : peers) last = std::max(last, scene_->state_of(peer).first);
+        for (std::uint64_t life = 0; life <= last; ++life) {
+            std::vector<rank_t> open;
+            for (const rank_t peer : peers)
+                if (!news_.is_fenced(peer, life)) open.push_back(peer);
+            const channel here{.context = of_life(on.context, life), .tag = on.tag};
+            if (auto got = receive(open, here, life < last ? deadline::immediate : until)) return got;
+        }
+        return {};
+    }
+    struct first_of {
+        Net& inner;
+        auto operator()(std::span<const rank_t> peers, channel on, deadline until) const {
+            return inner.receive(peers, on, until);
+        }
+    };
+    struct last_of {
+        Net& inner;
+        auto operator()(std::span<const rank_t> peers, channel on, deadline until) const {
+            return inner.receive_latest(peers, on, until);
+        }
+    };
+    template <class Receive>
+    std::optional<message> receive_by(std::span<const rank_t> peers, channel on, deadline until, Receive&& receive) {
+        return alive_through(on, until, [&](deadline at) -> std::optional<message> {
+            if (!news_.is_monitored()) return took(in_all_lives(peers, on, at, receive));
+            if (auto got = took(in_all_lives(peers, on, deadline::immediate, receive))) return got;
+            hear_news();
+            if (auto told = told_of(peers, on)) return told;
+            if (news_.waits_in_vain(peers, on)) throw_error(detail::notice_of_ends(rank(), peers, on));
+            return at.is_immediate() ? std::nullopt : took(in_all_lives(peers, on, at, receive));
+        });
+    }
+    std::optional<message> took(std::optional<typename Net::message>&& received) {
+        if (!received) return std::nullopt;
+        const rank_t source = received->source();
+        scene_->taken(source, rank());
+        if (news_.is_monitored() && source != rank()) {
+            hear_news();
+            news_.hear(source);
+        }
+        return message(std::move(*received));
+    }
+
+    /// Learns what has become of the peers: of the ends and restarts that the plan makes from the scene, of the rest
+    /// from the inner transport.
+    void hear_news() {
+        if constexpr (MonitoredTransport<Net>) {
+            for (rank_t peer = 0; peer < this->size(); ++peer) {
+                const auto [life, is_dead] = scene_->state_of(peer);
+                if (peer != rank()) news_.learn(peer, life, is_dead, since());
+                while (const auto told = inner_->receive(peer, of_news, deadline::immediate))
+                    news_.learn(peer, read_peer_event(*told).kind, since());
+            }
+            news_.review(since(), judge());
+        }
+    }
+    std::optional<message> told_of([[maybe_unused]] std::span<const rank_t> peers, [[maybe_unused]] channel on) {
+        if constexpr (MonitoredTransport<Net>)
+            if (const auto told = news_.take(peers, on))
+                return message(told->peer, {told->kind, incarnation_of(told->peer, told->life)});
+        return std::nullopt;
+    }
+    std::uint64_t incarnation_of(rank_t peer, std::uint64_t life) const {
+        const std::uint64_t inner = std::as_const(*inner_).incarnation(peer);
+        return inner == 0 ? 0 : inner + (life << 48U);
     }
 
     static buffer joined(const byte_pieces& pieces) {
@@ -194,8 +373,29 @@ class faulty : public detail::decorator<faulty<Net>, Net> {
         return all;
     }
 
+    /// Where the inner transport tells what becomes of peers.
+    static constexpr channel of_news{.context = 0x6E65'7773'6F66'7065, .tag = 0};
+
     fault_scene* scene_;
     time_point start_;
+    mutable detail::fault_news news_;
+};
+
+/// A message of the inner transport, or what a monitored channel tells of a peer.
+template <Transport Net>
+class faulty<Net>::message {
+  public:
+    rank_t source() const { return source_; }
+    byte_pieces pieces() const { return inner_ ? inner_->pieces() : byte_pieces(byte_view(told_)); }
+
+  private:
+    friend faulty;
+    explicit message(typename Net::message&& received) : source_(received.source()), inner_(std::move(received)) {}
+    message(rank_t peer, const peer_event& told) : source_(peer), told_(to_message(told)) {}
+
+    rank_t source_;
+    std::optional<typename Net::message> inner_;
+    buffer told_;
 };
 
 /// A borrowed send in progress. If its message was lost, it is never done.
@@ -205,36 +405,39 @@ class faulty<Net>::sending {
     sending() = default;
     sending(sending&& other) noexcept
         : net_(std::exchange(other.net_, nullptr)),
-          lost_in_(std::exchange(other.lost_in_, std::nullopt)),
+          on_(other.on_),
+          is_lost_(std::exchange(other.is_lost_, false)),
           inner_(std::move(other.inner_)) {}
     sending& operator=(sending&& other) noexcept {
         sending moved(std::move(other));
         std::swap(net_, moved.net_);
-        std::swap(lost_in_, moved.lost_in_);
+        std::swap(on_, moved.on_);
+        std::swap(is_lost_, moved.is_lost_);
         std::swap(inner_, moved.inner_);
         return *this;
     }
 
-    bool done() { return !lost_in_ && inner_.done(); }
+    bool done() { return !is_lost_ && inner_.done(); }
     bool wait(deadline until) {
         if (net_ == nullptr) return true;
-        return net_->alive_through(until, [&](deadline at) {
-            if (!lost_in_) return inner_.wait(at);
-            net_->wait_in_vain(*lost_in_, at);
+        return net_->alive_through(on_, until, [&](deadline at) {
+            if (!is_lost_) return inner_.wait(at);
+            net_->wait_in_vain(on_, at);
             return false;
         });
     }
     void settle() noexcept {
-        if (!lost_in_) inner_.settle();
+        if (!is_lost_) inner_.settle();
     }
 
   private:
     friend faulty;
-    sending(faulty& net, typename Net::sending&& posted) : net_(&net), inner_(std::move(posted)) {}
-    sending(faulty& net, std::uint64_t lost_in) : net_(&net), lost_in_(lost_in) {}
+    sending(faulty& net, channel on, typename Net::sending&& posted) : net_(&net), on_(on), inner_(std::move(posted)) {}
+    sending(faulty& net, channel on) : net_(&net), on_(on), is_lost_(true) {}
 
     faulty* net_ = nullptr;
-    std::optional<std::uint64_t> lost_in_;
+    channel on_{};
+    bool is_lost_ = false;
     typename Net::sending inner_;
 };
 

@@ -28,7 +28,7 @@ void run_faulty(Net& inner, fault_scene& scene, Body&& body) {
             const fault* const again = scene.restart_of(inner.rank());
             if (again == nullptr) return;
             inner.sleep_until(inner.now() + again->begins);
-            scene.revive(inner.rank());
+            scene.revive(inner.rank(), inner.now() - start);
         }
     }
 }

@@ -4,8 +4,8 @@
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/call_table.hpp>
 #include <rill/transport/detail/in_process_bells.hpp>
-#include <rill/transport/detail/in_process_lookout.hpp>
 #include <rill/transport/detail/in_process_mailbox.hpp>
+#include <rill/transport/detail/lookout.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -16,15 +16,17 @@
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
 using rill::detail::call_table;
+using rill::detail::lookout;
 
 /// The state of one rank that other ranks access.
 struct alignas(64) rank_state {
     [[gnu::cold, gnu::noinline]] explicit rank_state(int ranks) : box(ranks), watch(ranks) {}
 
-    std::mutex mutex;  ///< guards box, calls, watch and awaiting_room; bells may be rung while it is held
+    std::mutex mutex;  ///< guards box, calls, watch, is_free and awaiting_room; bells may be rung while it is held
     mailbox box;
     call_table calls;
     lookout watch;
+    bool is_free = true;  ///< nothing is sent to a free seat
     std::vector<rank_t> awaiting_room;
     class bells bells;
     std::atomic<std::uint64_t> incarnation{0};  ///< 0: the seat is free

@@ -209,7 +209,7 @@ class world : public waits {
         if (!at(rank).incarnation.compare_exchange_strong(none, life, std::memory_order_seq_cst)) return false;
         {
             const std::lock_guard lock(at(rank).mutex);
-            at(rank).watch.take_seat();
+            at(rank).is_free = false;
         }
         tell_others(rank, peer_change::arrived);
         return true;
@@ -245,7 +245,7 @@ class world : public waits {
   private:
     /// Whether a message finds its receiver's mailbox: not in a closed context, through a fence, or at a free seat.
     bool takes(const rank_state& target, rank_t from, channel on) const {
-        return !target.calls.is_closed(on.context) && !target.watch.is_fenced(from) && !target.watch.is_free();
+        return !target.calls.is_closed(on.context) && !target.watch.is_fenced(from) && !target.is_free;
     }
 
     [[gnu::cold, gnu::noinline]] void tell_others(rank_t rank, peer_change change) {
@@ -266,16 +266,6 @@ class world : public waits {
     }
     [[gnu::cold, gnu::noinline]] void say(rank_state& other, rank_t peer, rank_t of, channel on, peer_change change) {
         other.box.hand_over(of, peer, on, to_message({.kind = change, .incarnation = incarnation(of)}));
-    }
-
-    [[gnu::cold, gnu::noinline]] static abort_notice have_ended(rank_t self, std::span<const rank_t> peers,
-                                                                channel on) {
-        std::string names;
-        for (const rank_t peer : peers) names += text_of({names.empty() ? "" : ", ", peer});
-        return {.context = on.context,
-                .culprit = peers[0],
-                .reason = text_of({"rank ", self, " waits for a message from ranks ", names,
-                                   ", which will not come: they have ended"})};
     }
 
     /// The latest call that a rank has announced or exposed, from `number` on.
@@ -318,7 +308,7 @@ class world : public waits {
             in_vain = found == nullptr && own.watch.waits_in_vain(peers, on);
             return found != nullptr || in_vain;
         });
-        if (in_vain) throw_error(have_ended(self, peers, on));
+        if (in_vain) throw_error(rill::detail::notice_of_ends(self, peers, on));
         if (found != nullptr) {
             own.messages_received.fetch_add(1, std::memory_order_relaxed);
             own.bytes_received.fetch_add(found->pieces.size_bytes(), std::memory_order_relaxed);

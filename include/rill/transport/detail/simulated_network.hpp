@@ -6,6 +6,7 @@
 #include <rill/core/types.hpp>
 #include <rill/transport/any_model.hpp>
 #include <rill/transport/compute_times.hpp>
+#include <rill/transport/control_plane.hpp>
 #include <rill/transport/fault_plan.hpp>
 #include <rill/transport/links.hpp>
 #include <rill/transport/network_card.hpp>
@@ -15,11 +16,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated {
 
-/// How the control channel (`abort`, `announce`, `inquire`) gets from rank to rank.
-enum class control_plane : std::uint8_t {
-    ideal,       ///< at once and always: it takes no time and passes cut links
-    travelling,  ///< over the links, as messages do: see `network::control`
-};
+using rill::control_plane;
 
 /// Describes the network and the machines of a run: a directed link between every two ranks, and a card at each rank. A
 /// message of n bytes starts when its link and its sender's card are free, occupies them for n / bandwidth, and arrives

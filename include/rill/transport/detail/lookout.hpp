@@ -2,17 +2,20 @@
 
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
-namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// What one rank watches and has been told of the others. Its rank's mutex guards it.
+/// What one rank watches and has been told of the others, for a `MonitoredTransport`. Its owner guards it.
 class lookout {
   public:
     [[gnu::cold, gnu::noinline]] explicit lookout(int ranks)
@@ -24,10 +27,6 @@ class lookout {
         std::erase_if(channels_, [&](channel each) { return each.context == context; });
     }
 
-    /// Nothing is sent to a free seat.
-    bool is_free() const { return is_free_; }
-    void take_seat() { is_free_ = false; }
-
     bool is_fenced(rank_t peer) const { return has_fences_ && fenced_[static_cast<std::size_t>(peer)] != 0; }
     void fence(rank_t peer) {
         has_fences_ = true;
@@ -37,6 +36,8 @@ class lookout {
     /// True the first time that it is said.
     bool ends(rank_t peer) { return std::exchange(ended_[static_cast<std::size_t>(peer)], char{1}) == 0; }
     bool has_ended(rank_t peer) const { return ended_[static_cast<std::size_t>(peer)] != 0; }
+    /// It has begun anew, in a life that is not fenced.
+    void begins(rank_t peer) { ended_[static_cast<std::size_t>(peer)] = fenced_[static_cast<std::size_t>(peer)] = 0; }
 
     /// Whether a receive waits for peers of which nothing will come: see `MonitoredTransport`.
     bool waits_in_vain(std::span<const rank_t> peers, channel on) const {
@@ -59,10 +60,20 @@ class lookout {
         return true;
     }
 
-    bool is_free_ = true;
     bool has_fences_ = false;
     std::vector<channel> channels_;
     std::vector<char> ended_, fenced_;  ///< by rank
 };
 
-}}}  // namespace rill::RILL_ABI::in_process::detail
+/// Why a receive throws where `waits_in_vain`.
+[[gnu::cold, gnu::noinline]] inline abort_notice notice_of_ends(rank_t self, std::span<const rank_t> peers,
+                                                                channel on) {
+    std::string names;
+    for (const rank_t peer : peers) names += text_of({names.empty() ? "" : ", ", peer});
+    return {.context = on.context,
+            .culprit = peers[0],
+            .reason = text_of(
+                {"rank ", self, " waits for a message from ranks ", names, ", which will not come: they have ended"})};
+}
+
+}}}  // namespace rill::RILL_ABI::detail
