@@ -4,6 +4,7 @@
 
 #include <rill/transport/any_model.hpp>
 #include <rill/transport/compute_times.hpp>
+#include <rill/transport/control_plane.hpp>
 #include <rill/transport/delayed.hpp>
 #include <rill/transport/delays.hpp>
 #include <rill/transport/fault_plan.hpp>
