@@ -88,8 +88,8 @@ class gossip : detail::gossip_requirements<Mix> {
     /// Errors: `mismatch` if the mixings differ; what `mixing.bind` throws. The group's seed draws what is random.
     template <class Group>
     gossip(Group& workers, const Mix& mixing)
-        : session_(workers.net(), name, workers.options().timeout),
-          links_(session_, workers.context()),
+        : session_(workers.net(), name, workers.options().timeout, session_kind::closed, workers.context()),
+          links_(session_),
           mixing_(mixing.bind(workers.size(), random_key{workers.options().seed}.derive(fingerprint(name)))) {
         constexpr option_names names{{"mixing"}};
         agree(workers, names, {option_hash(fingerprint(mixing))});

@@ -80,7 +80,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     template <class Model>
     pair_averaging(Net& net, const Who& who, const Move& move, const Model& first, const group_options& options = {})
         : group_(net, topology::tree{}, named(options, net)),
-          session_(net, name, options.timeout, session_kind::open),
+          session_(net, name, options.timeout, session_kind::open, group_.context()),
           update_(move.template bind<T>(detail::size_of(first))),
           shelf_(net),
           pushes_(net),
@@ -89,7 +89,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         held_.values.resize(detail::size_of(first));
         detail::read_tensor(first, std::span<T>(held_.values));
         agree_on(who, move);
-        service_.emplace(session_, group_.context(), who, random_key{options.seed}.derive(fingerprint(name)), *this,
+        service_.emplace(session_, who, random_key{options.seed}.derive(fingerprint(name)), *this,
                          std::span<const T>(held_.values));
     }
     pair_averaging(const pair_averaging&) = delete;

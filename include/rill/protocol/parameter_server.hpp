@@ -88,8 +88,8 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     parameter_server(Net& net, const server_options& options, const Age& age, const Move& move, const Model& first)
         : options_(checked(net, options)),
           group_(net, topology::tree{}, {.timeout = options.timeout, .name = name}),
-          session_(net, name, options.timeout),
-          worker_(session_, options.servers, group_.context(), detail::size_of(first)),
+          session_(net, name, options.timeout, session_kind::closed, group_.context()),
+          worker_(session_, options.servers, detail::size_of(first)),
           dimension_(detail::size_of(first)) {
         const std::span<const T> model = detail::elements_of_input(first, stage_);
         agree_on(age, move, model);

@@ -285,8 +285,8 @@ class partial_all_reduce
         try {
             return make();
         } catch (const error&) {
-            const time_point now = std::as_const(workers.net()).now();
-            workers.net().inquire(workers.rank(), workers.context(), last_tag, now + workers.options().timeout / 8);
+            detail::require_ground(detail::witnesses(workers.net()), workers.context(), workers.rank(),
+                                   workers.options().timeout / 8, workers.context());
             throw;
         }
     }

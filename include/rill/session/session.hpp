@@ -45,14 +45,17 @@ enum class session_kind : bool { closed, open };
 template <Transport Net>
 class session {
   public:
-    /// `timeout`: how long this rank waits for others.
-    session(Net& net, std::string_view name, duration timeout, session_kind kind = session_kind::closed)
+    /// `timeout`: how long this rank waits for others. `ground`: the context that the session stands on, for instance
+    /// of the group in which the ranks have agreed to make it.
+    session(Net& net, std::string_view name, duration timeout, session_kind kind = session_kind::closed,
+            std::optional<std::uint64_t> ground = std::nullopt)
         : net_(&net),
           timeout_(timeout),
           kind_(kind),
           epoch_(epoch_of(net)),
           context_(net.next_context(mix64(fingerprint(name), epoch_))),
-          waits_(mix64(context_, fingerprint("long waits"))) {}
+          waits_(mix64(context_, fingerprint("long waits"))),
+          ground_(ground.value_or(context_)) {}
     session(const session&) = delete;
     session& operator=(const session&) = delete;
     ~session() {
@@ -115,6 +118,12 @@ class session {
         if (const auto notice = net_->aborted(context_)) throw_error(*notice);
     }
 
+    /// Something that this rank has waited for does not come: if what the session stands on has failed, throws that as
+    /// a failure of this session. Asks `rank`, for `patience`.
+    [[gnu::cold]] void require_ground(rank_t rank, duration patience) const {
+        detail::require_ground(witnesses(), ground_, rank, patience, context_);
+    }
+
     detail::witnesses witnesses() const { return detail::witnesses(*net_); }
     /// Tells the others for whom this rank waits, in an operation, or that it waits for nobody any more.
     void announce(const detail::long_wait& wait, std::uint64_t operation = 1) const {
@@ -151,6 +160,7 @@ class session {
     std::uint32_t epoch_;
     std::uint64_t context_;
     std::uint64_t waits_;
+    std::uint64_t ground_;
     std::optional<abort_notice> left_{};  ///< why this rank has left alone
 };
 

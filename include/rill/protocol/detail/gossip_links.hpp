@@ -32,8 +32,7 @@ class gossip_links {
   public:
     using message = typename Net::message;
 
-    /// `made_in`: the context that the ranks have agreed in.
-    gossip_links(const session<Net>& of, std::uint64_t made_in) : of_(of), made_in_(made_in) {}
+    explicit gossip_links(const session<Net>& of) : of_(of) {}
     gossip_links(const gossip_links&) = delete;
     gossip_links& operator=(const gossip_links&) = delete;
 
@@ -110,7 +109,7 @@ class gossip_links {
         of_.announce(what);
         for (int eighths_left = 3; eighths_left >= 0; --eighths_left) {
             if (has_departed(of_.witnesses().ask(what.peer, of_.context(), 1, deadline::immediate))) {
-                require_agreed(what.peer);
+                of_.require_ground(what.peer, of_.timeout() / 8);
                 scene().fail(failure::exception, what.peer, no_rank,
                              text_of({"rank ", what.peer, " has returned from its body and mixes no more"}));
             }
@@ -118,26 +117,14 @@ class gossip_links {
             of_.announce({});
             return;
         }
-        require_agreed(what.peer);
+        of_.require_ground(what.peer, of_.timeout() / 8);
         const standstill origin = origin_of(of_.witnesses(), of_.waits(), 1, what, of_.timeout() / 8);
         scene().fail(
             failure::timeout, origin.peer, origin.waiter,
             text_of({origin.text(of_.timeout()), ", which does not mix: slow, or the link between them is cut"}));
     }
 
-    /// If the ranks have not agreed, some have never begun: throws why.
-    [[gnu::cold, gnu::noinline]] void require_agreed(rank_t peer) const {
-        try {
-            of_.net().inquire(peer, made_in_, ~std::uint64_t{0}, now() + of_.timeout() / 8);
-        } catch (const error& thrown) {
-            abort_notice failed = thrown.notice();
-            if (failed.context == made_in_) failed.context = of_.context();
-            throw_error(std::move(failed));
-        }
-    }
-
     const session<Net>& of_;
-    std::uint64_t made_in_;
     std::uint64_t round_ = 0;
     time_point start_{};
     traffic counted_{};

@@ -28,11 +28,8 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <class Net, class T, class Who, class Owner>
 class pair_service {
   public:
-    /// `made_in`: the context that the ranks have agreed in.
-    pair_service(const session<Net>& of, std::uint64_t made_in, const Who& who, random_key key, Owner& owner,
-                 std::span<const T> first)
+    pair_service(const session<Net>& of, const Who& who, random_key key, Owner& owner, std::span<const T> first)
         : session_(of),
-          made_in_(made_in),
           machine_(who, of.size(), of.rank(), key, of.timeout()),
           owner_(owner),
           model_(first.begin(), first.end()) {
@@ -115,21 +112,13 @@ class pair_service {
 
     /// A rank that has never begun has failed before, and tells it.
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
-        try {
-            const time_point now = std::as_const(session_.net()).now();
-            session_.net().inquire(asked.peer, made_in_, last_tag, now + session_.timeout() / 8);
-        } catch (const error& thrown) {
-            abort_notice failed = thrown.notice();
-            failed.context = session_.context();
-            throw_error(failed);
-        }
+        session_.require_ground(asked.peer, session_.timeout() / 8);
         scene().fail(failure::timeout, asked.peer, session_.rank(),
                      text_of({"rank ", session_.rank(), " is cut off from half of the ranks that live: rank ",
                               asked.peer, " and it have waited for each other in vain"}));
     }
 
     const session<Net>& session_;
-    std::uint64_t made_in_;
     pair_machine<Who> machine_;
     Owner& owner_;
     aligned_vector<T> model_;

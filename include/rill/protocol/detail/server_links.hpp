@@ -35,9 +35,8 @@ class server_links {
   public:
     using message = typename Net::message;
 
-    /// The servers are the last ranks. `made_in`: the context that the ranks have agreed in.
-    server_links(const session<Net>& of, int servers, std::uint64_t made_in)
-        : session_(of), made_in_(made_in), links_(static_cast<std::size_t>(servers)) {
+    /// The servers are the last ranks.
+    server_links(const session<Net>& of, int servers) : session_(of), links_(static_cast<std::size_t>(servers)) {
         for (int i = 0; i < servers; ++i) servers_.push_back(of.size() - servers + i);
     }
 
@@ -196,17 +195,11 @@ class server_links {
         Net& net = session_.net();
         const time_point until = std::as_const(net).now() + patience;
         const auto said = net.inquire(rank, session_.context(), joined.number, until);
-        if (said && !has_departed(said)) return;
-        try {
-            net.inquire(rank, made_in_, ~std::uint64_t{0}, until);
-        } catch (const error& thrown) {
-            throw_own(thrown.notice());
-        }
+        if (!said || has_departed(said)) session_.require_ground(rank, until - std::as_const(net).now());
     }
     static constexpr call_signature joined{.number = 1, .kind = operation::handshake};
 
     const session<Net>& session_;
-    std::uint64_t made_in_;
     std::vector<rank_t> servers_;
     std::vector<link> links_;
     std::uint64_t number_ = 0;  ///< of the latest question

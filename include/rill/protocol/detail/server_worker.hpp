@@ -29,9 +29,8 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <Transport Net, Element T>
 class server_worker {
   public:
-    /// `made_in`: the context that the ranks have agreed in.
-    server_worker(session<Net>& of, int servers, std::uint64_t made_in, std::size_t dimension)
-        : session_(of), links_(of, servers, made_in), dimension_(dimension), pushes_(links_.count()) {}
+    server_worker(session<Net>& of, int servers, std::size_t dimension)
+        : session_(of), links_(of, servers), dimension_(dimension), pushes_(links_.count()) {}
 
     server_links<Net>& links() { return links_; }
     const server_links<Net>& links() const { return links_; }
