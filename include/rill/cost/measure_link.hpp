@@ -1,22 +1,13 @@
 #pragma once
 
-#include <rill/collective/detail/frame_header.hpp>
 #include <rill/collective/exchange.hpp>
-#include <rill/collective/frame_check.hpp>
-#include <rill/core/arena.hpp>
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
-#include <rill/core/error.hpp>
-#include <rill/core/fingerprint.hpp>
-#include <rill/core/random.hpp>
 #include <rill/core/receipt.hpp>
-#include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/cost/detail/fit_link.hpp>
-#include <rill/stream/frame.hpp>
-#include <rill/stream/stream_view.hpp>
-#include <rill/stream/wire.hpp>
+#include <rill/cost/detail/probe_messages.hpp>
 #include <rill/transport/links.hpp>
 
 #include <algorithm>
@@ -45,21 +36,20 @@ namespace detail {
 template <class Net>
 class ping_pong {
   public:
-    explicit ping_pong(const link_probe& probe) : probe_(probe), zeros_(probe.largest_bytes / sizeof(std::int32_t)) {}
+    explicit ping_pong(const link_probe& probe) : probe_(probe), messages_(probe.largest_bytes) {}
 
-    std::size_t largest() const { return zeros_.size(); }
+    std::size_t largest() const { return messages_.largest(); }
 
     /// Runs the rank's part. This object must live until the operation ends, because its messages are read until then.
     network_link run(exchange<Net>& call) {
-        call_ = &call;
         const rank_t self = call.net().rank();
         if (self == probe_.from) {
-            write(measure());
+            write(measure(call));
             for (rank_t other = 0; other < call.net().size(); ++other)
-                if (other != self) send(other, figures_);
+                if (other != self) messages_.send(call, other, figures_);
         } else {
-            if (self == probe_.to) answer();
-            receive(probe_.from, figures_.size(), [&](std::span<const std::int32_t> values) {
+            if (self == probe_.to) answer(call);
+            messages_.receive(call, probe_.from, figures_.size(), [&](std::span<const std::int32_t> values) {
                 std::copy(values.begin(), values.end(), figures_.begin());
             });
         }
@@ -67,16 +57,6 @@ class ping_pong {
     }
 
   private:
-    using view = stream_view<std::int32_t>;
-
-    /// Calls `visit(count)` for each size, in elements.
-    template <class Visit>
-    void for_each_size(Visit&& visit) const {
-        visit(std::size_t{0});
-        for (std::size_t count = 64; count < zeros_.size(); count *= 4) visit(count);
-        visit(zeros_.size());
-    }
-
     void write(const network_link& found) {
         std::memcpy(figures_.data(), &found.latency.ns, 8);
         std::memcpy(figures_.data() + 2, &found.bandwidth, 8);
@@ -88,55 +68,28 @@ class ping_pong {
         return found;
     }
 
-    void send(rank_t peer, std::span<const std::int32_t> values) {
-        call_->send(peer, view_frame(rill::detail::frame_header_of(*call_), view({0, values.size()}, values),
-                                     headers_.take(wire::header_bytes).data()));
-    }
-    /// Receives a frame of `count` values and calls `use(values)` on them.
-    template <class Use>
-    void receive(rank_t peer, std::size_t count, Use&& use) {
-        call_->expect(peer, {});
-        const auto message = call_->receive(peer);
-        const frame f = only_frame<std::int32_t, std::uint32_t>(*call_, peer, message.pieces(), {0, count});
-        const view content = read_from(*call_, peer, [&] { return content_of(f, unused_); });
-        if (!content.is_dense()) call_->scene().refuse(peer, "sent a sparse stream where a dense one was due");
-        use(content.values());
-    }
-    static void ignore(std::span<const std::int32_t>) {}
-
-    network_link measure() {
+    network_link measure(exchange<Net>& call) {
         std::vector<round_trip> trips;
-        for_each_size([&](std::size_t count) {
-            const std::span<const std::int32_t> values = std::span<const std::int32_t>(zeros_).first(count);
-            std::vector<duration> times;
-            for (int i = -1; i < probe_.repetitions; ++i) {  // the first one warms up
-                const time_point start = call_->net().now();
-                send(probe_.to, values);
-                receive(probe_.to, count, ignore);
-                if (i >= 0) times.push_back(call_->net().now() - start);
-            }
-            const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-            std::nth_element(times.begin(), middle, times.end());
-            trips.push_back({wire::header_bytes + values.size_bytes(), *middle});
+        messages_.for_each_size([&](std::size_t count) {
+            trips.push_back({messages_.bytes(count), messages_.median_time(call, probe_.repetitions, [&] {
+                                 messages_.send(call, probe_.to, messages_.zeros(count));
+                                 messages_.receive(call, probe_.to, count);
+                             })});
         });
         return fit_link(trips);
     }
-    void answer() {
-        for_each_size([&](std::size_t count) {
-            const std::span<const std::int32_t> values = std::span<const std::int32_t>(zeros_).first(count);
+    void answer(exchange<Net>& call) {
+        messages_.for_each_size([&](std::size_t count) {
             for (int i = -1; i < probe_.repetitions; ++i) {
-                receive(probe_.from, count, ignore);
-                send(probe_.from, values);
+                messages_.receive(call, probe_.from, count);
+                messages_.send(call, probe_.from, messages_.zeros(count));
             }
         });
     }
 
-    exchange<Net>* call_ = nullptr;
     link_probe probe_;
-    std::vector<std::int32_t> zeros_;
+    probe_messages<Net> messages_;
     std::array<std::int32_t, 4> figures_{};
-    frame_scratch<std::int32_t, std::uint32_t> unused_;
-    arena headers_;
 };
 
 }  // namespace detail
