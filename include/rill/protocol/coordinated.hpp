@@ -291,5 +291,8 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
 
 template <detail::MeantAsGroup Group, class Mix>
 gossip(Group&, Mix, coordinated) -> gossip<typename Group::transport_type, detail::with_coordinator<Mix>>;
+template <class Net, class Mix>
+    requires(!detail::MeantAsGroup<Net>)
+gossip(Net&, Mix, coordinated) -> gossip<detail::wrong_first, Mix>;
 
 }}  // namespace rill::RILL_ABI
