@@ -2,9 +2,11 @@
 
 #include "document.hpp"
 
+#include <rill/protocol/coordinated.hpp>
 #include <rill/protocol/pair_averaging.hpp>
 #include <rill/rill.hpp>
 #include <rill/session/survivors.hpp>
+#include <rill/topology/bandwidth_matching.hpp>
 #include <rill/topology/bipartite.hpp>
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/descent.hpp>
@@ -226,6 +228,49 @@ TEST_CASE("contract_violation") {
     });
     message.erase(message.rfind(" at "));  // the place in the sources
     require_message(message + " at …");
+}
+
+TEST_CASE("contract_violation of links") {
+    const auto message_of = [](const topology::bandwidth_matching& mixing, int size) {
+        std::string message;
+        try {
+            (void)mixing.bind(size, {});
+        } catch (const contract_violation& refused) {
+            message = refused.what();
+        }
+        require_message(message);
+    };
+    message_of({.links = {0, 1, 1, 1, 0, 1, 1, -1, 0}}, 3);
+    message_of({.links = std::vector<double>(32 * 32), .window = 4}, 32);
+}
+
+TEST_CASE("errors.md shows the messages of a gossip with a coordinator") {
+    const auto rank_2_is_told = [](const simulated::network& network, duration pause) {
+        std::string message;
+        simulated::run(4, network, [&](auto& net) {
+            group workers{net, topology::ring{}, {.timeout = seconds(10)}};
+            gossip saps{workers, topology::random_matching{}, coordinated{.rounds = 8, .patience = seconds(40)}};
+            std::vector<float> model(4);
+            net.sleep_until(time_point{seconds(1).ns});
+            try {
+                while (saps.next()) {
+                    net.sleep_until(net.now() + seconds(1));
+                    if (net.rank() == 2 && saps.round() == 4) net.sleep_until(net.now() + pause);
+                    saps.mix(model);
+                }
+            } catch (const error& failed) {
+                CHECK((net.rank() == 2 || pause == duration{}));
+                if (net.rank() == 2) message = failed.what();
+            }
+        });
+        require_message(message);
+    };
+    simulated::network network;
+    rank_2_is_told(network, seconds(60));
+    network.faults.faults = {faults::kill(0).at(milliseconds(4500))};
+    rank_2_is_told(network, {});
+    network.faults.faults = {faults::cut(0, 2).at(milliseconds(500))};
+    rank_2_is_told(network, {});
 }
 
 TEST_CASE("data_error") {

@@ -32,7 +32,8 @@ struct latecomer {
 struct round_receipt : receipt {
     std::vector<contributor> in;  ///< in the order of the fold: by rank within each level of the tree
     std::vector<latecomer> late;  ///< arrivals since the previous round; those that still count are also in `in`
-    std::vector<rank_t> missing;  ///< children of this rank that it did not wait for
+    /// Children of this rank that it did not wait for; in a gossip, the peer of an exchange that was skipped.
+    std::vector<rank_t> missing;
     double error_bound = 0;     ///< bounds the Euclidean norm of the rounding error in the fold; 0: nothing was rounded
     double decoding_error = 0;  ///< `coded_reduce`: the largest ‖a·B − 1‖₂ of any rank with too few survivors
 };

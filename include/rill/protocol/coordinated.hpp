@@ -101,6 +101,8 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
             .timeout = session_.timeout(),
             .patience = options.patience == duration{} ? session_.timeout() * 4 : options.patience,
             .rounds = options.rounds};
+        RILL_EXPECTS(limits.patience >= limits.timeout * 2,
+                     "gossip: the coordinator's patience is at least twice the group's timeout");
         const random_key key = random_key{workers.options().seed}.derive(fingerprint("gossip"));
         const rank_t first = options.trains ? 0 : 1;
         if (session_.rank() >= first) links_.emplace(session_, workers.context(), limits);
