@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rill/compress/bucket_top_k.hpp>
+#include <rill/compress/difference.hpp>
 #include <rill/compress/encoded.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/indices.hpp>

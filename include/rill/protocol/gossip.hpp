@@ -7,6 +7,7 @@
 #include <rill/collective/group.hpp>
 #include <rill/compress/keep_all.hpp>
 #include <rill/concept/compressor.hpp>
+#include <rill/concept/difference_compressor.hpp>
 #include <rill/concept/mixing.hpp>
 #include <rill/concept/tensor.hpp>
 #include <rill/core/arena.hpp>
@@ -22,6 +23,8 @@
 #include <rill/core/types.hpp>
 #include <rill/kernel/add_scaled.hpp>
 #include <rill/kernel/magnitude.hpp>
+#include <rill/protocol/detail/gossip_differences.hpp>
+#include <rill/protocol/detail/gossip_frames.hpp>
 #include <rill/protocol/detail/gossip_links.hpp>
 #include <rill/protocol/detail/gossip_requirements.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
@@ -59,6 +62,9 @@ namespace rill { inline namespace RILL_ABI {
 ///     auto mask = rill::compress::random_mask{.density = 0.01}.bind(model.size());
 ///     while (descend(model)) saps.mix(model, mask);
 ///
+/// A codec that chooses for itself on each rank goes into `compress::difference`, which mixes what all know of each
+/// other's models: DCD-PSGD and CHOCO-SGD.
+///
 /// Where the mixing is only column stochastic (`topology::directed`), the sum of all models stays, and each rank has a
 /// weight that is mixed like its model and travels in the same frame: push-sum. The model over its weight goes to the
 /// mean; gradients are computed there, and move the model (SGP):
@@ -90,6 +96,7 @@ class gossip : detail::gossip_requirements<Mix> {
     gossip(Group& workers, const Mix& mixing)
         : session_(workers.net(), name, workers.options().timeout, session_kind::closed, workers.context()),
           links_(session_),
+          seed_(workers.options().seed),
           mixing_(mixing.bind(workers.size(), random_key{workers.options().seed}.derive(fingerprint(name)))) {
         constexpr option_names names{{"mixing"}};
         agree(workers, names, {option_hash(fingerprint(mixing))});
@@ -116,17 +123,8 @@ class gossip : detail::gossip_requirements<Mix> {
     const round_receipt& mix(Model&& model, Codec& codec) {
         static_assert(require_model<Model>());
         using T = tensor_element<Model>;
-        static_assert(
-            AlikeCompressor<Codec, T>,
-            "rill::gossip: the codec chooses other entries on each rank, which would not keep the mean of all "
-            "models; use compress::random_mask, bound to the model's element type");
-        static_assert(!Codec::possible_codings.rounds,
-                      "rill::gossip: the codec rounds values, which would not keep the mean of all models; use raw "
-                      "values");
-        static_assert(Mix::is_doubly_stochastic || Codec::is_lossless,
-                      "rill::gossip: the mixing is not doubly stochastic, so that push-sum divides each model by one "
-                      "weight, and the codec mixes only some of the entries; mix without a codec, or use a mixing that "
-                      "says is_doubly_stochastic");
+        constexpr bool differs = DifferenceCompressor<Codec, T>;
+        static_assert(detail::require_gossip_codec<Mix, Codec, T>());
         struct at_exit {
             detail::gossip_links<Net>& links;
             ~at_exit() { links.settle(); }
@@ -137,7 +135,10 @@ class gossip : detail::gossip_requirements<Mix> {
             memory_.reset();
             const std::span<T> values = values_of(model);
             RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
-            exchange(values, codec);
+            if constexpr (differs)
+                exchange_differences(values, codec);
+            else
+                exchange(values, codec);
             detail::deliver(std::span<const T>(values), model);
         });
         return made_;
@@ -170,7 +171,6 @@ class gossip : detail::gossip_requirements<Mix> {
 
   private:
     static constexpr const char* name = "gossip";
-    static constexpr message_kind mixes{"gossip", 1};
 
     template <class Model>
     static constexpr bool require_model() {
@@ -209,13 +209,10 @@ class gossip : detail::gossip_requirements<Mix> {
         };
         detail::transaction attempt(codec, encode, true);
         const stream_view<T, index> chosen = attempt.give();
-        require_finite(chosen.values(), std::span<const T>(values));
+        detail::require_finite(links_, chosen.values(), std::span<const T>(values));
         mixing_.fill(links_.round(), session_.rank(), row_);
 
-        wire::header head = session_.stamped({}, mixes, links_.round());
-        head.dimension = values.size();
-        head.weight = weight_;
-        head.call = option_hash(mix64(fingerprint_of(codec), static_cast<std::uint64_t>(element_type_of<T>)));
+        const wire::header head = head_for<T>(values.size(), codec);
         wire::header_block block;
         const byte_pieces frame = view_frame(head, chosen, block.data());
         links_.begin();
@@ -244,40 +241,38 @@ class gossip : detail::gossip_requirements<Mix> {
         attempt.commit();
         links_.advance();
         if constexpr (!Mix::is_doubly_stochastic) weight_ = weight;
-        made_.wire = links_.counted();
-        made_.elapsed = links_.elapsed();
-    }
-
-    template <class T>
-    void require_finite(std::span<const T> chosen, std::span<const T> values) const {
-        if (!kernel::find_non_finite(chosen)) return;
-        const std::size_t coordinate = kernel::find_non_finite(values).value_or(0);
-        throw_error(links_.scene().of_self(text_of({" has a value that is not finite at coordinate ", coordinate}),
-                                           failure::invalid_value));
+        end_receipt();
     }
 
     /// The values of a message, which must be of this round, and of a model and a codec like this rank's.
     template <class T, class Index>
     std::span<const T> values_in(const typename Net::message& got, const wire::header& own,
                                  const stream_view<T, Index>& chosen) const {
-        frame_reader frames(got.pieces());
-        const wire::header head = frames.peek();
-        session_.require_own(head);
-        wire::detail::require(head.kind == mixes, "it is of another protocol");
-        if (head.number != own.number)
-            throw protocol_error(text_of({"it is of round ", head.number, " instead of ", own.number}));
-        const auto differ = [&](const std::string& how) {
-            links_.scene().fail(failure::mismatch, got.source(), session_.rank(),
-                                text_of({"rank ", got.source(), " mixes ", how}));
-        };
-        if (head.dimension != own.dimension)
-            differ(
-                text_of({"a model of ", head.dimension, " values, rank ", session_.rank(), " one of ", own.dimension}));
-        if (head.call != own.call)
-            differ(text_of({"with another codec or type of elements than rank ", session_.rank()}));
+        frame_reader frames = detail::frames_of(session_, links_, got, own);
         const stream_view<T, Index> content = detail::raw_content<T, Index>(frames.template next<T, Index>());
         wire::detail::require(content.is_dense() && content.count() == chosen.count(), "it is of another size");
         return content.values();
+    }
+
+    template <class T, class Codec>
+    wire::header head_for(std::size_t dimension, const Codec& codec) const {
+        wire::header head = session_.stamped({}, detail::gossip_mixes, links_.round());
+        head.dimension = dimension;
+        head.weight = weight_;
+        head.call = option_hash(mix64(fingerprint_of(codec), static_cast<std::uint64_t>(element_type_of<T>)));
+        return head;
+    }
+
+    template <class T, class Codec>
+    void exchange_differences(std::span<T> values, Codec& codec) {
+        mixing_.fill(links_.round(), session_.rank(), row_);
+        begin_receipt();
+        const wire::header head = head_for<T>(values.size(), codec);
+        const random_key key = random_key{seed_}.derive(fingerprint(name), links_.round(), session_.rank());
+        detail::mix_differences(session_, links_, row_, head, values, codec, key, memory_,
+                                [&](rank_t rank, double weight) { list(rank, weight); });
+        links_.advance();
+        end_receipt();
     }
 
     void begin_receipt() {
@@ -295,13 +290,21 @@ class gossip : detail::gossip_requirements<Mix> {
             for (std::size_t i = 0; i < mixed.size(); ++i) mixed[i] = factor * of[i];
         else
             kernel::add_scaled<T>(mixed, of, factor, mixed);
+        list(rank, weight);
+    }
+    void list(rank_t rank, double weight) {
         made_.in.push_back({.rank = rank, .weight = weight});
         ++made_.contributors;
         made_.weight += weight;
     }
+    void end_receipt() {
+        made_.wire = links_.counted();
+        made_.elapsed = links_.elapsed();
+    }
 
     session<Net> session_;
     detail::gossip_links<Net> links_;
+    std::uint64_t seed_;
     decltype(std::declval<const Mix&>().bind(1, random_key{})) mixing_;
     mixing_row row_{};
     double weight_ = 1;

@@ -1,0 +1,53 @@
+// What the messages of a round of gossip have in common, whatever codec they are of.
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/message_kind.hpp>
+#include <rill/core/text.hpp>
+#include <rill/core/types.hpp>
+#include <rill/kernel/magnitude.hpp>
+#include <rill/protocol/detail/gossip_links.hpp>
+#include <rill/session/session.hpp>
+#include <rill/stream/frame.hpp>
+#include <rill/stream/wire.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+inline constexpr message_kind gossip_mixes{"gossip", 1};
+
+/// The frames of a message, which must be of this round, and of a model and a codec like this rank's.
+template <class Net>
+frame_reader frames_of(const session<Net>& of, const gossip_links<Net>& links, const typename Net::message& got,
+                       const wire::header& own) {
+    const frame_reader frames(got.pieces());
+    const wire::header head = frames.peek();
+    of.require_own(head);
+    wire::detail::require(head.kind == own.kind, "it is of another protocol");
+    if (head.number != own.number)
+        throw protocol_error(text_of({"it is of round ", head.number, " instead of ", own.number}));
+    const auto differ = [&](const std::string& how) {
+        links.scene().fail(failure::mismatch, got.source(), of.rank(),
+                           text_of({"rank ", got.source(), " mixes ", how}));
+    };
+    if (head.dimension != own.dimension)
+        differ(text_of({"a model of ", head.dimension, " values, rank ", of.rank(), " one of ", own.dimension}));
+    if (head.call != own.call) differ(text_of({"with another codec or type of elements than rank ", of.rank()}));
+    return frames;
+}
+
+/// Refuses `chosen` values that are not finite, by their place among `values`.
+template <class Net, class T>
+void require_finite(const gossip_links<Net>& links, std::span<const T> chosen, std::span<const T> values) {
+    if (!kernel::find_non_finite(chosen)) return;
+    const std::size_t coordinate = kernel::find_non_finite(values).value_or(0);
+    throw_error(links.scene().of_self(text_of({" has a value that is not finite at coordinate ", coordinate}),
+                                      failure::invalid_value));
+}
+
+}}}  // namespace rill::RILL_ABI::detail
