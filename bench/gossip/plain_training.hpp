@@ -1,0 +1,155 @@
+// The same trainings as a sequential program: the models of all ranks lie side by side, nothing is sent, and matchings
+// and masks come from the standard library.
+#pragma once
+
+#include "job.hpp"
+#include "judge.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace gossip_bench::plain {
+
+using models = std::vector<std::vector<float>>;
+
+/// All models after their gradients have been computed. A step returns the values that a rank has sent and received.
+struct state {
+    std::uint64_t step;
+    float rate;
+    models& x;
+    models& gradients;
+    std::mt19937_64& random;
+
+    std::size_t dimension() const { return x[0].size(); }
+    void descend() {
+        for (std::size_t i = 0; i < x.size(); ++i)
+            for (std::size_t k = 0; k < dimension(); ++k) x[i][k] -= rate * gradients[i][k];
+    }
+    std::vector<std::size_t> shuffled() {
+        std::vector<std::size_t> order(x.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::shuffle(order.begin(), order.end(), random);
+        return order;
+    }
+};
+
+inline double psgd(state& at) {
+    for (std::size_t k = 0; k < at.dimension(); ++k) {
+        float sum = 0;
+        for (const auto& each : at.gradients) sum += each[k];
+        for (auto& each : at.x) each[k] -= at.rate * sum / ranks;
+    }
+    return 4.0 * static_cast<double>(at.dimension()) * (ranks - 1) / ranks;
+}
+
+/// The mean of each model and those of its neighbours in a ring.
+inline double ring(models& x) {
+    const models before = x;
+    for (std::size_t i = 0; i < ranks; ++i)
+        for (std::size_t k = 0; k < x[i].size(); ++k)
+            x[i][k] = (before[(i + ranks - 1) % ranks][k] + before[i][k] + before[(i + 1) % ranks][k]) / 3;
+    return 4.0 * static_cast<double>(x[0].size());
+}
+
+/// Pairs at random average one of `every` coordinates.
+inline double pairs(state& at, double every) {
+    const std::vector<std::size_t> order = at.shuffled();
+    std::bernoulli_distribution chosen(1 / every);
+    double values = 0;
+    for (std::size_t k = 0; k < at.dimension(); ++k) {
+        if (!chosen(at.random)) continue;
+        values += 2;
+        for (std::size_t p = 0; p < ranks; p += 2) {
+            float &a = at.x[order[p]][k], &b = at.x[order[p + 1]][k];
+            a = b = (a + b) / 2;
+        }
+    }
+    return values;
+}
+
+/// The largest entries of each gradient and of what has been left out before.
+inline double top_k(state& at, models& left, double every) {
+    const auto kept = static_cast<std::size_t>(std::ceil(static_cast<double>(at.dimension()) / every));
+    std::vector<float> sum(at.dimension());
+    for (std::size_t i = 0; i < ranks; ++i) {
+        std::vector<std::size_t> order(at.dimension());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        for (std::size_t k = 0; k < sum.size(); ++k) left[i][k] += at.rate * at.gradients[i][k];
+        std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
+                         [&](auto a, auto b) { return std::abs(left[i][a]) > std::abs(left[i][b]); });
+        for (std::size_t e = 0; e < kept; ++e) {
+            sum[order[e]] += left[i][order[e]] / ranks;
+            left[i][order[e]] = 0;
+        }
+    }
+    for (auto& each : at.x)
+        for (std::size_t k = 0; k < sum.size(); ++k) each[k] -= sum[k];
+    return 4.0 * static_cast<double>(kept) * (ranks - 1);
+}
+
+/// Every `every` steps the mean of half of the models, at random, becomes the next model of all.
+inline double fed_avg(state& at, std::uint64_t every) {
+    at.descend();
+    if ((at.step + 1) % every != 0) return 0;
+    const std::vector<std::size_t> order = at.shuffled();
+    std::vector<float> mean(at.dimension());
+    for (std::size_t i = 0; i < ranks / 2; ++i)
+        for (std::size_t k = 0; k < mean.size(); ++k) mean[k] += at.x[order[i]][k] / (ranks / 2);
+    for (auto& each : at.x) each = mean;
+    return static_cast<double>(at.dimension());
+}
+
+template <class Step>
+std::vector<milestone> train(job& of, Step&& step_of_all) {
+    judge judged(of);
+    std::mt19937_64 random(of.seed);
+    models x(ranks, of.first_model()), gradients = x;
+    std::vector<own_batches> images;
+    for (std::size_t rank = 0; rank < ranks; ++rank) images.push_back(of.images_of(rank));
+    double values = 0;
+    for (std::uint64_t step = 0; step < of.steps; ++step) {
+        for (std::size_t rank = 0; rank < ranks; ++rank)
+            of.model.gradient(x[rank], images[rank].next(), gradients[rank]);
+        state at{step, static_cast<float>(of.rate().rate(step)), x, gradients, random};
+        values += step_of_all(at);
+        if (!of.is_judged(step + 1)) continue;
+        for (const auto& each : x) judged.see(step + 1, each, values * sizeof(float), 0);
+    }
+    return judged.milestones();
+}
+
+inline std::vector<milestone> run(job& of, const std::string& system) {
+    const auto after_step = [&](auto mix) {
+        return train(of, [&](state& at) {
+            at.descend();
+            return mix(at);
+        });
+    };
+    if (system == "none") return after_step([](state&) { return 0.0; });
+    if (system == "psgd") return train(of, psgd);
+    if (system == "d_psgd") return after_step([](state& at) { return ring(at.x); });
+    if (system == "saps_random") return after_step([](state& at) { return pairs(at, 100); });
+    if (system == "saps_random_10") return after_step([](state& at) { return pairs(at, 10); });
+    if (system == "fed_avg") return train(of, [](state& at) { return fed_avg(at, 37); });
+    if (system == "top_k") {
+        models left(ranks, std::vector<float>(of.model.dimension()));
+        return train(of, [&](state& at) { return top_k(at, left, 1000); });
+    }
+    if (system == "d_psgd_before")
+        return train(of, [](state& at) {
+            const double values = ring(at.x);
+            at.descend();
+            return values;
+        });
+    throw std::runtime_error("no plain system: " + system);
+}
+
+}  // namespace gossip_bench::plain

@@ -1,0 +1,110 @@
+// Values that a worker sends and receives in a round, without headers, of systems that train: counted, and what they are
+// by definition. `bench_gossip_traffic ROUNDS` prints JSON.
+#include "../shared/expected.hpp"
+
+#include <rill/aggregate/mean.hpp>
+#include <rill/protocol/gossip.hpp>
+#include <rill/rill.hpp>
+#include <rill/stream/wire.hpp>
+#include <rill/transport/simulated.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace {
+
+using rill::simulated::endpoint;
+
+constexpr int ranks = 32;
+constexpr std::size_t dimension = 32'000, kept = 32;
+
+int rounds = 10;
+const char* before = "{";
+
+/// What one rank's rounds are counted as, and what they should be.
+struct count {
+    double values = 0, formula = 0;
+
+    void add(const rill::traffic& wire) {
+        const auto bytes = static_cast<double>(wire.bytes_sent + wire.bytes_received);
+        const auto messages = static_cast<double>(wire.messages_sent + wire.messages_received);
+        values += (bytes - messages * static_cast<double>(rill::wire::header_bytes)) / sizeof(float);
+    }
+};
+
+/// `body(net, count)` makes all rounds of a rank and adds them up.
+template <class Body>
+void measure(const char* name, Body&& body) {
+    count all;
+    double worst = 0;
+    rill::simulated::run(ranks, {}, [&](endpoint& net) {
+        count own;
+        body(net, own);
+        worst = std::max(worst, std::abs(own.values - own.formula));
+        all.values += own.values;
+        all.formula += own.formula;
+    });
+    const double share = 1.0 / ranks / rounds;
+    std::printf("%s\"%s\": {\"values\": %.10g, \"formula\": %.10g, \"worst\": %.10g}", before, name, all.values * share,
+                all.formula * share, worst);
+    before = ",\n";
+}
+
+template <class Mix>
+void measure_gossip(const char* name, const Mix& mixing, double density, double values_per_entry) {
+    measure(name, [&](endpoint& net, count& own) {
+        rill::group workers{net, rill::topology::ring{}};
+        rill::gossip replica{workers, mixing};
+        auto mask = rill::compress::random_mask{.density = density}.bind(dimension);
+        std::vector<float> model(dimension, static_cast<float>(net.rank()));
+        for (int round = 0; round < rounds; ++round) {
+            own.add(replica.mix(model, mask).wire);
+            own.formula += values_per_entry * static_cast<double>(mask.coded_dimension());
+        }
+    });
+}
+
+void measure_collectives() {
+    measure("psgd", [](endpoint& net, count& own) {
+        rill::group workers{net, rill::topology::ring{}};
+        std::vector<float> gradient(dimension, 1), mean(dimension);
+        for (int round = 0; round < rounds; ++round) {
+            own.add(all_reduce(workers, gradient, mean, rill::aggregate::mean{}).wire);
+            own.formula += 4.0 * dimension * (ranks - 1) / ranks;
+        }
+    });
+    measure("top_k", [](endpoint& net, count& own) {  // where no two ranks choose the same coordinate
+        rill::group workers{net, rill::topology::recursive_doubling{}};
+        auto codec = rill::compress::top_k{.count = kept}.bind(dimension);
+        std::vector<float> gradient(dimension), mean(dimension);
+        std::fill_n(gradient.begin() + static_cast<std::ptrdiff_t>(kept) * net.rank(), kept, 1.0F);
+        for (int round = 0; round < rounds; ++round) {
+            own.add(all_reduce(workers, gradient, mean, codec, rill::aggregate::mean{}).wire);
+            own.formula += 4.0 * kept * (ranks - 1);
+        }
+    });
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    try {
+        if (count > 1) rounds = std::atoi(arguments[1]);
+        measure_collectives();
+        measure_gossip("d_psgd", rill::topology::ring_neighbours{}, 1, 4);
+        measure_gossip("saps", rill::topology::random_matching{}, 0.01, 2);
+        measure_gossip("gossip_grad", rill::topology::rotating{}, 1, 2);
+        measure_gossip("exponential", rill::topology::exponential{}, 1, 2);
+        std::printf("}\n");
+    } catch (const std::exception& failed) {
+        std::fprintf(stderr, "bench_gossip_traffic: %s\n", failed.what());
+        return 1;
+    }
+}

@@ -1,0 +1,161 @@
+// Fashion-MNIST on 32 simulated ranks that have 1,875 images each: what a system's models are worth, and what a rank
+// has sent and received until they are worth it. `bench_gossip_training STEPS SEED LABELS SYSTEM...` prints JSON. A
+// rank has images of all labels where LABELS is 0, else of about so many.
+#include "../shared/expected.hpp"
+#include "job.hpp"
+#include "judge.hpp"
+#include "plain_training.hpp"
+
+#include <rill/protocol/gossip.hpp>
+#include <rill/rill.hpp>
+#include <rill/stream/wire.hpp>
+#include <rill/system/psgd.hpp>
+#include <rill/train/compressed_bsp.hpp>
+#include <rill/train/schedule.hpp>
+#include <rill/train/sgd.hpp>
+#include <rill/transport/links.hpp>
+#include <rill/transport/simulated.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace gossip_bench;
+using rill::simulated::endpoint;
+using rill::train::sgd;
+using rill::train::step_record;
+using rill::train::warmup_cosine;
+
+/// Links of (0, 5] MB/s, equal both ways, drawn at random.
+rill::simulated::network network_of(const job& of) {
+    std::vector<rill::network_link> links(ranks * ranks);
+    rill::random_sequence random(of.key().derive(3));
+    for (std::size_t i = 0; i < ranks; ++i)
+        for (std::size_t j = 0; j < i; ++j) {
+            const auto speed = static_cast<std::uint64_t>(5e6 * (1 - random.uniform())) + 1;
+            links[i * ranks + j] = links[j * ranks + i] = {.latency = {}, .bandwidth = speed};
+        }
+    return {.links = rill::matrix_links(ranks, links), .computing = {}};
+}
+
+double bytes_without_headers(const rill::traffic& wire) {
+    return static_cast<double>(wire.bytes_sent + wire.bytes_received) -
+           static_cast<double>(rill::wire::header_bytes * (wire.messages_sent + wire.messages_received));
+}
+
+/// Trains with what `make(net, layers, options)` binds.
+template <class Make>
+std::vector<milestone> train(job& of, Make&& make) {
+    judge judged(of);
+    rill::simulated::run(ranks, network_of(of), [&](endpoint& net) {
+        const auto rank = static_cast<std::size_t>(net.rank());
+        own_batches images = of.images_of(rank);
+        std::vector<float> parameters = of.first_model(), gradient(parameters.size());
+        auto strategy = make(net, of.model.layers(),
+                             rill::group_options{.timeout = rill::seconds(1'000'000), .seed = of.seed});
+        double bytes = 0;
+        for (std::uint64_t step = 0; step < of.steps; ++step) {
+            const auto compute = [&](auto&&...) { return of.model.gradient(parameters, images.next(), gradient); };
+            const step_record record = strategy.step(std::span(parameters), std::span(gradient), step, compute);
+            bytes += bytes_without_headers(record.exchange.wire);
+            if (of.is_judged(step + 1))
+                judged.see(step + 1, parameters, bytes, (net.now() - rill::time_point{}).seconds());
+        }
+    });
+    return judged.milestones();
+}
+
+template <class Plan>
+std::vector<milestone> trained(job& of, const Plan& plan) {
+    return train(of, [&](endpoint& net, auto layers, const auto& options) {
+        return plan.template bind<float>(net, layers, options);
+    });
+}
+
+/// Each rank descends alone.
+struct alone {
+    const job& of;
+
+    template <class Compute>
+    step_record step(std::span<float> parameters, std::span<float> gradient, std::uint64_t number, Compute&& compute) {
+        step_record record{.step = number, .loss = compute()};
+        const auto rate = static_cast<float>(of.rate().rate(number));
+        for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i] -= rate * gradient[i];
+        return record;
+    }
+};
+
+/// Each rank descends, then mixes.
+template <class Mix>
+class mixed {
+  public:
+    mixed(const job& of, endpoint& net, const Mix& mixing, double density, const rill::group_options& options)
+        : own_{of},
+          workers_(net, rill::topology::ring{}, options),
+          gossip_(workers_, mixing),
+          mask_(rill::compress::random_mask{.density = density, .seed = of.seed}.bind(of.model.dimension())) {}
+
+    template <class Compute>
+    step_record step(std::span<float> parameters, std::span<float> gradient, std::uint64_t number, Compute&& compute) {
+        step_record record = own_.step(parameters, gradient, number, compute);
+        record.exchange = gossip_.mix(parameters, mask_);
+        return record;
+    }
+
+  private:
+    alone own_;
+    rill::group<endpoint, rill::topology::ring> workers_;
+    rill::gossip<endpoint, Mix> gossip_;
+    decltype(rill::compress::random_mask{}.bind(1)) mask_;
+};
+
+template <class Mix>
+std::vector<milestone> gossiped(job& of, const Mix& mixing, double density) {
+    return train(of, [&](endpoint& net, auto, const auto& options) {
+        return mixed<Mix>(of, net, mixing, density, options);
+    });
+}
+
+std::vector<milestone> run(job& of, const std::string& system) {
+    using namespace rill;
+    if (system == "none") return train(of, [&](auto&&...) { return alone{of}; });
+    if (system == "psgd") return trained(of, systems::psgd(sgd{}, of.rate()));
+    if (system == "top_k")
+        return trained(of, train::compressed_bsp{topology::recursive_doubling{},
+                                                 compress::error_feedback{compress::top_k{.density = 0.001}}, sgd{},
+                                                 of.rate()});
+    if (system == "d_psgd") return gossiped(of, topology::ring_neighbours{}, 1);
+    if (system == "saps_random") return gossiped(of, topology::random_matching{}, 0.01);
+    if (system == "saps_random_10") return gossiped(of, topology::random_matching{}, 0.1);
+    if (system == "gossip_grad") return gossiped(of, topology::rotating{}, 1);
+    if (system == "exponential") return gossiped(of, topology::exponential{}, 1);
+    if (system.starts_with("plain_")) return plain::run(of, system.substr(6));
+    throw std::runtime_error("no system: " + system);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    if (count < 5) {
+        std::fprintf(stderr, "usage: bench_gossip_training STEPS SEED LABELS SYSTEM...\n");
+        return 2;
+    }
+    try {
+        job of(std::strtoull(arguments[1], nullptr, 10), std::strtoull(arguments[2], nullptr, 10),
+               std::atoi(arguments[3]), "/usr/share/datasets/fashion-mnist");
+        for (int i = 4; i < count; ++i) print(arguments[i], run(of, arguments[i]), i == 4 ? "{" : ",\n");
+        std::printf("}\n");
+    } catch (const std::exception& failed) {
+        std::fprintf(stderr, "bench_gossip_training: %s\n", failed.what());
+        return 1;
+    }
+}
