@@ -10,6 +10,7 @@
 #include <rill/train/coded_batch.hpp>
 #include <rill/train/coded_bsp.hpp>
 #include <rill/train/compressed_bsp.hpp>
+#include <rill/train/consensus_distance.hpp>
 #include <rill/train/csv_metrics.hpp>
 #include <rill/train/data_error.hpp>
 #include <rill/train/dataset.hpp>
@@ -48,3 +49,4 @@
 #include <rill/train/strategy.hpp>
 #include <rill/train/trainer.hpp>
 #include <rill/train/widen.hpp>
+#include <rill/train/worker_range.hpp>
