@@ -22,6 +22,7 @@ namespace gossip_bench {
 inline constexpr int ranks = 32, classes = 10;
 inline constexpr std::size_t batch = 50, judged_images = 2000;
 inline constexpr std::uint64_t judged_every = 10, all_steps = 750;
+inline constexpr std::uint64_t local_steps = 37;  ///< of FedAvg: once through the images of a rank
 
 /// The rows of each of `ranks` ranks. Without `labels` a rank has as many consecutive rows as any other; else the rows
 /// are sorted by label and cut into ranks x labels pieces, of which each rank gets `labels` at random.
@@ -50,8 +51,7 @@ inline std::vector<std::vector<std::uint32_t>> rows_by_rank(const rill::train::d
 /// One rank's batches of its own rows, in a new order in each epoch.
 class own_batches {
   public:
-    own_batches(const rill::train::dataset& data, std::span<const std::uint32_t> rows,
-                rill::random_key key)
+    own_batches(const rill::train::dataset& data, std::span<const std::uint32_t> rows, rill::random_key key)
         : data_(&data), rows_(rows), order_({.rows = rows.size(), .batch = batch, .key = key}), next_(batch) {}
 
     rill::train::batch next() {
@@ -86,7 +86,10 @@ struct job {
         model.initialise(parameters, key().derive(2));
         return parameters;
     }
-    bool is_judged(std::uint64_t step) const { return step % judged_every == 0 || step == steps; }
+    /// Also where FedAvg has averaged the models.
+    bool is_judged(std::uint64_t step) const {
+        return step % judged_every == 0 || step % local_steps == 0 || step == steps;
+    }
 
   private:
     static rill::train::dataset read(const std::string& folder, const char* part) {

@@ -81,7 +81,8 @@ class judge {
     std::vector<milestone> milestones_{};
 };
 
-/// The last milestone, what it took until the mean worker had the target's accuracy (or -1), and the way there, as JSON.
+/// The last milestone, what it took until the mean worker had the target's accuracy (or -1), and the way there, as
+/// JSON.
 inline void print(const std::string& name, const std::vector<milestone>& all, const char* before) {
     const milestone& last = all.back();
     const auto reached = std::find_if(all.begin(), all.end(), [](const milestone& m) { return m.accuracy >= target; });

@@ -138,7 +138,7 @@ inline std::vector<milestone> run(job& of, const std::string& system) {
     if (system == "d_psgd") return after_step([](state& at) { return ring(at.x); });
     if (system == "saps_random") return after_step([](state& at) { return pairs(at, 100); });
     if (system == "saps_random_10") return after_step([](state& at) { return pairs(at, 10); });
-    if (system == "fed_avg") return train(of, [](state& at) { return fed_avg(at, 37); });
+    if (system == "fed_avg") return train(of, [](state& at) { return fed_avg(at, local_steps); });
     if (system == "top_k") {
         models left(ranks, std::vector<float>(of.model.dimension()));
         return train(of, [&](state& at) { return top_k(at, left, 1000); });

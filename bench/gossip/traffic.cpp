@@ -1,5 +1,5 @@
-// Values that a worker sends and receives in a round, without headers, of systems that train: counted, and what they are
-// by definition. `bench_gossip_traffic ROUNDS` prints JSON.
+// Values that a worker sends and receives in a round, without headers, of systems that train: counted, and what they
+// are by definition. `bench_gossip_traffic ROUNDS` prints JSON.
 #include "../shared/expected.hpp"
 
 #include <rill/aggregate/mean.hpp>

@@ -60,8 +60,8 @@ std::vector<milestone> train(job& of, Make&& make) {
         const auto rank = static_cast<std::size_t>(net.rank());
         own_batches images = of.images_of(rank);
         std::vector<float> parameters = of.first_model(), gradient(parameters.size());
-        auto strategy = make(net, of.model.layers(),
-                             rill::group_options{.timeout = rill::seconds(1'000'000), .seed = of.seed});
+        auto strategy =
+            make(net, of.model.layers(), rill::group_options{.timeout = rill::seconds(1'000'000), .seed = of.seed});
         double bytes = 0;
         for (std::uint64_t step = 0; step < of.steps; ++step) {
             const auto compute = [&](auto&&...) { return of.model.gradient(parameters, images.next(), gradient); };
@@ -120,9 +120,8 @@ class mixed {
 
 template <class Mix>
 std::vector<milestone> gossiped(job& of, const Mix& mixing, double density) {
-    return train(of, [&](endpoint& net, auto, const auto& options) {
-        return mixed<Mix>(of, net, mixing, density, options);
-    });
+    return train(
+        of, [&](endpoint& net, auto, const auto& options) { return mixed<Mix>(of, net, mixing, density, options); });
 }
 
 std::vector<milestone> run(job& of, const std::string& system) {
@@ -130,9 +129,9 @@ std::vector<milestone> run(job& of, const std::string& system) {
     if (system == "none") return train(of, [&](auto&&...) { return alone{of}; });
     if (system == "psgd") return trained(of, systems::psgd(sgd{}, of.rate()));
     if (system == "top_k")
-        return trained(of, train::compressed_bsp{topology::recursive_doubling{},
-                                                 compress::error_feedback{compress::top_k{.density = 0.001}}, sgd{},
-                                                 of.rate()});
+        return trained(
+            of, train::compressed_bsp{topology::recursive_doubling{},
+                                      compress::error_feedback{compress::top_k{.density = 0.001}}, sgd{}, of.rate()});
     if (system == "d_psgd") return gossiped(of, topology::ring_neighbours{}, 1);
     if (system == "saps_random") return gossiped(of, topology::random_matching{}, 0.01);
     if (system == "saps_random_10") return gossiped(of, topology::random_matching{}, 0.1);
