@@ -1,11 +1,16 @@
 // How fast the links are that a mixing uses, by rill's mixings and by a plain program: `bench_gossip_bandwidth MATRICES
-// ROUNDS CITIES` prints JSON. Speeds are in MB/s: of 32 ranks, uniform in (0, 5], and of 14 cities, a CSV file.
+// ROUNDS` prints JSON. Speeds are in MB/s: of 32 ranks, uniform in (0, 5], and of 14 cities.
+#include "../../tests/support/city_links.hpp"
 #include "plain_matching.hpp"
 
+#include <rill/adapt/boost_matching.hpp>
 #include <rill/concept/mixing.hpp>
 #include <rill/core/random.hpp>
-#include <rill/topology/random_matching.hpp>
-#include <rill/topology/ring_neighbours.hpp>
+#include <rill/protocol/gossip.hpp>
+#include <rill/rill.hpp>
+#include <rill/topology/bandwidth_matching.hpp>
+#include <rill/transport/links.hpp>
+#include <rill/transport/simulated.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -14,13 +19,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <random>
-#include <sstream>
-#include <stdexcept>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -47,17 +49,10 @@ matrix uniform_speeds(int size, std::mt19937_64& random) {
 }
 
 /// The slower way of each link counts.
-matrix speeds_of_cities(const std::string& file) {
-    std::ifstream in(file);
-    matrix speeds;
-    for (std::string line; std::getline(in, line);) {
-        std::istringstream cells(line);
-        speeds.emplace_back();
-        for (std::string cell; std::getline(cells, cell, ',');) speeds.back().push_back(std::stod(cell));
-    }
-    if (speeds.empty()) throw std::runtime_error("no speeds in " + file);
-    for (std::size_t a = 0; a < speeds.size(); ++a)
-        for (std::size_t b = 0; b < a; ++b) speeds[a][b] = speeds[b][a] = std::min(speeds[a].at(b), speeds[b].at(a));
+matrix speeds_of_cities() {
+    matrix speeds(14, std::vector<double>(14));
+    for (std::size_t a = 0; a < 14; ++a)
+        for (std::size_t b = 0; b < 14; ++b) speeds[a][b] = std::min(city_links[14 * a + b], city_links[14 * b + a]);
     return speeds;
 }
 
@@ -138,28 +133,102 @@ int connected_within(int size, const std::vector<pairs>& rounds) {
     return static_cast<int>(most);
 }
 
+/// Rounds of pairs, one after the other.
 template <class Next>
-figures measure(const matrix& speeds, int rounds, Next&& pairs_in) {
-    figures found;
-    const double share = 1.0 / rounds;
-    matrix mean(speeds.size(), std::vector<double>(speeds.size()));
+std::vector<pairs> rounds_of(int rounds, Next&& pairs_in) {
     std::vector<pairs> all;
-    for (int round = 0; round < rounds; ++round) {
-        all.push_back(pairs_in(static_cast<std::uint64_t>(round)));
-        const double least = slowest(speeds, all.back());
+    for (int round = 0; round < rounds; ++round) all.push_back(pairs_in(static_cast<std::uint64_t>(round)));
+    return all;
+}
+
+figures measure(const matrix& speeds, const std::vector<pairs>& rounds) {
+    figures found;
+    const double share = 1.0 / static_cast<double>(rounds.size());
+    matrix mean(speeds.size(), std::vector<double>(speeds.size()));
+    for (const pairs& each : rounds) {
+        const double least = slowest(speeds, each);
         found.bottleneck += least * share;
         found.seconds += share / least;
-        for (const auto& [a, b] : all.back()) {
+        for (const auto& [a, b] : each) {
             const auto i = static_cast<std::size_t>(a), j = static_cast<std::size_t>(b);
-            mean[i][j] += share / 2;
-            mean[j][i] += share / 2;
-            mean[i][i] += share / 2;
-            mean[j][j] += share / 2;
+            for (double* entry : {&mean[i][j], &mean[j][i], &mean[i][i], &mean[j][j]}) *entry += share / 2;
         }
     }
-    found.connected = connected_within(static_cast<int>(speeds.size()), all);
+    found.connected = connected_within(static_cast<int>(speeds.size()), rounds);
     found.eigenvalue = second_eigenvalue(mean);
     return found;
+}
+
+/// The partners that a plain program finds, as pairs.
+auto plain_pairs(bandwidth_matching& matching) {
+    return [&](std::uint64_t) {
+        pairs found;
+        const std::vector<int> partner = matching.next();
+        for (int a = 0; a < static_cast<int>(partner.size()); ++a)
+            if (a < partner[static_cast<std::size_t>(a)]) found.emplace_back(a, partner[static_cast<std::size_t>(a)]);
+        return found;
+    };
+}
+
+rill::topology::bandwidth_matching over(const matrix& speeds, double least, rill::topology::bridges bridge) {
+    rill::topology::bandwidth_matching mixing{
+        .least = least * 1e6, .window = 5, .matcher = rill::adapt::boost_matching{}, .bridge = bridge};
+    for (const auto& row : speeds)
+        for (const double speed : row) mixing.links.push_back(speed * 1e6);
+    return mixing;
+}
+
+/// A mixing of rounds that have been found before.
+struct replayed {
+    static constexpr const char* name = "replayed";
+    static constexpr bool is_doubly_stochastic = true;
+    static constexpr bool is_symmetric = true;
+    static constexpr bool keeps_neighbours = false;
+
+    struct bound {
+        std::shared_ptr<const std::vector<pairs>> rounds;
+        void fill(std::uint64_t round, rill::rank_t rank, rill::mixing_row& row) const {
+            row = {};
+            for (const auto& [a, b] : (*rounds)[round]) {
+                if (rank != a && rank != b) continue;
+                row = {.own_weight = 0.5, .senders = {{a + b - rank, 0.5}}, .receivers = {a + b - rank}};
+            }
+        }
+    };
+
+    std::shared_ptr<const std::vector<pairs>> rounds{};
+
+    bound bind(int, rill::random_key) const { return {rounds}; }
+    friend bool operator==(const replayed&, const replayed&) = default;
+};
+
+/// The mean time that a round of gossip takes for each MB, by the simulated clock.
+double simulated_seconds(const matrix& speeds, const std::vector<pairs>& rounds) {
+    constexpr std::size_t dimension = 10'000;
+    constexpr double apart = 1e6;  // seconds from round to round, which all ranks begin together
+    const int size = static_cast<int>(speeds.size());
+    std::vector<rill::network_link> links;
+    for (const auto& row : speeds)
+        for (const double speed : row)
+            links.push_back({.latency = {}, .bandwidth = static_cast<std::uint64_t>(std::max(1.0, speed * 1e6))});
+    const rill::simulated::network net{.links = rill::matrix_links(size, links),
+                                       .computing = [](rill::rank_t, std::uint64_t, double seconds) {
+                                           return rill::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+                                       }};
+    std::vector<double> longest(rounds.size());
+    rill::simulated::run(size, net, [&](rill::simulated::endpoint& on) {
+        rill::group workers{on, rill::topology::ring{}, {.timeout = rill::seconds(1'000'000)}};
+        rill::gossip replica{workers, replayed{std::make_shared<const std::vector<pairs>>(rounds)}};
+        std::vector<float> model(dimension, 1);
+        for (std::size_t round = 0; round < rounds.size(); ++round) {
+            const double begin = apart * static_cast<double>(round + 1);
+            on.compute(begin - (on.now() - rill::time_point{}).seconds());
+            replica.mix(model);
+            longest[round] = std::max(longest[round], (on.now() - rill::time_point{}).seconds() - begin);
+        }
+    });
+    const double megabytes = 4e-6 * dimension * static_cast<double>(rounds.size());
+    return std::accumulate(longest.begin(), longest.end(), 0.0) / megabytes;
 }
 
 void print(const char* name, const figures& of, const char* then) {
@@ -185,58 +254,76 @@ void print_uniform(int matrices) {
                 5.0 / 17);
 }
 
-/// Means over some matrices, and the worst of what holds for each.
-figures over_matrices(int matrices, int rounds, bool fastest) {
+/// Means over some matrices, and the worst of what holds for each. `rounds_on(speeds, i)`: rounds on the i-th matrix.
+/// Seconds by the simulated clock, if wanted.
+template <class Rounds>
+figures over_matrices(int matrices, bool by_simulation, Rounds&& rounds_on) {
     figures all;
     std::mt19937_64 random(2);
     for (int i = 0; i < matrices; ++i) {
         const matrix speeds = uniform_speeds(32, random);
-        bandwidth_matching matching(speeds, 3, 5, fastest, static_cast<unsigned>(i));
-        const figures each = measure(speeds, rounds, [&](std::uint64_t) {
-            pairs found;
-            const std::vector<int> partner = matching.next();
-            for (int a = 0; a < 32; ++a)
-                if (a < partner[static_cast<std::size_t>(a)])
-                    found.emplace_back(a, partner[static_cast<std::size_t>(a)]);
-            return found;
-        });
+        const std::vector<pairs> rounds = rounds_on(speeds, static_cast<std::uint64_t>(i));
+        const figures each = measure(speeds, rounds);
         all.bottleneck += each.bottleneck / matrices;
-        all.seconds += each.seconds / matrices;
+        all.seconds += (by_simulation ? simulated_seconds(speeds, rounds) : each.seconds) / matrices;
         all.connected = std::max(all.connected, each.connected);
         all.eigenvalue = std::max(all.eigenvalue, each.eigenvalue);
     }
     return all;
 }
 
+void print_matchings(int matrices, int rounds) {
+    using rill::topology::bridges;
+    const auto plain = [&](bool fastest) {
+        return over_matrices(matrices, false, [&](const matrix& speeds, std::uint64_t i) {
+            bandwidth_matching matching(speeds, 3, 5, fastest, static_cast<unsigned>(i));
+            return rounds_of(rounds, plain_pairs(matching));
+        });
+    };
+    const auto ours = [&](bridges bridge) {
+        return over_matrices(matrices, true, [&](const matrix& speeds, std::uint64_t i) {
+            return rounds_of(rounds, rows_of(over(speeds, 3, bridge), 32, i));
+        });
+    };
+    std::printf("\"uniform\": {");
+    print("plain", plain(true), ", ");
+    print("plain_any_bridge", plain(false), ", ");
+    print("rill", ours(bridges::fastest), ", ");
+    print("rill_any_bridge", ours(bridges::any), ", ");
+    print("rill_random",
+          over_matrices(matrices, true,
+                        [&](const matrix&, std::uint64_t i) {
+                            return rounds_of(rounds, rows_of(rill::topology::random_matching{}, 32, i));
+                        }),
+          "},\n");
+}
+
+void print_cities(int rounds) {
+    const matrix speeds = speeds_of_cities();
+    const auto print_rounds = [&](const char* name, const std::vector<pairs>& of, const char* then) {
+        print(name, measure(speeds, of), then);
+    };
+    bandwidth_matching matching(speeds, 1.45, 5, true, 1);
+    std::printf("\"cities\": {");
+    print_rounds("plain", rounds_of(rounds, plain_pairs(matching)), ", ");
+    print_rounds("rill", rounds_of(rounds, rows_of(over(speeds, 1.45, rill::topology::bridges::fastest), 14, 1)), ", ");
+    print_rounds("rill_random", rounds_of(rounds, rows_of(rill::topology::random_matching{}, 14, 1)), ", ");
+    print_rounds("plain_random", rounds_of(rounds, plain_order(14, false, 1)), ", ");
+    print_rounds("plain_random_ring", rounds_of(rounds, plain_order(14, true, 1)), "}}\n");
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
-    if (count != 4) {
-        std::fprintf(stderr, "usage: bench_gossip_bandwidth MATRICES ROUNDS CITIES\n");
+    if (count != 3) {
+        std::fprintf(stderr, "usage: bench_gossip_bandwidth MATRICES ROUNDS\n");
         return 2;
     }
     try {
         const int matrices = std::atoi(arguments[1]), rounds = std::atoi(arguments[2]);
         print_uniform(matrices);
-        std::printf("\"uniform\": {");
-        print("plain", over_matrices(std::max(1, matrices / 250), rounds, true), ", ");
-        print("plain_any_bridge", over_matrices(std::max(1, matrices / 250), rounds, false), "},\n");
-        const matrix cities = speeds_of_cities(arguments[3]);
-        bandwidth_matching matching(cities, 1.45, 5, true, 1);
-        std::printf("\"cities\": {");
-        print("plain",
-              measure(cities, rounds,
-                      [&](std::uint64_t) {
-                          pairs found;
-                          const std::vector<int> partner = matching.next();
-                          for (int a = 0; a < static_cast<int>(partner.size()); ++a)
-                              if (a < partner[static_cast<std::size_t>(a)])
-                                  found.emplace_back(a, partner[static_cast<std::size_t>(a)]);
-                          return found;
-                      }),
-              ", ");
-        print("plain_random_matching", measure(cities, 20 * rounds, plain_order(cities.size(), false, 1)), ", ");
-        print("plain_random_ring", measure(cities, 20 * rounds, plain_order(cities.size(), true, 1)), "}}\n");
+        print_matchings(std::max(1, matrices / 250), rounds);
+        print_cities(5 * rounds);
     } catch (const std::exception& failed) {
         std::fprintf(stderr, "bench_gossip_bandwidth: %s\n", failed.what());
         return 1;
