@@ -41,6 +41,16 @@ class judge {
         milestones_.push_back(judged(step, at));
         open_.erase(step);
     }
+    /// Where all ranks have one model. `bytes`: of all ranks.
+    void see_shared(std::uint64_t step, std::span<const float> model, double bytes, double seconds) {
+        const double right = accuracy(model);
+        milestones_.push_back({.step = static_cast<double>(step),
+                               .megabytes = bytes / ranks / 1e6,
+                               .seconds = seconds,
+                               .accuracy = right,
+                               .worst = right,
+                               .of_mean = right});
+    }
     const std::vector<milestone>& milestones() const { return milestones_; }
 
   private:

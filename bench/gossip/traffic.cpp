@@ -4,7 +4,9 @@
 
 #include <rill/aggregate/mean.hpp>
 #include <rill/protocol/gossip.hpp>
+#include <rill/protocol/rounds.hpp>
 #include <rill/rill.hpp>
+#include <rill/straggler.hpp>
 #include <rill/stream/wire.hpp>
 #include <rill/transport/simulated.hpp>
 
@@ -39,6 +41,14 @@ struct count {
     }
 };
 
+/// `worst`: how many values a rank has too many or too few.
+void print(const char* name, const count& all, double worst) {
+    const double share = 1.0 / ranks / rounds;
+    std::printf("%s\"%s\": {\"values\": %.10g, \"formula\": %.10g, \"worst\": %.10g}", before, name, all.values * share,
+                all.formula * share, worst);
+    before = ",\n";
+}
+
 /// `body(net, count)` makes all rounds of a rank and adds them up.
 template <class Body>
 void measure(const char* name, Body&& body) {
@@ -51,10 +61,7 @@ void measure(const char* name, Body&& body) {
         all.values += own.values;
         all.formula += own.formula;
     });
-    const double share = 1.0 / ranks / rounds;
-    std::printf("%s\"%s\": {\"values\": %.10g, \"formula\": %.10g, \"worst\": %.10g}", before, name, all.values * share,
-                all.formula * share, worst);
-    before = ",\n";
+    print(name, all, worst);
 }
 
 template <class Mix>
@@ -92,6 +99,37 @@ void measure_collectives() {
     });
 }
 
+/// A root besides the ranks asks half of them; a round moves the model down and what the codec keeps of it up. Behind
+/// an odd number of values lie four bytes of padding, which count as a value here.
+template <class Codec>
+count counted_rounds(std::size_t size, const Codec& codec) {
+    count all;
+    rill::simulated::run(1 + ranks, {}, [&](endpoint& net) {
+        using namespace rill::straggler;
+        rill::group workers{net, rill::topology::star{}};
+        rill::rounds fed{workers, rill::topology::star{}, wait_all{}, fresh{}, solo{}, sampled{.fraction = 0.5}};
+        auto kept_by = codec.bind(size);
+        std::vector<float> model(size, 1), update(size);
+        while (fed.next(model)) {
+            const auto done = fed.reduce(model, update, kept_by, rill::aggregate::mean{}, {});
+            if (!fed.is_root()) all.add(done.wire);
+            if (fed.is_root())
+                all.formula += 0.5 * ranks * static_cast<double>(size + (kept_by.coded_dimension() + 1) / 2 * 2);
+            if (fed.is_root() && fed.number() == static_cast<std::uint64_t>(rounds)) fed.end();
+        }
+    });
+    return all;
+}
+
+/// The headers of rounds have lists behind them, as long for any model: what a model of two numbers has too much.
+template <class Codec>
+void measure_rounds(const char* name, const Codec& codec) {
+    const count headers = counted_rounds(2, rill::compress::keep_all{});
+    count all = counted_rounds(dimension, codec);
+    all.values -= headers.values - headers.formula;
+    print(name, all, std::abs(all.values - all.formula));
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -102,6 +140,8 @@ int main(int count, char** arguments) {
         measure_gossip("saps", rill::topology::random_matching{}, 0.01, 2);
         measure_gossip("gossip_grad", rill::topology::rotating{}, 1, 2);
         measure_gossip("exponential", rill::topology::exponential{}, 1, 2);
+        measure_rounds("fed_avg", rill::compress::keep_all{});
+        measure_rounds("s_fed_avg", rill::compress::random_mask{.density = 0.01});
         std::printf("}\n");
     } catch (const std::exception& failed) {
         std::fprintf(stderr, "bench_gossip_traffic: %s\n", failed.what());

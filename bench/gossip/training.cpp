@@ -7,7 +7,9 @@
 #include "plain_training.hpp"
 
 #include <rill/protocol/gossip.hpp>
+#include <rill/protocol/rounds.hpp>
 #include <rill/rill.hpp>
+#include <rill/straggler.hpp>
 #include <rill/stream/wire.hpp>
 #include <rill/system/psgd.hpp>
 #include <rill/train/compressed_bsp.hpp>
@@ -52,6 +54,8 @@ double bytes_without_headers(const rill::traffic& wire) {
            static_cast<double>(rill::wire::header_bytes * (wire.messages_sent + wire.messages_received));
 }
 
+rill::group_options patient(const job& of) { return {.timeout = rill::seconds(1'000'000), .seed = of.seed}; }
+
 /// Trains with what `make(net, layers, options)` binds.
 template <class Make>
 std::vector<milestone> train(job& of, Make&& make) {
@@ -60,8 +64,7 @@ std::vector<milestone> train(job& of, Make&& make) {
         const auto rank = static_cast<std::size_t>(net.rank());
         own_batches images = of.images_of(rank);
         std::vector<float> parameters = of.first_model(), gradient(parameters.size());
-        auto strategy =
-            make(net, of.model.layers(), rill::group_options{.timeout = rill::seconds(1'000'000), .seed = of.seed});
+        auto strategy = make(net, of.model.layers(), patient(of));
         double bytes = 0;
         for (std::uint64_t step = 0; step < of.steps; ++step) {
             const auto compute = [&](auto&&...) { return of.model.gradient(parameters, images.next(), gradient); };
@@ -81,6 +84,10 @@ std::vector<milestone> trained(job& of, const Plan& plan) {
     });
 }
 
+void descend(std::span<float> parameters, std::span<const float> gradient, double rate) {
+    for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i] -= static_cast<float>(rate) * gradient[i];
+}
+
 /// Each rank descends alone.
 struct alone {
     const job& of;
@@ -88,8 +95,7 @@ struct alone {
     template <class Compute>
     step_record step(std::span<float> parameters, std::span<float> gradient, std::uint64_t number, Compute&& compute) {
         step_record record{.step = number, .loss = compute()};
-        const auto rate = static_cast<float>(of.rate().rate(number));
-        for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i] -= rate * gradient[i];
+        descend(parameters, gradient, of.rate().rate(number));
         return record;
     }
 };
@@ -124,8 +130,45 @@ std::vector<milestone> gossiped(job& of, const Mix& mixing, double density) {
         of, [&](endpoint& net, auto, const auto& options) { return mixed<Mix>(of, net, mixing, density, options); });
 }
 
+/// A root besides the ranks, which asks half of them in each round to descend from its model, once through their
+/// images, and to upload by how much they have moved it: what `codec` keeps of that.
+template <class Codec>
+std::vector<milestone> federated(job& of, const Codec& codec) {
+    judge judged(of);
+    double bytes = 0;
+    rill::simulated::run(1 + ranks, {}, [&](endpoint& net) {
+        using namespace rill::straggler;
+        rill::group workers{net, rill::topology::star{}, patient(of)};
+        rill::rounds fed{workers, rill::topology::star{}, wait_all{}, fresh{}, solo{}, sampled{.fraction = 0.5}};
+        auto kept = codec.bind(of.model.dimension());
+        std::vector<float> model = of.first_model(), gradient(model.size()), change(model.size()), update(model.size());
+        own_batches images = of.images_of(static_cast<std::size_t>(fed.is_root() ? 0 : net.rank() - 1));
+        while (fed.next(model)) {
+            const std::uint64_t first = (fed.number() - 1) * local_steps;
+            if (!fed.is_root()) change = model;
+            for (std::uint64_t step = first; step < first + local_steps && !fed.is_root(); ++step) {
+                of.model.gradient(model, images.next(), gradient);
+                descend(model, gradient, of.rate().rate(step));
+            }
+            for (std::size_t i = 0; i < model.size() && !fed.is_root(); ++i) change[i] = model[i] - change[i];
+            const auto done = fed.reduce(change, update, kept, rill::aggregate::mean{}, {});
+            if (!fed.is_root()) {
+                bytes += bytes_without_headers(done.wire);
+                continue;
+            }
+            for (std::size_t i = 0; i < model.size(); ++i) model[i] += update[i];
+            judged.see_shared(first + local_steps, model, bytes, (net.now() - rill::time_point{}).seconds());
+            if (first + local_steps >= of.steps) fed.end();
+        }
+    });
+    return judged.milestones();
+}
+
 std::vector<milestone> run(job& of, const std::string& system) {
     using namespace rill;
+    if (system == "fed_avg") return federated(of, compress::keep_all{});
+    if (system == "s_fed_avg") return federated(of, compress::random_mask{.density = 0.01, .seed = of.seed});
+    if (system == "s_fed_avg_top") return federated(of, compress::error_feedback{compress::top_k{.density = 0.01}});
     if (system == "none") return train(of, [&](auto&&...) { return alone{of}; });
     if (system == "psgd") return trained(of, systems::psgd(sgd{}, of.rate()));
     if (system == "top_k")
