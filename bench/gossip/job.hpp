@@ -22,7 +22,7 @@ namespace gossip_bench {
 inline constexpr int ranks = 32, classes = 10;
 inline constexpr std::size_t batch = 50, judged_images = 2000;
 inline constexpr std::uint64_t judged_every = 10, all_steps = 750;
-inline constexpr std::uint64_t local_steps = 37;  ///< of FedAvg: once through the images of a rank
+inline constexpr std::uint64_t epoch = 37;  ///< steps: once through the images of a rank
 
 /// The rows of each of `ranks` ranks. Without `labels` a rank has as many consecutive rows as any other; else the rows
 /// are sorted by label and cut into ranks x labels pieces, of which each rank gets `labels` at random.
@@ -78,7 +78,7 @@ struct job {
         rows = rows_by_rank(training, labels, seed);
     }
 
-    rill::train::warmup_cosine rate() const { return {.peak = 0.25, .total = all_steps}; }
+    rill::train::warmup_cosine rate() const { return {.peak = 0.25, .total = std::max(steps, all_steps)}; }
     rill::random_key key() const { return rill::random_key{seed}; }
     own_batches images_of(std::size_t rank) const { return {training, rows[rank], key().derive(1, rank)}; }
     std::vector<float> first_model() const {
@@ -87,9 +87,7 @@ struct job {
         return parameters;
     }
     /// Also where FedAvg has averaged the models.
-    bool is_judged(std::uint64_t step) const {
-        return step % judged_every == 0 || step % local_steps == 0 || step == steps;
-    }
+    bool is_judged(std::uint64_t step) const { return step % judged_every == 0 || step % epoch == 0 || step == steps; }
 
   private:
     static rill::train::dataset read(const std::string& folder, const char* part) {

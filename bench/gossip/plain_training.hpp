@@ -4,6 +4,7 @@
 
 #include "job.hpp"
 #include "judge.hpp"
+#include "plain_matching.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -59,20 +60,25 @@ inline double ring(models& x) {
     return 4.0 * static_cast<double>(x[0].size());
 }
 
-/// Pairs at random average one of `every` coordinates.
-inline double pairs(state& at, double every) {
-    const std::vector<std::size_t> order = at.shuffled();
+/// Pairs average one of `every` coordinates.
+inline double average(state& at, const std::vector<int>& partners, double every) {
     std::bernoulli_distribution chosen(1 / every);
     double values = 0;
     for (std::size_t k = 0; k < at.dimension(); ++k) {
         if (!chosen(at.random)) continue;
         values += 2;
-        for (std::size_t p = 0; p < ranks; p += 2) {
-            float &a = at.x[order[p]][k], &b = at.x[order[p + 1]][k];
-            a = b = (a + b) / 2;
+        for (std::size_t i = 0; i < ranks; ++i) {
+            const auto other = static_cast<std::size_t>(partners[i]);
+            if (other < i) at.x[i][k] = at.x[other][k] = (at.x[i][k] + at.x[other][k]) / 2;
         }
     }
     return values;
+}
+inline double pairs(state& at, double every) {
+    const std::vector<std::size_t> order = at.shuffled();
+    std::vector<int> partners(ranks);
+    for (std::size_t p = 0; p < ranks; ++p) partners[order[p]] = static_cast<int>(order[p ^ 1U]);
+    return average(at, partners, every);
 }
 
 /// The largest entries of each gradient and of what has been left out before.
@@ -126,24 +132,27 @@ std::vector<milestone> train(job& of, Step&& step_of_all) {
     return judged.milestones();
 }
 
-inline std::vector<milestone> run(job& of, const std::string& system) {
+inline std::vector<milestone> run(job& of, const std::string& system, const matrix& speeds) {
     const auto after_step = [&](auto mix) {
         return train(of, [&](state& at) {
             at.descend();
             return mix(at);
         });
     };
+    if (system == "saps" || system == "saps_10") {
+        bandwidth_matching matching(speeds, 3e6, 5, true, static_cast<unsigned>(of.seed));
+        return after_step([&](state& at) { return average(at, matching.next(), system == "saps" ? 100 : 10); });
+    }
     if (system == "none") return after_step([](state&) { return 0.0; });
     if (system == "psgd") return train(of, psgd);
-    if (system == "d_psgd") return after_step([](state& at) { return ring(at.x); });
+    if (system == "d_psgd_after") return after_step([](state& at) { return ring(at.x); });
     if (system == "saps_random") return after_step([](state& at) { return pairs(at, 100); });
-    if (system == "saps_random_10") return after_step([](state& at) { return pairs(at, 10); });
-    if (system == "fed_avg") return train(of, [](state& at) { return fed_avg(at, local_steps); });
+    if (system == "fed_avg") return train(of, [](state& at) { return fed_avg(at, epoch); });
     if (system == "top_k") {
         models left(ranks, std::vector<float>(of.model.dimension()));
         return train(of, [&](state& at) { return top_k(at, left, 1000); });
     }
-    if (system == "d_psgd_before")
+    if (system == "d_psgd")
         return train(of, [](state& at) {
             const double values = ring(at.x);
             at.descend();

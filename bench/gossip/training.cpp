@@ -6,12 +6,14 @@
 #include "judge.hpp"
 #include "plain_training.hpp"
 
+#include <rill/adapt/boost_matching.hpp>
 #include <rill/protocol/gossip.hpp>
 #include <rill/protocol/rounds.hpp>
 #include <rill/rill.hpp>
 #include <rill/straggler.hpp>
 #include <rill/stream/wire.hpp>
 #include <rill/system/psgd.hpp>
+#include <rill/topology/bandwidth_matching.hpp>
 #include <rill/train/compressed_bsp.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/sgd.hpp>
@@ -37,16 +39,31 @@ using rill::train::sgd;
 using rill::train::step_record;
 using rill::train::warmup_cosine;
 
-/// Links of (0, 5] MB/s, equal both ways, drawn at random.
-rill::simulated::network network_of(const job& of) {
-    std::vector<rill::network_link> links(ranks * ranks);
+/// Links of (0, 5] MB/s, equal both ways, drawn at random: bytes per second, row by row.
+std::vector<double> speeds_of(const job& of) {
+    std::vector<double> speeds(ranks * ranks);
     rill::random_sequence random(of.key().derive(3));
     for (std::size_t i = 0; i < ranks; ++i)
-        for (std::size_t j = 0; j < i; ++j) {
-            const auto speed = static_cast<std::uint64_t>(5e6 * (1 - random.uniform())) + 1;
-            links[i * ranks + j] = links[j * ranks + i] = {.latency = {}, .bandwidth = speed};
-        }
+        for (std::size_t j = 0; j < i; ++j)
+            speeds[i * ranks + j] = speeds[j * ranks + i] = 5e6 * (1 - random.uniform()) + 1;
+    return speeds;
+}
+
+plain::matrix rows_of(const std::vector<double>& speeds) {
+    plain::matrix rows;
+    for (auto at = speeds.begin(); at != speeds.end(); at += ranks) rows.emplace_back(at, at + ranks);
+    return rows;
+}
+
+rill::simulated::network network_of(const job& of) {
+    std::vector<rill::network_link> links;
+    for (const double speed : speeds_of(of))
+        links.push_back({.latency = {}, .bandwidth = static_cast<std::uint64_t>(speed)});
     return {.links = rill::matrix_links(ranks, links), .computing = {}};
+}
+
+rill::topology::bandwidth_matching over_fast_links(const job& of) {
+    return {.links = speeds_of(of), .least = 3e6, .window = 5, .matcher = rill::adapt::boost_matching{}};
 }
 
 double bytes_without_headers(const rill::traffic& wire) {
@@ -100,40 +117,49 @@ struct alone {
     }
 };
 
-/// Each rank descends, then mixes.
+/// When a rank mixes its model: before its step along a gradient at the model before (D-PSGD as it is published), or
+/// after it.
+enum class mixes : unsigned char { before_step, after_step };
+
 template <class Mix>
 class mixed {
   public:
-    mixed(const job& of, endpoint& net, const Mix& mixing, double density, const rill::group_options& options)
-        : own_{of},
+    mixed(const job& of, endpoint& net, const Mix& mixing, double density, mixes when,
+          const rill::group_options& options)
+        : of_(of),
+          when_(when),
           workers_(net, rill::topology::ring{}, options),
           gossip_(workers_, mixing),
           mask_(rill::compress::random_mask{.density = density, .seed = of.seed}.bind(of.model.dimension())) {}
 
     template <class Compute>
     step_record step(std::span<float> parameters, std::span<float> gradient, std::uint64_t number, Compute&& compute) {
-        step_record record = own_.step(parameters, gradient, number, compute);
-        record.exchange = gossip_.mix(parameters, mask_);
+        step_record record{.step = number, .loss = compute()};
+        if (when_ == mixes::before_step) record.exchange = gossip_.mix(parameters, mask_);
+        descend(parameters, gradient, of_.rate().rate(number));
+        if (when_ == mixes::after_step) record.exchange = gossip_.mix(parameters, mask_);
         return record;
     }
 
   private:
-    alone own_;
+    const job& of_;
+    mixes when_;
     rill::group<endpoint, rill::topology::ring> workers_;
     rill::gossip<endpoint, Mix> gossip_;
     decltype(rill::compress::random_mask{}.bind(1)) mask_;
 };
 
 template <class Mix>
-std::vector<milestone> gossiped(job& of, const Mix& mixing, double density) {
-    return train(
-        of, [&](endpoint& net, auto, const auto& options) { return mixed<Mix>(of, net, mixing, density, options); });
+std::vector<milestone> gossiped(job& of, const Mix& mixing, double density, mixes when = mixes::after_step) {
+    return train(of, [&](endpoint& net, auto, const auto& options) {
+        return mixed<Mix>(of, net, mixing, density, when, options);
+    });
 }
 
-/// A root besides the ranks, which asks half of them in each round to descend from its model, once through their
-/// images, and to upload by how much they have moved it: what `codec` keeps of that.
+/// A root besides the ranks, which asks half of them in each round to descend from its model, so many steps, and to
+/// upload by how much they have moved it: what `codec` keeps of that.
 template <class Codec>
-std::vector<milestone> federated(job& of, const Codec& codec) {
+std::vector<milestone> federated(job& of, const Codec& codec, std::uint64_t local_steps) {
     judge judged(of);
     double bytes = 0;
     rill::simulated::run(1 + ranks, {}, [&](endpoint& net) {
@@ -166,21 +192,24 @@ std::vector<milestone> federated(job& of, const Codec& codec) {
 
 std::vector<milestone> run(job& of, const std::string& system) {
     using namespace rill;
-    if (system == "fed_avg") return federated(of, compress::keep_all{});
-    if (system == "s_fed_avg") return federated(of, compress::random_mask{.density = 0.01, .seed = of.seed});
-    if (system == "s_fed_avg_top") return federated(of, compress::error_feedback{compress::top_k{.density = 0.01}});
+    if (system == "fed_avg") return federated(of, compress::keep_all{}, epoch);
+    if (system == "s_fed_avg_top")
+        return federated(of, compress::error_feedback{compress::top_k{.density = 0.01}}, epoch);
+    if (system == "s_fed_avg") return federated(of, compress::random_mask{.density = 0.01, .seed = of.seed}, epoch);
     if (system == "none") return train(of, [&](auto&&...) { return alone{of}; });
     if (system == "psgd") return trained(of, systems::psgd(sgd{}, of.rate()));
     if (system == "top_k")
         return trained(
             of, train::compressed_bsp{topology::recursive_doubling{},
                                       compress::error_feedback{compress::top_k{.density = 0.001}}, sgd{}, of.rate()});
-    if (system == "d_psgd") return gossiped(of, topology::ring_neighbours{}, 1);
+    if (system == "d_psgd") return gossiped(of, topology::ring_neighbours{}, 1, mixes::before_step);
+    if (system == "d_psgd_after") return gossiped(of, topology::ring_neighbours{}, 1);
+    if (system == "saps") return gossiped(of, over_fast_links(of), 0.01);
+    if (system == "saps_10") return gossiped(of, over_fast_links(of), 0.1);
     if (system == "saps_random") return gossiped(of, topology::random_matching{}, 0.01);
-    if (system == "saps_random_10") return gossiped(of, topology::random_matching{}, 0.1);
     if (system == "gossip_grad") return gossiped(of, topology::rotating{}, 1);
     if (system == "exponential") return gossiped(of, topology::exponential{}, 1);
-    if (system.starts_with("plain_")) return plain::run(of, system.substr(6));
+    if (system.starts_with("plain_")) return plain::run(of, system.substr(6), rows_of(speeds_of(of)));
     throw std::runtime_error("no system: " + system);
 }
 
