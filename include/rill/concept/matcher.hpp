@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/regular.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
 
@@ -17,7 +18,7 @@ namespace rill { inline namespace RILL_ABI {
 /// each other. A pure function: equal graphs, with edges in equal order, give equal matchings. It has no state.
 template <class M>
 concept Matcher =
-    std::regular<M> && std::is_empty_v<M> && requires(int ranks, std::span<const std::array<rank_t, 2>> edges) {
+    Regular<M> && std::is_empty_v<M> && requires(int ranks, std::span<const std::array<rank_t, 2>> edges) {
         { M::name } -> std::convertible_to<const char*>;
         { M::match(ranks, edges) } -> std::same_as<std::vector<rank_t>>;
     };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/regular.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/random.hpp>
 
@@ -18,7 +19,7 @@ namespace rill { inline namespace RILL_ABI {
 ///   is the caller's, for the message.
 template <class P>
 concept Participation =
-    std::regular<P> && requires(const P& participation, int size, random_key key, std::vector<int>& places) {
+    Regular<P> && requires(const P& participation, int size, random_key key, std::vector<int>& places) {
         { participation.choose(size, key, places) };
         { P::name } -> std::convertible_to<const char*>;
     };

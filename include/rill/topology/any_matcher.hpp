@@ -15,7 +15,8 @@ namespace rill { inline namespace RILL_ABI { namespace topology {
 class any_matcher {
   public:
     any_matcher() = default;
-    template <Matcher M>
+    template <class M>
+        requires(!std::same_as<M, any_matcher> && Matcher<M>)
     any_matcher(M) : name_(M::name), match_(&M::match) {}  // NOLINT(google-explicit-constructor)
 
     explicit operator bool() const { return match_ != nullptr; }
