@@ -22,7 +22,6 @@
 #include <rill/straggler/solo.hpp>
 #include <rill/straggler/wait_all.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -114,16 +113,16 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start, Asked>,
 
     /// Contributes through a codec that is bound to this worker. Of a codec that chooses the same entries on all ranks
     /// (`compress::random_mask`) only their values travel, and the root alone puts them in their places, with zeros
-    /// between them; that needs `straggler::fresh`, because each round chooses other entries. `next` commits a
-    /// contribution that is in a result and gives back to the codec one that is not, so that error feedback loses
-    /// nothing. The codec must live that long, and serves nothing else (checked). If rounds end by an error, each
-    /// contribution that is not known to be in a result is given back, also that of a `reduce` that throws a
-    /// `rill::error`.
+    /// between them; that needs an `OwnRoundStaleness` (`straggler::fresh`), because each round chooses other entries.
+    /// `next` commits a contribution that is in a result and gives back to the codec one that is not, so that error
+    /// feedback loses nothing. The codec must live that long, and serves nothing else (checked). If rounds end by an
+    /// error, each contribution that is not known to be in a result is given back, also that of a `reduce` that throws
+    /// a `rill::error`.
     template <class In, class Out, class Codec, class Fold = aggregate::sum>
         requires(detail::Tensors<In, Out> && detail::MeantAsCodec<Codec>)
     round_receipt reduce(const In& input, Out&& output, Codec&& codec, const Fold& fold = {},
                          const contribution& own = {}) {
-        if constexpr (detail::require_round_codec<In, Out, Codec, Fold, std::same_as<Age, straggler::fresh>>()) {
+        if constexpr (detail::require_round_codec<In, Out, Codec, Fold, OwnRoundStaleness<Age>>()) {
             using T = tensor_element<Out>;
             this->check(input, output, own);
             auto loan = detail::lend(&codec, "rounds: the compressor is in another operation, which has not ended");

@@ -212,6 +212,9 @@ void for_each_staleness_law(const S& staleness, Visit&& visit) {
     law("the further ahead, the sooner a rank waits",
         detail::falls(staleness, [](const S& s, std::uint32_t lag) { return s.may_lead(lag); }),
         "a rank may lead by some rounds, and not by fewer");
+    if constexpr (OwnRoundStaleness<S>)
+        law("own_round_only is true", !staleness.accepts(1) && staleness.may_lead(detail::most_rounds_in_law),
+            "a contribution counts in another round than its own, though it says own_round_only");
 }
 
 /// Checks a trigger against the laws of the concept.
