@@ -156,3 +156,35 @@ TEST_CASE("partial_bsp: resumes from files whose parameters differ between ranks
     CHECK(resumed == through);
     CHECK(numbers == std::vector<std::uint64_t>{4, 5, 6, 7});
 }
+
+TEST_CASE("partial_bsp: goes back to a file between two steps, also on a rank that has missed some") {
+    const scratch_directory directory;
+    const auto path = [&](rank_t rank) { return directory / ("rank-" + std::to_string(rank)).c_str(); };
+    const train::partial_bsp plan{topology::star{}, straggler::fastest{2}, with_momentum, rate};
+    std::vector<float> first, again;
+    std::vector<std::uint64_t> numbers(ranks);
+    simulated::run(ranks, {}, [&](auto& net) {
+        auto trainer = make_trainer(net, plan);
+        train::checkpoint::writer out;
+        trainer.save(out, "");
+        out.save(path(net.rank()));
+        const auto run_to = [&](std::uint64_t end) {
+            std::uint64_t made = 0;
+            for (; trainer.step_number() < end; ++made) {
+                if (net.rank() == 2 && trainer.step_number() < 20) net.sleep_until(net.now() + microseconds(100));
+                trainer.step();
+            }
+            CHECK((made < end) == (net.rank() == 2));
+        };
+        run_to(40);
+        if (net.rank() == 0) first = copy_of_parameters(trainer);
+        trainer.restore(train::checkpoint::load(path(net.rank())), "");
+        CHECK(trainer.step_number() == 0);
+        run_to(40);
+        if (net.rank() == 0) again = copy_of_parameters(trainer);
+        numbers[static_cast<std::size_t>(net.rank())] = trainer.step_number();
+    });
+    CHECK_FALSE(first.empty());
+    CHECK(first == again);
+    CHECK(numbers == std::vector<std::uint64_t>(ranks, 40));
+}

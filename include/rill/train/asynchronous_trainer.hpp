@@ -122,9 +122,10 @@ class asynchronous_trainer {
         batches_.save(out, prefix);
     }
 
-    /// Goes on where the saved trainer had ended, before the first step; it had this rank, this number of ranks and
-    /// this seed. Collective: throws on all ranks where the file of any rank does not fit or their files do
-    /// not belong together; the trainer cannot be used then. `data_error` on the rank whose file it is.
+    /// Goes on where the saved trainer had ended; it had this rank, this number of ranks and this seed. Only before the
+    /// first step: from then on other ranks and activities move the model. Collective: throws on all ranks where the
+    /// file of any rank does not fit or their files do not belong together; the trainer cannot be used then.
+    /// `data_error` on the rank whose file it is.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         saved_state saved{};

@@ -69,9 +69,10 @@ class bound_partial_bsp : public rooted<Net, decltype(Policy::topology), detail:
 ///
 /// Models `Strategy`. The root, rank 0, moves the parameters and sends them to all; replicas are not equal: a late rank
 /// goes on from the newest ones. By default the root is a master that computes nothing. A gradient that is not finite
-/// is left out. `rounds` says what is guaranteed when ranks die. Checkpoints: all ranks save between the same two
-/// steps, and restore into a trainer that has made none. Cost per step: the parameters down and a gradient up on each
-/// edge of `topology`. Memory: the optimizer's at each rank, and that of `rounds`.
+/// is left out. `rounds` says what is guaranteed when ranks die. Checkpoints: all ranks save, and restore, between
+/// the same two steps. What is late then and counts later by `staleness` is of the parameters before. Cost per step:
+/// the parameters down and a gradient up on each edge of `topology`. Memory: the optimizer's at each rank, and that of
+/// `rounds`.
 template <TreeTopology Tree, Completion Enough, Optimizer Descent, RateSchedule Rate, Staleness Age = straggler::fresh,
           Clipping Clip = no_clip>
 struct partial_bsp {

@@ -3,7 +3,6 @@
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/concept/named_span.hpp>
-#include <rill/core/contract.hpp>
 #include <rill/core/round_receipt.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/train/step_record.hpp>
@@ -49,9 +48,11 @@ class rooted {
     const Bound& state() const { return optimizer_; }
     /// The number of the next step.
     std::uint64_t position() const { return first_ + steps_.number(); }
+    /// Collective, between two steps: the root's next round is step `position`.
     void resume_at(std::uint64_t position) {
-        RILL_EXPECTS(steps_.number() == 0, "train: a strategy over rounds resumes before its first step");
-        first_ = position;
+        std::int64_t rounds = is_root() ? static_cast<std::int64_t>(steps_.number()) : 0;
+        add_up({&rounds, 1});
+        first_ = position - static_cast<std::uint64_t>(rounds);
     }
     void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
 
@@ -92,7 +93,7 @@ class rooted {
     Steps steps_;
     Bound optimizer_;
     round_receipt latest_;
-    std::uint64_t first_ = 0;
+    std::uint64_t first_ = 0;  ///< the step that the first round was, or would have been, modulo 2^64
 };
 
 }}}  // namespace rill::RILL_ABI::train

@@ -35,7 +35,8 @@ struct any_computation {
 ///   the root's call counts and the other ranks learn of it in a later step.
 /// - `contributes()`: whether this rank computes gradients. A master does not.
 /// - `state()`: what the next step depends on, besides arguments and session; it can be copied, saved and restored.
-/// - `position()`, `resume_at(position)`: where the sessions stand in their random numbers.
+/// - `position()`, `resume_at(position)`, collective between two steps: where the sessions stand in their numbers of
+///   steps and in random numbers.
 /// - `add_up(table)`, collective: the sum over all ranks, on all ranks. For the trainer's own agreements.
 template <class B, class T>
 concept BoundStrategy =

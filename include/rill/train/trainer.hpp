@@ -95,9 +95,10 @@ class trainer {
     }
 
     /// Continues bit for bit where the saved trainer stood; it had this rank, this number of ranks and this seed.
-    /// Collective: throws `data_error` on all ranks, and changes nothing, where the file of any rank does not fit, or
-    /// their files hold different steps or, where the strategy keeps replicas equal, different parameters. The reason
-    /// why a rank's own file is refused is thrown on that rank alone.
+    /// Collective, before the first step or between the same two steps of all ranks: throws `data_error` on all ranks,
+    /// and changes nothing, where the file of any rank does not fit, or their files hold different steps or, where the
+    /// strategy keeps replicas equal, different parameters. The reason why a rank's own file is refused is thrown on
+    /// that rank alone.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         saved_state saved{};
@@ -114,11 +115,11 @@ class trainer {
             refused = std::current_exception();  // thrown after the other ranks have been told
         }
         require_agreement(in.path(), refused, saved[3], parameters);
+        strategy_.resume_at(saved[4]);
         parameters_.swap(parameters);
         batches_ = std::move(batches);
         strategy_.state() = std::move(state);
         step_ = saved[3];
-        strategy_.resume_at(saved[4]);
     }
 
   private:
