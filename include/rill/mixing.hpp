@@ -4,6 +4,7 @@
 #include <rill/topology/any_matcher.hpp>
 #include <rill/topology/bandwidth_matching.hpp>
 #include <rill/topology/directed.hpp>
+#include <rill/topology/eigenvalues_above.hpp>
 #include <rill/topology/exponential.hpp>
 #include <rill/topology/metropolis.hpp>
 #include <rill/topology/mixing_rate.hpp>

@@ -14,9 +14,11 @@
 #include <rill/train/csv_metrics.hpp>
 #include <rill/train/data_error.hpp>
 #include <rill/train/dataset.hpp>
+#include <rill/train/decentralized.hpp>
 #include <rill/train/decoupled_decay.hpp>
 #include <rill/train/dense_product.hpp>
 #include <rill/train/descent.hpp>
+#include <rill/train/every.hpp>
 #include <rill/train/file.hpp>
 #include <rill/train/grouped_replica.hpp>
 #include <rill/train/gzip_source.hpp>
@@ -44,6 +46,7 @@
 #include <rill/train/sgd.hpp>
 #include <rill/train/softmax.hpp>
 #include <rill/train/softmax_regression.hpp>
+#include <rill/train/step_order.hpp>
 #include <rill/train/step_record.hpp>
 #include <rill/train/stopwatch.hpp>
 #include <rill/train/strategy.hpp>

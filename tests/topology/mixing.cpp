@@ -1,6 +1,7 @@
 // The shipped mixings: laws, rows by their formulas, and how fast they bring models together.
 #include <rill/testing/mixing_laws.hpp>
 #include <rill/topology/directed.hpp>
+#include <rill/topology/eigenvalues_above.hpp>
 #include <rill/topology/exponential.hpp>
 #include <rill/topology/metropolis.hpp>
 #include <rill/topology/mixing_rate.hpp>
@@ -11,6 +12,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -152,6 +154,33 @@ TEST_CASE("mixing: other keys draw other partners") {
     CHECK(alike < 10);
 }
 
+TEST_CASE("ring_neighbours: a rank's own weight can be chosen") {
+    mixing_row row;
+    ring_neighbours{.own = 0.5}.bind(5, {}).fill(0, 1, row);
+    CHECK(row == mixing_row{.own_weight = 0.5, .senders = {{0, 0.25}, {2, 0.25}}, .receivers = {0, 2}});
+    keeps_laws(ring_neighbours{.own = 0.5}, {1, 2, 3, 4, 17});
+    keeps_laws(ring_neighbours{.own = 0}, {1, 2, 3, 8});
+    CHECK_THROWS_AS((void)ring_neighbours{.own = 1}.bind(4, {}), contract_violation);
+    CHECK_THROWS_AS((void)ring_neighbours{.own = -0.1}.bind(4, {}), contract_violation);
+}
+
+TEST_CASE("eigenvalues_above: finds the smallest eigenvalue of rings and grids") {
+    for (const int size : {3, 4, 5, 8, 33, 300})
+        for (const double own : {1.0 / 3, 0.5, 0.2}) {
+            double least = 1;
+            for (int k = 0; k < size; ++k)
+                least = std::min(least, own + (1 - own) * std::cos(2 * std::numbers::pi * k / size));
+            const ring_neighbours ring{.own = own};
+            CHECK(topology::eigenvalues_above(ring, size, least - 1e-9));
+            CHECK(!topology::eigenvalues_above(ring, size, least + 1e-9));
+        }
+    CHECK(!topology::eigenvalues_above(ring_neighbours{}, 4, -1.0 / 3));  // it is -1/3
+    CHECK(topology::eigenvalues_above(grid(3, 4), 12, -1));
+    CHECK(!topology::eigenvalues_above(grid(3, 4), 12, 0.5));
+    CHECK(topology::eigenvalues_above(metropolis{}, 3, 0.99));
+    CHECK(topology::eigenvalues_above(ring_neighbours{}, 2, -0.01));
+}
+
 TEST_CASE("metropolis: weights are 1 over 1 plus the higher degree") {
     auto star = metropolis{{{2, 0}, {1, 0}, {0, 3}}}.bind(5, {});
     mixing_row row;
@@ -201,7 +230,7 @@ TEST_CASE("metropolis: graphs that are none are refused") {
     refused({{2, 2}}, "itself");
     refused({{0, 1}, {0, 1}}, "twice");
     refused({{0, 1}, {1, 0}}, "twice");
-    CHECK_THROWS_AS((void)ring_neighbours::bind(0, {}), contract_violation);
+    CHECK_THROWS_AS((void)ring_neighbours{}.bind(0, {}), contract_violation);
     CHECK_THROWS_AS((void)random_matching::bind(-3, {}), contract_violation);
 }
 

@@ -64,6 +64,8 @@ class difference_codec {
         for (const T value : model) start_ = mix64(start_, std::bit_cast<std::uint64_t>(static_cast<double>(value)));
     }
 
+    bool has_started() const { return start_ != 0; }
+
     /// What all ranks know of this one's model.
     std::span<const T> replica() const { return span_of(replica_); }
     /// The weighed sum of the replicas of all that this rank mixes with, its own too.

@@ -18,6 +18,7 @@ inline std::string spelled_value(double value) {
     std::snprintf(text, sizeof text, "%g", value);
     return text;
 }
+inline std::string spelled_value(std::string_view value) { return std::string(value); }
 template <std::integral Number>
 std::string spelled_value(Number value) {
     return text_of({value});

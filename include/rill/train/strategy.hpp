@@ -30,9 +30,8 @@ struct any_computation {
 ///   `compute()` writes the gradient at the parameters and returns the loss; `compute(ready)` also calls `ready(layer)`
 ///   as soon as that layer's part is final. Gradients that are not finite are left out and told in the record, whose
 ///   `step` is `number`, or a later one where this rank has missed steps. Once the run has ended the record `is_over`.
-/// - `end()`: the run ends after the last step. Where `replicas_equal`, all ranks call it after the same step;
-/// elsewhere
-///   the root's call counts and the other ranks learn of it in a later step.
+/// - `end()`: the run ends after the last step. All ranks call it after the same step; where a root begins the steps
+///   (`partial_bsp`), its call counts and the other ranks learn of it in a later step.
 /// - `contributes()`: whether this rank computes gradients. A master does not.
 /// - `state()`: what the next step depends on, besides arguments and session; it can be copied, saved and restored.
 /// - `position()`, `resume_at(position)`, collective between two steps: where the sessions stand in their numbers of

@@ -81,8 +81,8 @@ class trainer {
         return record;
     }
 
-    /// Ends the run after the last step: `while (trainer.step()) if (is_good(trainer)) trainer.end();`. Where the
-    /// strategy keeps replicas equal, all ranks call it after the same step; elsewhere the root's call counts.
+    /// Ends the run after the last step: `while (trainer.step()) if (is_good(trainer)) trainer.end();`. All ranks call
+    /// it after the same step; where a root begins the steps, as in `partial_bsp`, its call counts.
     void end() { strategy_.end(); }
 
     /// Everything that the next step depends on, on this rank: each rank writes a file of its own.
