@@ -246,4 +246,19 @@ TEST_CASE("mixing_rate: is the second eigenvalue") {
     CHECK(topology::mixing_rate(random_matching{}, 8, 5000) == doctest::Approx(0.5 * (1 - 1.0 / 7)).epsilon(0.1));
 }
 
+TEST_CASE("random_matching: of an odd number all rest in turn") {
+    const int size = 7;
+    auto bound = topology::random_matching{}.bind(size, rill::random_key{5});
+    rill::mixing_row row;
+    std::vector<rill::rank_t> rested;
+    for (std::uint64_t round = 0; round < 3 * size; ++round)
+        for (rill::rank_t rank = 0; rank < size; ++rank) {
+            bound.fill(round, rank, row);
+            if (row.senders.empty()) rested.push_back(rank);
+        }
+    REQUIRE(rested.size() == 3 * size);
+    CHECK(std::is_permutation(rested.begin(), rested.begin() + size, std::vector{0, 1, 2, 3, 4, 5, 6}.begin()));
+    CHECK(std::equal(rested.begin(), rested.end() - size, rested.begin() + size));
+}
+
 }  // namespace mixing_cases

@@ -175,13 +175,19 @@ TEST_CASE("verify_mixing: a window that does not join all ranks is named by its 
     CHECK(!over(4, 3).ok);
     CHECK(over(4, 3).round == 0);
     CHECK(over(4, 3).rank == 2);
-    CHECK(over(3, 4).ok);  // no whole window
+    CHECK_THROWS_AS(over(3, 4), rill::contract_violation);  // no whole window
     // One way only: rank 0's model reaches rank 1, and nothing comes back.
     table<false, false, true> one_way;
     one_way.rows.assign(3, {{.own_weight = 0.5, .receivers = {1}}, {.senders = {{0, 0.5}}}});
     const auto found = topology::verify_mixing(one_way, 2, {.count = 3, .window = 2});
     CHECK(!found.ok);
-    CHECK(std::string(found.what).find("does not reach rank 0") != std::string::npos);
+    CHECK(std::string(found.what).find("lead from it to rank 0") != std::string::npos);
+}
+
+TEST_CASE("verify_mixing: there is a rank and a round to look at") {
+    CHECK_THROWS_AS(topology::verify_mixing(topology::ring_neighbours{}, 0), rill::contract_violation);
+    CHECK_THROWS_AS(topology::verify_mixing(topology::ring_neighbours{}, -1), rill::contract_violation);
+    CHECK_THROWS_AS(topology::connects(topology::ring_neighbours{}, 4, 0), rill::contract_violation);
 }
 
 }  // namespace mixing_proof_cases

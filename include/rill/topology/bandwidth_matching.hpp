@@ -38,7 +38,7 @@ enum class bridges : unsigned char {
 /// A pair has *met* if it has exchanged in one of the last `window - 1` rounds. If the pairs that have met join all
 /// ranks, a round matches over links of `least` or more. Otherwise it matches over links between ranks that are not
 /// joined, of which it takes the fastest that join them all. Ranks that are left over match over links of `least` or
-/// more, and then over any. Of an odd number one rests, each time another.
+/// more, and then over any. Of an odd number one rests, in turn.
 ///
 /// The rows of a round depend on the rounds before it. They are a function of links, options, key and round, given the
 /// matcher; each bound object computes them from round 0 on. Memory: O(P²); a round costs O(P² log P) steps and three
@@ -139,7 +139,6 @@ struct bandwidth_matching {
         }
         rank_t next_to_rest() {
             const auto turns = static_cast<std::uint64_t>(size());
-            resting_.choose(rounds_ / turns);
             int place = static_cast<int>(rounds_ % turns);
             while (!is_there_[index(resting_.at(place))]) place = (place + 1) % size();
             return resting_.at(place);

@@ -13,7 +13,7 @@
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// In each round all ranks form pairs, drawn anew, which exchange their models half and half. Of an odd number one is
-/// left over, each time another. Memory: two numbers per rank; a round costs O(P) steps. Models `Mixing`.
+/// left over; all take turns at that. Memory: four numbers per rank; a round costs O(P) steps. Models `Mixing`.
 /// Source: Boyd et al. 2006.
 struct random_matching {
     static constexpr const char* name = "random_matching";
@@ -23,16 +23,24 @@ struct random_matching {
 
     class bound {
       public:
-        RILL_CONSTEXPR_VECTORS bound(int size, random_key key) : order_(detail::checked_size(size), key) {}
+        RILL_CONSTEXPR_VECTORS bound(int size, random_key key)
+            : order_(detail::checked_size(size), key), turns_(size, key.derive(1)) {}
         RILL_CONSTEXPR_VECTORS void fill(std::uint64_t round, rank_t rank, mixing_row& row) {
             detail::clear(row);
             order_.choose(round);
-            const int partner = order_.place_of(rank) ^ 1;
-            if (partner < order_.size()) detail::halve(row, order_.at(partner), order_.at(partner));
+            const rank_t rests = turns_.at(static_cast<int>(round % static_cast<std::uint64_t>(turns_.size())));
+            const bool is_odd = order_.size() % 2 != 0;
+            if (is_odd && rank == rests) return;
+            // The one that rests and the last one change places, so that it is left over.
+            const rank_t last = order_.at(order_.size() - 1);
+            const int partner = order_.place_of(is_odd && rank == last ? rests : rank) ^ 1;
+            const rank_t peer = is_odd && order_.at(partner) == rests ? last : order_.at(partner);
+            detail::halve(row, peer, peer);
         }
 
       private:
-        detail::shuffled_ranks order_;
+        detail::shuffled_ranks order_;  ///< of the round
+        detail::shuffled_ranks turns_;  ///< in which ranks rest
     };
 
     static RILL_CONSTEXPR_VECTORS bound bind(int size, random_key key) { return {size, key}; }

@@ -1,9 +1,11 @@
 // Proves that a mixing keeps its promises, at compile time for small groups.
 #pragma once
 
+#include <rill/concept/detail/mixing_defect.hpp>
 #include <rill/concept/mixing.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/constexpr_vectors.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
 
@@ -27,10 +29,11 @@ struct mixing_verdict {
     constexpr explicit operator bool() const { return ok; }
 };
 
-/// Which rounds are looked at, and among how many of them in a row each rank must reach each other.
+/// Which rounds are looked at, and of how many of them in a row the links, taken together, must lead from each rank to
+/// each other.
 struct mixing_rounds {
     std::uint64_t count = 16;
-    std::uint64_t window = 0;  ///< 0: ranks need not reach each other
+    std::uint64_t window = 0;  ///< at most `count`; 0: links need not join the ranks
 };
 
 namespace detail {
@@ -39,8 +42,6 @@ namespace detail {
 inline constexpr double mixing_tolerance = 1e-12;
 
 constexpr double distance(double a, double b) { return a < b ? b - a : a - b; }
-/// False for NaNs too.
-constexpr bool is_weight(double weight) { return weight >= 0; }
 
 /// Looks at the rows of all ranks, round by round.
 template <class Bound>
@@ -64,32 +65,15 @@ class mixing_proof {
   private:
     static constexpr std::size_t index(rank_t rank) { return static_cast<std::size_t>(rank); }
     RILL_CONSTEXPR_VECTORS rank_t size() const { return static_cast<rank_t>(rows_.size()); }
-    RILL_CONSTEXPR_VECTORS bool is_other(rank_t peer, rank_t rank) const {
-        return 0 <= peer && peer < size() && peer != rank;
-    }
     RILL_CONSTEXPR_VECTORS bool blame(const char* what, rank_t rank, rank_t peer = no_rank) {
         found_ = {.ok = false, .round = round_, .rank = rank, .peer = peer, .what = what};
         return false;
     }
 
     RILL_CONSTEXPR_VECTORS bool check_shapes() {
-        for (rank_t rank = 0; rank < size(); ++rank) {
-            const mixing_row& row = rows_[index(rank)];
-            if (!is_weight(row.own_weight)) return blame("its own weight is negative or no number", rank);
-            rank_t last = no_rank;
-            for (const mixing_end& from : row.senders) {
-                if (!is_other(from.peer, rank)) return blame("a sender is no other rank", rank, from.peer);
-                if (from.peer <= last) return blame("senders do not ascend", rank, from.peer);
-                if (!is_weight(from.weight)) return blame("a weight is negative or no number", rank, from.peer);
-                last = from.peer;
-            }
-            last = no_rank;
-            for (const rank_t to : row.receivers) {
-                if (!is_other(to, rank)) return blame("a receiver is no other rank", rank, to);
-                if (to <= last) return blame("receivers do not ascend", rank, to);
-                last = to;
-            }
-        }
+        for (rank_t rank = 0; rank < size(); ++rank)
+            if (const auto defect = rill::detail::find_defect(rows_[index(rank)], rank, size()))
+                return blame(defect.what, rank, defect.peer);
         return true;
     }
 
@@ -161,8 +145,8 @@ class mixing_proof {
         if (recent_.size() < window) return;
         for (const bool forwards : {true, false})
             if (const rank_t apart = not_reached(forwards); apart != no_rank) {
-                blame(forwards ? "the models of a whole window of rounds do not reach it from rank 0"
-                               : "its model does not reach rank 0 in a whole window of rounds",
+                blame(forwards ? "the links of a window of rounds do not lead from rank 0 to it"
+                               : "the links of a window of rounds do not lead from it to rank 0",
                       apart, 0);
                 found_.round = round_ + 1 - window;
                 return;
@@ -205,12 +189,15 @@ class mixing_proof {
 ///
 /// Defects are: a sender or receiver that is no other rank, or out of order, so also one that is named twice; a model
 /// that is awaited and not sent, or the reverse; a negative weight; a row or column whose sum is off by more than
-/// 1e-12; a flag that does not hold; a window of rounds in which a rank does not reach each other. Also at compile
-/// time, for some 17 ranks. Cost: memory O(P²) for a mixing that draws, else O(P + edges); time per round O(P + edges)
+/// 1e-12; a flag that does not hold; a window of rounds whose links, taken together, do not lead from each rank to each
+/// other. Also at compile time, for some 17 ranks. Throws `contract_violation` if there is no rank, or if the window is
+/// longer than the rounds. Cost: memory O(P²) for a mixing that draws, else O(P + edges); time per round O(P + edges)
 /// besides `fill`, times `window` where that is given.
 template <Mixing M>
 RILL_CONSTEXPR_VECTORS mixing_verdict verify_mixing(const M& mixing, int size, const mixing_rounds& over = {},
                                                     random_key key = {}) {
+    RILL_EXPECTS(size >= 1, "topology::verify_mixing: a mixing has at least one rank");
+    RILL_EXPECTS(over.window <= over.count, "topology::verify_mixing: the window is longer than the rounds");
     const auto bind = [&] { return mixing.bind(size, key); };
     return detail::mixing_proof<std::remove_cvref_t<decltype(bind())>>(size, M::is_doubly_stochastic, M::is_symmetric,
                                                                        M::keeps_neighbours, bind)
@@ -226,9 +213,11 @@ RILL_CONSTEXPR_VECTORS bool mixes_doubly(const M& mixing, int size) {
     return M::is_doubly_stochastic && verify_mixing(mixing, size).ok;
 }
 
-/// Whether each rank reaches each other in any `window` rounds in a row, of the first 3 times `window`.
+/// Whether the links of any `window` rounds in a row, taken together, lead from each rank to each other, in the first 3
+/// times `window` rounds. `window`: at least 1.
 template <Mixing M>
 RILL_CONSTEXPR_VECTORS bool connects(const M& mixing, int size, std::uint64_t window) {
+    RILL_EXPECTS(window >= 1, "topology::connects: a window has at least one round");
     return verify_mixing(mixing, size, {.count = 3 * window, .window = window}).ok;
 }
 
