@@ -223,14 +223,24 @@ TEST_CASE("gossip: another mixing, model or codec on one rank is a mismatch") {
             rill::gossip replica{workers, own};
         },
         "rank 2 calls with another mixing");
+    for (const rill::rank_t odd : {2, 3})  // what the odd rank lends is read after it has thrown
+        fails_by(
+            [odd](endpoint& net) {
+                rill::group workers{net, ring{}};
+                rill::gossip replica{workers, ring_neighbours{}};
+                std::vector<float> model(net.rank() == odd ? 11 : 10);
+                for (int round = 0; round < 9; ++round) replica.mix(model);
+            },
+            "values, rank ");
     fails_by(
         [](endpoint& net) {
             rill::group workers{net, ring{}};
             rill::gossip replica{workers, ring_neighbours{}};
-            std::vector<float> model(net.rank() == 2 ? 11 : 10);
+            if (net.rank() == 1) replica.resume_at(3);
+            std::vector<float> model(10);
             for (int round = 0; round < 9; ++round) replica.mix(model);
         },
-        "values, rank ");
+        ", rank ");
     for (const bool by_seed : {true, false})
         fails_by(
             [&](endpoint& net) {
@@ -244,6 +254,34 @@ TEST_CASE("gossip: another mixing, model or codec on one rank is a mismatch") {
                 for (int round = 0; round < 9; ++round) replica.mix(model, codec);
             },
             "with another codec");
+}
+
+/// Rank 1 awaits a model of itself.
+struct of_itself : ring_neighbours {
+    struct bound {
+        ring_neighbours::bound inner;
+        void fill(std::uint64_t round, rill::rank_t rank, rill::mixing_row& row) {
+            inner.fill(round, rank, row);
+            if (rank == 1) row.senders.front().peer = 1;
+        }
+    };
+    bound bind(int size, rill::random_key key) const { return {ring_neighbours::bind(size, key)}; }
+};
+
+TEST_CASE("gossip: a row that cannot be mixed by is named") {
+    rill::simulated::run(4, {}, [&](endpoint& net) {
+        rill::group workers{net, ring{}};
+        rill::gossip replica{workers, of_itself{}};
+        std::vector<double> model(3, net.rank());
+        const auto mix = [&] {
+            for (int round = 0; round < 5; ++round) replica.mix(model);
+        };
+        const char* const why = "the mixing's row of rank 1 is wrong: a sender is no other rank";
+        if (net.rank() == 1)
+            CHECK_THROWS_WITH_AS(mix(), doctest::Contains(why), rill::contract_violation);
+        else
+            CHECK_THROWS_WITH_AS(mix(), doctest::Contains(why), rill::error);
+    });
 }
 
 TEST_CASE("gossip: a value that is not finite is named, and nothing is mixed") {

@@ -26,6 +26,7 @@
 #include <rill/protocol/detail/coordinator_service.hpp>
 #include <rill/protocol/detail/exchange_links.hpp>
 #include <rill/protocol/detail/exchanged_model.hpp>
+#include <rill/protocol/detail/gossip_requirements.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
 #include <rill/protocol/detail/service_run.hpp>
 #include <rill/protocol/gossip.hpp>
@@ -164,7 +165,7 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
     const round_receipt& mix(Model&& model, Codec& codec) {
         static_assert(detail::require_gossip_model<Model>());
         using T = tensor_element<Model>;
-        static_assert(detail::require_gossip_codec<Codec, T>());
+        static_assert(detail::require_alike_codec<Codec, T>());
         RILL_EXPECTS(links_ && links_->machine().is_ordered(), "gossip: call mix once after each next that is true");
         const auto loan = detail::lend(&codec, "gossip: the compressor is in another operation, which has not ended");
         session_.require_going();

@@ -3,7 +3,6 @@
 #include <rill/collective/agree.hpp>
 #include <rill/collective/detail/loans.hpp>
 #include <rill/collective/detail/tensor_access.hpp>
-#include <rill/collective/detail/transaction.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/compress/keep_all.hpp>
 #include <rill/concept/compressor.hpp>
@@ -107,7 +106,7 @@ class gossip : detail::gossip_requirements<Mix> {
     /// Mixes this rank's model in the next round. See `mix(model, codec)`.
     template <class Model>
     const round_receipt& mix(Model&& model) {
-        static_assert(require_model<Model>());
+        static_assert(detail::require_gossip_model<Model>());
         auto all = compress::keep_all{}.template bind<tensor_element<Model>, std::uint64_t>(detail::size_of(model));
         return mix(model, all);
     }
@@ -121,16 +120,14 @@ class gossip : detail::gossip_requirements<Mix> {
     /// rank and coordinate; `timeout`; `peer_failure`.
     template <class Model, class Codec>
     const round_receipt& mix(Model&& model, Codec& codec) {
-        static_assert(require_model<Model>());
+        static_assert(detail::require_gossip_model<Model>());
         using T = tensor_element<Model>;
         constexpr bool differs = DifferenceCompressor<Codec, T>;
         static_assert(detail::require_gossip_codec<Mix, Codec, T>());
-        struct at_exit {
-            detail::gossip_links<Net>& links;
-            ~at_exit() { links.settle(); }
-        } const settles{links_};
         const auto loan = detail::lend(&codec, "gossip: the compressor is in another operation, which has not ended");
         session_.require_going();
+        detail::undone_at_exit undone{&codec};
+        const detail::settled_at_exit settled{links_};  // before `undone`: what is encoded is lent until then
         session_.guarded(links_, [&] {
             memory_.reset();
             const std::span<T> values = values_of(model);
@@ -139,6 +136,7 @@ class gossip : detail::gossip_requirements<Mix> {
                 exchange_differences(values, codec);
             else
                 exchange(values, codec);
+            undone.keep();
             detail::deliver(std::span<const T>(values), model);
         });
         return made_;
@@ -158,7 +156,7 @@ class gossip : detail::gossip_requirements<Mix> {
     /// estimate of the mean of all models. Needs a weight above 0.
     template <class Model, class Out>
     void debias(const Model& model, Out&& z) {
-        static_assert(require_model<Out>());
+        static_assert(detail::require_gossip_model<Out>());
         using T = tensor_element<Out>;
         RILL_EXPECTS(detail::size_of(model) == detail::size_of(z), "gossip: model and its estimate differ in size");
         RILL_EXPECTS(weight_ > 0, "gossip: this rank has given all of its weight away");
@@ -171,16 +169,6 @@ class gossip : detail::gossip_requirements<Mix> {
 
   private:
     static constexpr const char* name = "gossip";
-
-    template <class Model>
-    static constexpr bool require_model() {
-        static_assert(OutputTensor<Model>,
-                      "rill::gossip: the model is no tensor that can be written; pass a std::vector<float>, say");
-        if constexpr (OutputTensor<Model>)
-            static_assert(std::floating_point<tensor_element<Model>>,
-                          "rill::gossip: models of integers have no mean; use float or double");
-        return true;
-    }
 
     template <class T>
     std::span<T> room(std::size_t size) {
@@ -203,18 +191,13 @@ class gossip : detail::gossip_requirements<Mix> {
     template <class T, class Codec>
     void exchange(std::span<T> values, Codec& codec) {
         using index = typename Codec::index_type;
-        const auto encode = [&] {
-            codec.begin(links_.round());
-            return codec.encode(std::span<const T>(values));
-        };
-        detail::transaction attempt(codec, encode, true);
-        const stream_view<T, index> chosen = attempt.give();
+        codec.begin(links_.round());
+        const stream_view<T, index> chosen = codec.encode(std::span<const T>(values));
         detail::require_finite(links_, chosen.values(), std::span<const T>(values));
-        mixing_.fill(links_.round(), session_.rank(), row_);
+        fill_row();
 
         const wire::header head = head_for<T>(values.size(), codec);
-        wire::header_block block;
-        const byte_pieces frame = view_frame(head, chosen, block.data());
+        const byte_pieces frame = view_frame(head, chosen, links_.header_room());
         links_.begin();
         for (const rank_t peer : row_.receivers) links_.send(peer, frame);
 
@@ -238,7 +221,7 @@ class gossip : detail::gossip_requirements<Mix> {
         links_.release();
         links_.finish();
         codec.write_back(std::span<const T>(mixed), values);
-        attempt.commit();
+        codec.commit();
         links_.advance();
         if constexpr (!Mix::is_doubly_stochastic) weight_ = weight;
         end_receipt();
@@ -265,7 +248,7 @@ class gossip : detail::gossip_requirements<Mix> {
 
     template <class T, class Codec>
     void exchange_differences(std::span<T> values, Codec& codec) {
-        mixing_.fill(links_.round(), session_.rank(), row_);
+        fill_row();
         begin_receipt();
         const wire::header head = head_for<T>(values.size(), codec);
         const random_key key = random_key{seed_}.derive(fingerprint(name), links_.round(), session_.rank());
@@ -275,6 +258,10 @@ class gossip : detail::gossip_requirements<Mix> {
         end_receipt();
     }
 
+    void fill_row() {
+        mixing_.fill(links_.round(), session_.rank(), row_);
+        detail::require_row(links_, row_, session_);
+    }
     void begin_receipt() {
         made_.in.clear();
         made_.operation_number = links_.round();

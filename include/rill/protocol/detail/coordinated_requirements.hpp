@@ -1,12 +1,8 @@
 #pragma once
 
-#include <rill/concept/compressor.hpp>
 #include <rill/concept/mixing.hpp>
-#include <rill/concept/tensor.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
-
-#include <concepts>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -28,25 +24,5 @@ struct coordinated_requirements {
                   "rill::gossip: the mixing is not one of pairs that exchange, so a coordinator cannot commit both or "
                   "none; use topology::bandwidth_matching or random_matching, or leave the coordinator away");
 };
-
-template <class Model>
-constexpr bool require_gossip_model() {
-    static_assert(OutputTensor<Model>,
-                  "rill::gossip: the model is no tensor that can be written; pass a std::vector<float>, say");
-    if constexpr (OutputTensor<Model>)
-        static_assert(std::floating_point<tensor_element<Model>>,
-                      "rill::gossip: models of integers have no mean; use float or double");
-    return true;
-}
-template <class Codec, class T>
-constexpr bool require_gossip_codec() {
-    static_assert(AlikeCompressor<Codec, T>,
-                  "rill::gossip: the codec chooses other entries on each rank, which would not keep the mean of all "
-                  "models; use compress::random_mask, bound to the model's element type");
-    static_assert(!Codec::possible_codings.rounds,
-                  "rill::gossip: the codec rounds values, which would not keep the mean of all models; use raw "
-                  "values");
-    return true;
-}
 
 }}}  // namespace rill::RILL_ABI::detail

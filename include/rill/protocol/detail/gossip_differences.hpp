@@ -28,19 +28,12 @@ void mix_differences(const session<Net>& of, gossip_links<Net>& links, const mix
                      std::span<T> values, Codec& codec, random_key key, arena& memory, List&& list) {
     using index = typename Codec::index_type;
     constexpr coding_set among = codings_of<Codec>;
-    struct at_exit {
-        Codec* codec;
-        ~at_exit() {
-            if (codec != nullptr) codec->rollback();
-        }
-    } undone{&codec};
     require_finite(links, std::span<const T>(values), std::span<const T>(values));
     codec.begin(head.number);
     const stream_view<T, index> sent = codec.encode(std::span<const T>(values));
     const coding codes = codec.codings().contribution;
     const bool is_view = among.has_only_views() || codes.is_view();
-    wire::header_block block;
-    byte_pieces frame = view_frame(head, sent, block.data());
+    byte_pieces frame = view_frame(head, sent, links.header_room());
     if constexpr (!among.has_only_views())
         if (!is_view) frame = byte_pieces(coded_frame<among>(head, sent, codes, key, memory));
     links.begin();
@@ -68,7 +61,6 @@ void mix_differences(const session<Net>& of, gossip_links<Net>& links, const mix
     links.release();
     links.finish();
     codec.apply(values);
-    undone.codec = nullptr;
 }
 
 }}}  // namespace rill::RILL_ABI::detail

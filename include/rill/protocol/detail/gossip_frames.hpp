@@ -1,7 +1,10 @@
 // What the messages of a round of gossip have in common, whatever codec they are of.
 #pragma once
 
+#include <rill/concept/detail/mixing_defect.hpp>
+#include <rill/concept/mixing.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/message_kind.hpp>
 #include <rill/core/text.hpp>
@@ -21,6 +24,17 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 
 inline constexpr message_kind gossip_mixes{"gossip", 1};
 
+/// Throws `contract_violation`, which ends the gossip, if a mixing has written a row that cannot be mixed by.
+template <class Net>
+void require_row(const gossip_links<Net>& links, const mixing_row& row, const session<Net>& of) {
+    if (const mixing_defect defect = find_defect(row, of.rank(), of.size())) [[unlikely]]
+        throw contract_violation(
+            text_of({"rill: gossip (round ", links.round(), "): the mixing's row of rank ", of.rank(),
+                     " is wrong: ", defect.what, defect.peer == no_rank ? "" : ": rank ",
+                     defect.peer == no_rank ? std::string() : std::to_string(defect.peer),
+                     "; topology::verify_mixing finds such rows beforehand"}));
+}
+
 /// The frames of a message, which must be of this round, and of a model and a codec like this rank's.
 template <class Net>
 frame_reader frames_of(const session<Net>& of, const gossip_links<Net>& links, const typename Net::message& got,
@@ -29,12 +43,12 @@ frame_reader frames_of(const session<Net>& of, const gossip_links<Net>& links, c
     const wire::header head = frames.peek();
     of.require_own(head);
     wire::detail::require(head.kind == own.kind, "it is of another protocol");
-    if (head.number != own.number)
-        throw protocol_error(text_of({"it is of round ", head.number, " instead of ", own.number}));
     const auto differ = [&](const std::string& how) {
         links.scene().fail(failure::mismatch, got.source(), of.rank(),
                            text_of({"rank ", got.source(), " mixes ", how}));
     };
+    if (head.number != own.number)
+        differ(text_of({"round ", head.number, ", rank ", of.rank(), " round ", own.number}));
     if (head.dimension != own.dimension)
         differ(text_of({"a model of ", head.dimension, " values, rank ", of.rank(), " one of ", own.dimension}));
     if (head.call != own.call) differ(text_of({"with another codec or type of elements than rank ", of.rank()}));

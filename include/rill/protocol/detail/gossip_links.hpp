@@ -14,8 +14,10 @@
 #include <rill/session/detail/long_wait.hpp>
 #include <rill/session/detail/scene.hpp>
 #include <rill/session/session.hpp>
+#include <rill/stream/wire.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -43,6 +45,8 @@ class gossip_links {
         start_ = now();
         counted_ = {};
     }
+    /// Where the header of what is sent lies while it is lent.
+    std::byte* header_room() { return header_.data(); }
     /// Borrows the bytes until `finish` or `settle`.
     void send(rank_t peer, const byte_pieces& frame) {
         sent_.push_back({of_.net().post(peer, of_.on(0), frame), peer});
@@ -128,9 +132,31 @@ class gossip_links {
     std::uint64_t round_ = 0;
     time_point start_{};
     traffic counted_{};
+    wire::header_block header_{};
     std::vector<sent> sent_;
     std::vector<message> got_;
     std::vector<rank_t> waiting_;  ///< whose messages have not come yet
 };
+
+/// Ends the loans of what a round has sent, when the round has failed and the others have been told.
+template <Transport Net>
+struct settled_at_exit {
+    gossip_links<Net>& links;
+    ~settled_at_exit() { links.settle(); }
+};
+template <Transport Net>
+settled_at_exit(gossip_links<Net>&) -> settled_at_exit<Net>;
+
+/// Rolls a codec back unless its round is kept.
+template <class Codec>
+struct undone_at_exit {
+    Codec* codec;
+    ~undone_at_exit() {
+        if (codec != nullptr) codec->rollback();
+    }
+    void keep() { codec = nullptr; }
+};
+template <class Codec>
+undone_at_exit(Codec*) -> undone_at_exit<Codec>;
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -1,9 +1,13 @@
 #pragma once
 
 #include <rill/concept/compressor.hpp>
+#include <rill/concept/detail/require_compressor.hpp>
 #include <rill/concept/difference_compressor.hpp>
 #include <rill/concept/mixing.hpp>
+#include <rill/concept/tensor.hpp>
 #include <rill/core/config.hpp>
+
+#include <concepts>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -16,7 +20,36 @@ struct gossip_requirements {
         "rotating, random_matching, metropolis or directed (see rill/concept/mixing.hpp)");
 };
 
-/// Checks a codec whose entries of a model of `T` are mixed by `Mix`.
+template <class Model>
+consteval bool require_gossip_model() {
+    static_assert(OutputTensor<Model>,
+                  "rill::gossip: the model is no tensor that can be written; pass a std::vector<float>, say");
+    if constexpr (OutputTensor<Model>)
+        static_assert(std::floating_point<tensor_element<Model>>,
+                      "rill::gossip: models of integers have no mean; use float or double");
+    return true;
+}
+
+/// Checks a codec that chooses the entries of a model of `T` that are mixed.
+template <class Codec, class T>
+consteval bool require_alike_codec() {
+    if constexpr (require_compressor<Codec&, T>()) {
+        static_assert(
+            AlikeCompressor<Codec, T>,
+            "rill::gossip: the codec does not choose the same entries on all ranks, so that the mean of all models "
+            "would not stay; use compress::random_mask, or, without a coordinator, put the codec into "
+            "compress::difference{...}");
+        if constexpr (AlikeCompressor<Codec, T>) {
+            static_assert(!Codec::possible_codings.rounds,
+                          "rill::gossip: the codec rounds values, which would not keep the mean of all models; use raw "
+                          "values, or, without a coordinator, put the codec into compress::difference{...}");
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Checks a codec of models of `T` that are mixed by `Mix`.
 template <class Mix, class Codec, class T>
 consteval bool require_gossip_codec() {
     if constexpr (DifferenceCompressor<Codec, T>) {
@@ -27,22 +60,11 @@ consteval bool require_gossip_codec() {
         static_assert(Mix::is_doubly_stochastic,
                       "rill::gossip: the mixing is not doubly stochastic, so that push-sum divides each model by one "
                       "weight, and compress::difference sends no whole models; use ring_neighbours or metropolis");
-    } else {
-        static_assert(
-            AlikeCompressor<Codec, T>,
-            "rill::gossip: the codec chooses other entries on each rank, which would not keep the mean of all "
-            "models; put it into compress::difference{...}, or use compress::random_mask, bound to the "
-            "model's element type");
-        if constexpr (AlikeCompressor<Codec, T>) {
-            static_assert(!Codec::possible_codings.rounds,
-                          "rill::gossip: the codec rounds values, which would not keep the mean of all models; use raw "
-                          "values, or put it into compress::difference{...}");
-            static_assert(
-                Mix::is_doubly_stochastic || Codec::is_lossless,
-                "rill::gossip: the mixing is not doubly stochastic, so that push-sum divides each model by one "
-                "weight, and the codec mixes only some of the entries; mix without a codec, or use a mixing "
-                "that says is_doubly_stochastic");
-        }
+    } else if constexpr (require_alike_codec<Codec, T>()) {
+        static_assert(Mix::is_doubly_stochastic || Codec::is_lossless,
+                      "rill::gossip: the mixing is not doubly stochastic, so that push-sum divides each model by one "
+                      "weight, and the codec mixes only some of the entries; mix without a codec, or use a mixing "
+                      "that says is_doubly_stochastic");
     }
     return true;
 }
