@@ -132,7 +132,7 @@ class endpoint {
 
     std::optional<message> wrap(detail::node* taken) {
         if (taken == nullptr) return std::nullopt;
-        return message(*world_, *taken);
+        return message(world_, *taken);
     }
 
     detail::world* world_;

@@ -6,6 +6,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/span_of.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/undelivered.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -13,7 +14,6 @@
 #include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
@@ -43,7 +43,7 @@ struct node {
 /// guards everything except `retire`.
 class mailbox {
   public:
-    [[gnu::cold, gnu::noinline]] explicit mailbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
+    [[gnu::cold, gnu::noinline]] explicit mailbox(int ranks) : waiting_(ranks) {}
 
     /// Bytes handed over and not yet taken.
     std::size_t held_bytes() const { return held_bytes_; }
@@ -68,7 +68,7 @@ class mailbox {
     node* take(std::span<const rank_t> peers, channel on) {
         node* best = nullptr;
         for (const rank_t peer : peers)
-            if (node* first = earliest(peer, on);
+            if (node* first = waiting_.first(peer, on);
                 first != nullptr && (best == nullptr || first->arrival < best->arrival))
                 best = first;
         if (best != nullptr) mark_taken(*best);
@@ -88,20 +88,19 @@ class mailbox {
 
     template <class Drop>
     void drop_context(std::uint64_t context, Drop&& drop) {
-        for (list& from : lists_)
-            drop_from(
-                from, [&](const node& n) { return n.on.context == context; }, drop);
+        waiting_.for_each([=](const node& n) { return n.on.context == context; },
+                          [&](node& n) { mark_taken(n), drop(n); });
     }
     template <class Drop>
     void drop_source(rank_t source, Drop&& drop) {
-        drop_from(
-            of(source), [](const node&) { return true; }, drop);
+        waiting_.for_each_of(
+            source, [](const node&) { return true; }, [&](node& n) { mark_taken(n), drop(n); });
     }
 
     /// Removes a borrowed message that nobody has taken; false when a receiver has taken it.
     bool withdraw(node& posted) {
         if ((posted.marks.load(std::memory_order_relaxed) & node::taken) != 0) return false;
-        unlink(posted);
+        waiting_.unlink(posted);
         return true;
     }
 
@@ -115,36 +114,15 @@ class mailbox {
     }
 
   private:
-    struct list {
-        node* first = nullptr;
-        node* last = nullptr;
-    };
     static constexpr std::size_t nodes_per_block = 32;
-
-    template <class Meant, class Drop>
-    void drop_from(list& from, Meant&& is_meant, Drop&& drop) {
-        for (node* n = from.first; n != nullptr;) {
-            node* const dropped = std::exchange(n, n->next);
-            if (!is_meant(*dropped)) continue;
-            mark_taken(*dropped);
-            drop(*dropped);
-        }
-    }
-
-    list& of(rank_t source) { return lists_[static_cast<std::size_t>(source)]; }
 
     [[gnu::noinline]] node& append(rank_t source, rank_t receiver, channel on) {
         node& added = unused();
         added.source = source;
         added.receiver = receiver;
         added.on = on;
-        added.arrival = ++arrivals_;
         added.marks.store(0, std::memory_order_relaxed);
-        list& from = of(source);
-        added.next = nullptr;
-        added.previous = from.last;
-        (from.last == nullptr ? from.first : from.last->next) = &added;
-        from.last = &added;
+        waiting_.append(added);
         return added;
     }
 
@@ -157,29 +135,16 @@ class mailbox {
         return *std::exchange(free_, free_->next);
     }
 
-    node* earliest(rank_t peer, channel on) {
-        node* n = of(peer).first;
-        while (n != nullptr && n->on != on) n = n->next;
-        return n;
-    }
-
     void mark_taken(node& n) {
-        unlink(n);
+        waiting_.unlink(n);
         if (!n.borrowed) held_bytes_ -= n.owned.size();
         n.marks.fetch_or(node::taken, std::memory_order_relaxed);
     }
 
-    void unlink(node& n) {
-        list& from = of(n.source);
-        (n.previous == nullptr ? from.first : n.previous->next) = n.next;
-        (n.next == nullptr ? from.last : n.next->previous) = n.previous;
-    }
-
-    std::vector<list> lists_;
+    rill::detail::undelivered<node> waiting_;
     chain<std::unique_ptr<node[]>> blocks_;
     node* free_ = nullptr;
     std::atomic<node*> retired_{nullptr};
-    std::uint64_t arrivals_ = 0;
     std::size_t held_bytes_ = 0;
 };
 

@@ -1,35 +1,17 @@
 #pragma once
 
-#include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
-#include <rill/core/types.hpp>
 #include <rill/transport/detail/in_process_mailbox.hpp>
 #include <rill/transport/detail/in_process_world.hpp>
+#include <rill/transport/detail/received_message.hpp>
 
 #include <atomic>
 #include <memory>
 
 namespace rill { inline namespace RILL_ABI { namespace in_process {
 
-/// A received message. Its pieces lie in the sender's memory, or in the buffer that was handed over. Its destructor
-/// releases them, so that the sender can go on.
-class message {
-  public:
-    rank_t source() const { return node_->source; }
-    byte_pieces pieces() const { return node_->pieces; }
-
-  private:
-    friend class endpoint;
-    struct releaser {
-        detail::world* of;
-        void operator()(detail::node* read) const noexcept { of->release(*read); }
-    };
-
-    message(detail::world& world, detail::node& taken) : node_(&taken, {&world}) {}
-
-    std::unique_ptr<detail::node, releaser> node_;
-};
+using message = rill::detail::received_message<detail::world*, detail::node>;
 
 /// A borrowed send in progress; it is done when the receiver has destroyed its message.
 class sending {

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <rill/core/bytes.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
-#include <rill/core/types.hpp>
 #include <rill/transport/detail/mail_engine.hpp>
-#include <rill/transport/detail/mail_inbox.hpp>
+#include <rill/transport/detail/received_message.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -17,29 +15,7 @@ namespace rill { inline namespace RILL_ABI { namespace mail {
 /// A received message, in memory that the endpoint reuses after its release. A small message is one piece; a large one
 /// has the pieces that were sent.
 template <class Port>
-class message {
-  public:
-    message(message&& other) noexcept = default;
-    message& operator=(message&& other) noexcept {
-        message moved(std::move(other));
-        std::swap(engine_, moved.engine_);
-        std::swap(node_, moved.node_);
-        return *this;
-    }
-    ~message() {
-        if (engine_ != nullptr) engine_->release(*node_);
-    }
-
-    rank_t source() const { return node_->source; }
-    byte_pieces pieces() const { return node_->pieces; }
-
-    message(std::shared_ptr<engine<Port>> by, typename engine<Port>::node& taken)
-        : engine_(std::move(by)), node_(&taken) {}
-
-  private:
-    std::shared_ptr<engine<Port>> engine_;  // none: moved from
-    typename engine<Port>::node* node_;
-};
+using message = rill::detail::received_message<std::shared_ptr<engine<Port>>, typename engine<Port>::node>;
 
 /// A borrowed send in progress. A message of up to `eager_bytes` is done when it is posted; a larger one when the
 /// receiver has asked for it and the port has sent it, or when the receiver has dropped it.

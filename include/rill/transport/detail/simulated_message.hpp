@@ -1,9 +1,8 @@
 #pragma once
 
-#include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
-#include <rill/core/types.hpp>
+#include <rill/transport/detail/received_message.hpp>
 #include <rill/transport/detail/simulated_post_office.hpp>
 #include <rill/transport/detail/simulated_world.hpp>
 
@@ -11,24 +10,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated {
 
-/// A received message. Its pieces lie in the sender's memory, or in the buffer that was handed over. Its destructor
-/// releases them, so that the sender can go on.
-class message {
-  public:
-    rank_t source() const { return parcel_->source; }
-    byte_pieces pieces() const { return parcel_->pieces; }
-
-  private:
-    friend class endpoint;
-    struct releaser {
-        detail::world* of;
-        void operator()(detail::parcel* read) const noexcept { of->release(*read); }
-    };
-
-    message(detail::world& world, detail::parcel& taken) : parcel_(&taken, {&world}) {}
-
-    std::unique_ptr<detail::parcel, releaser> parcel_;
-};
+using message = rill::detail::received_message<detail::world*, detail::parcel>;
 
 /// A borrowed send in progress; it is done when the receiver has destroyed its message.
 class sending {
