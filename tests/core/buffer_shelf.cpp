@@ -22,18 +22,32 @@ TEST_CASE("buffer_shelf: capacities are at most an eighth larger than asked for,
     }
 }
 
-TEST_CASE("buffer_shelf: a large buffer reuses the memory of an earlier one of its size") {
+TEST_CASE("buffer_shelf: a buffer reuses the memory of an earlier one of its size") {
     if (!buffer_shelf::keeps) return;
-    constexpr std::size_t size = buffer_shelf::least * 3 + 5;
-    buffer first(size);
-    const std::byte* const place = first.data();
-    CHECK(reinterpret_cast<std::uintptr_t>(place) % 64 == 0);
-    buffer moved = std::move(first);
-    CHECK(moved.data() == place);
-    moved = buffer();
-    buffer other(size * 2);
-    CHECK(other.data() != place);
-    const buffer again(size - 1);  // has the same capacity
+    for (const std::size_t size : {buffer_shelf::least * 3 + 5, buffer_shelf::large * 3 + 5}) {
+        buffer first(size);
+        const std::byte* const place = first.data();
+        CHECK(reinterpret_cast<std::uintptr_t>(place) % 64 == 0);
+        buffer moved = std::move(first);
+        CHECK(moved.data() == place);
+        moved = buffer();
+        buffer other(size * 2);
+        CHECK(other.data() != place);
+        const buffer again(size - 1);  // has the same capacity
+        CHECK(again.data() == place);
+    }
+}
+
+TEST_CASE("buffer_shelf: small buffers take no place from large ones") {
+    if (!buffer_shelf::keeps) return;
+    buffer large(buffer_shelf::large * 40);
+    const std::byte* const place = large.data();
+    {
+        std::vector<buffer> small(buffer_shelf::places + 10);
+        for (buffer& each : small) each.resize(buffer_shelf::least);
+    }
+    large = buffer();
+    const buffer again(buffer_shelf::large * 40);
     CHECK(again.data() == place);
 }
 
@@ -41,7 +55,7 @@ TEST_CASE("buffer_shelf: memory that does not fit is freed, and buffers of all s
     std::vector<buffer> all;
     for (int turn = 0; turn < 3; ++turn) {
         for (std::size_t i = 0; i < buffer_shelf::places + 10; ++i) {
-            all.emplace_back(buffer_shelf::least + i * 1000, std::byte(i));
+            all.emplace_back(buffer_shelf::least + i * 2000, std::byte(i));
             all.emplace_back(i * 10, std::byte(i));
         }
         for (std::size_t i = 0; i < all.size(); ++i) {

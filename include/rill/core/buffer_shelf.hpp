@@ -10,16 +10,18 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// A thread's cache of large message buffers: memory of messages that it has done with is reused for messages that it
-/// will send. The first touch of fresh memory costs more than a copy, and a rank that takes part in an exchange frees
-/// as much memory as it sends.
+/// A thread's cache of message buffers: memory of messages that it has done with is reused for messages that it will
+/// send. The first touch of fresh memory costs more than a copy, and a rank that takes part in an exchange frees as
+/// much memory as it sends.
 ///
 /// Sizes are rounded up to one of eight steps between consecutive powers of two, from `least` bytes on. A shelf keeps
-/// at most `places` buffers and `most` bytes; the rest goes back to the system. A shelf is never shared between
-/// threads. Under the address sanitizer nothing is kept, so that the sanitizer finds uses after a free.
+/// at most `places` buffers below `large` bytes, as many from there on, and `most` bytes; the rest goes back to the
+/// system. So small buffers take no place from large ones. A shelf is never shared between threads. Under the address
+/// sanitizer nothing is kept, so that the sanitizer finds uses after a free.
 class buffer_shelf {
   public:
-    static constexpr std::size_t least = std::size_t{1} << 16;
+    static constexpr std::size_t least = std::size_t{1} << 11;
+    static constexpr std::size_t large = std::size_t{1} << 16;
     static constexpr std::size_t most = std::size_t{1} << 28;
     static constexpr std::size_t places = 64;
     static constexpr std::align_val_t alignment{64};
@@ -61,13 +63,18 @@ class buffer_shelf {
     buffer_shelf& operator=(const buffer_shelf&) = delete;
     ~buffer_shelf() {
         is_gone = true;
-        for (std::size_t i = 0; i < count_; ++i) ::operator delete(kept_[i].memory, alignment);
+        for (const row& each : rows_)
+            for (std::size_t i = 0; i < each.count; ++i) ::operator delete(each.kept[i].memory, alignment);
     }
 
   private:
     struct piece {
         void* memory;
         std::size_t room;
+    };
+    struct row {
+        std::array<piece, places> kept{};
+        std::size_t count = 0;
     };
 
     /// Null for small buffers, and while a thread exits after its shelf has been destroyed.
@@ -77,25 +84,27 @@ class buffer_shelf {
         return &own;
     }
 
+    row& row_of(std::size_t room) { return rows_[room < large ? 0 : 1]; }
     void* find(std::size_t room) {
-        for (std::size_t i = count_; i-- > 0;)
-            if (kept_[i].room == room) {
+        row& at = row_of(room);
+        for (std::size_t i = at.count; i-- > 0;)
+            if (at.kept[i].room == room) {
                 bytes_ -= room;
-                return std::exchange(kept_[i], kept_[--count_]).memory;
+                return std::exchange(at.kept[i], at.kept[--at.count]).memory;
             }
         return nullptr;
     }
     bool keep(void* memory, std::size_t room) {
-        if (count_ == places || room > most - bytes_) return false;
-        kept_[count_++] = {memory, room};
+        row& at = row_of(room);
+        if (at.count == places || room > most - bytes_) return false;
+        at.kept[at.count++] = {memory, room};
         bytes_ += room;
         return true;
     }
 
     static inline thread_local bool is_gone = false;
 
-    std::array<piece, places> kept_{};
-    std::size_t count_ = 0;
+    std::array<row, 2> rows_{};
     std::size_t bytes_ = 0;
 };
 
