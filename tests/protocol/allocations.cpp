@@ -27,7 +27,7 @@ namespace steady {
 using namespace rill::straggler;
 
 constexpr int ranks = 4;
-constexpr std::size_t dimension = 40'000;  // the halves that two servers have are no short messages either
+constexpr std::size_t dimension = 2000;  // the halves that two servers have are no short messages either
 constexpr std::uint64_t begin = 60, window = 40, windows = 3;
 constexpr double most_bytes = 4096;  // of all ranks in a step
 

@@ -65,12 +65,13 @@ class model_shard {
         if (worker.question != head.number) worker.forget();
         worker.question = head.number;
         worker.of_question = worker.rounds.size();
-        buffer message;
+        const bool by_keys = worker.by_keys && head.kind == server_kind::answer;
+        const std::span<const T> values = by_keys ? chosen(worker.keys) : std::span<const T>(values_);
+        buffer message = room_for_part(values);
         numbers_ = {static_cast<std::int64_t>(version_), static_cast<std::int64_t>(worker.first)};
         numbers_.insert(numbers_.end(), worker.rounds.begin(), worker.rounds.end());
         append_frame(message, head, whole(std::span<const std::int64_t>(numbers_)));
-        const bool by_keys = worker.by_keys && head.kind == server_kind::answer;
-        append_frame(message, head, whole(by_keys ? chosen(worker.keys) : std::span<const T>(values_)));
+        append_frame(message, head, whole(values));
         return message;
     }
 

@@ -39,6 +39,16 @@ void append_frame(buffer& message, wire::header head, const stream_view<T, Index
     for (const byte_view piece : frame) to = std::copy(piece.begin(), piece.end(), to);
 }
 
+/// A message that will hold these values of a part and what travels with them. A push and an answer of as many values
+/// have the same room, so that each can be made in the memory of the other (`buffer_shelf`).
+template <Element T>
+buffer room_for_part(std::span<const T> values) {
+    constexpr std::size_t beside = 512;  // headers, and the rounds of some pushes
+    buffer message;
+    message.reserve(values.size_bytes() + beside);
+    return message;
+}
+
 /// A message that says what its header says, and nothing else.
 inline buffer empty_frame(const wire::header& head) {
     buffer message;
@@ -79,7 +89,7 @@ buffer keys_frame(const wire::header& head, std::span<const Index> keys, segment
 /// The entries of a part of a stream.
 template <Element T, IndexType Index>
 buffer part_frame(const wire::header& head, const stream_view<T, Index>& part) {
-    buffer message;
+    buffer message = room_for_part(part.values());
     if (part.is_dense()) {
         append_frame(message, head, whole(part.values()));
         return message;
