@@ -324,6 +324,7 @@ class courier : public mail {
         l.written = now();
         l.repeated = l.followed = 0;
         l.is_open = true;
+        if (kind == letter::about::notice) ++open_notices_;
         return l;
     }
 
@@ -348,10 +349,10 @@ class courier : public mail {
         const bool is_end = l.kind == letter::about::end;
         if (is_end && is_under_way(l.source, l.life, l.receiver)) return true;
         if (!is_end && !(l.kind == letter::about::answer && l.call.kind == operation::departure)) return false;
-        return std::any_of(letters_.begin(), letters_.end(), [&](const letter& other) {
-            return other.is_open && other.kind == letter::about::notice && other.source == l.source &&
-                   other.life == l.life && other.receiver == l.receiver;
-        });
+        return open_notices_ > 0 && std::any_of(letters_.begin(), letters_.end(), [&](const letter& other) {
+                   return other.is_open && other.kind == letter::about::notice && other.source == l.source &&
+                          other.life == l.life && other.receiver == l.receiver;
+               });
     }
 
     /// Until then it waits.
@@ -386,6 +387,7 @@ class courier : public mail {
 
     void lay_down(letter& l) {
         l.is_open = false;
+        if (l.kind == letter::about::notice) --open_notices_;
         unused_.push_back(&l);
     }
 
@@ -399,6 +401,7 @@ class courier : public mail {
     duration silence_;
     std::deque<issued_notice> issued_;  ///< known to ranks by their addresses
     std::deque<letter> letters_;
+    std::size_t open_notices_ = 0;  ///< letters that are notices, and open
     std::vector<letter*> unused_;
     table<hearsay_key, hearsay> heard_;
 };
