@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ using train::decentralized;
 using train::every;
 using train::mix_after;
 using train::mix_before;
+using train::mix_beside;
 
 namespace {
 
@@ -134,6 +136,66 @@ TEST_CASE("decentralized: steps and mixing in either order are those of a plain 
     check_close(fitted(decentralized{ring, train::sgd{}, rate, compress::keep_all{}, mix_before{}}, 5, 10), before);
     check_close(fitted(decentralized{ring, train::sgd{}, rate, compress::keep_all{}, mix_after{}, every{4}}, 5, 10),
                 local);
+}
+
+TEST_CASE("decentralized: mixing beside the gradient gives the bits of mixing before the step, sooner") {
+    const auto timed = [](const auto& plan, models& all) {
+        time_point end{};
+        simulated::run(4, {.latency = milliseconds(3)}, [&](simulated::endpoint& net) {
+            const auto self = static_cast<std::size_t>(net.rank());
+            auto bound = plan.template bind<double>(net, layers);
+            const time_point begin = net.now();
+            for (std::uint64_t number = 0; number < 10; ++number) {
+                std::vector<double> gradient(dimension);
+                bound.step(std::span(all[self]), std::span(gradient), number, [&] {
+                    net.sleep_until(net.now() + milliseconds(10));
+                    for (std::size_t i = 0; i < dimension; ++i) gradient[i] = slope(self, i, all[self][i]);
+                    return 0.0;
+                });
+            }
+            end = std::max(end, time_point{} + (net.now() - begin));
+        });
+        return (end - time_point{}).ns / 1'000'000;
+    };
+    const auto same = [&](const auto& before, const auto& beside) {
+        models one(4, std::vector<double>(dimension, 1)), other = one;
+        const auto takes = timed(before, one), takes_beside = timed(beside, other);
+        CHECK(one == other);
+        CHECK(takes >= 130);
+        CHECK(takes_beside < 110);
+    };
+    const compress::random_mask mask{.density = 0.4};
+    same(decentralized{ring, train::sgd{}, rate, mask, mix_before{}},
+         decentralized{ring, train::sgd{}, rate, mask, mix_beside{}});
+    same(decentralized{graph, train::sgd{}, rate, compress::keep_all{}, mix_before{}},
+         decentralized{graph, train::sgd{}, rate, compress::keep_all{}, mix_beside{}});
+    const compress::difference some{compress::top_k{.density = 0.3}, 0.4};
+    same(decentralized{ring, train::sgd{}, rate, some, mix_before{}},
+         decentralized{ring, train::sgd{}, rate, some, mix_beside{}});
+}
+
+TEST_CASE("decentralized: what throws beside the gradient, or in it, is thrown by the step") {
+    simulated::run(4, {}, [](simulated::endpoint& net) {
+        const decentralized plan{ring, train::sgd{}, rate, compress::keep_all{}, mix_beside{}};
+        auto bound = plan.bind<double>(net, layers);
+        std::vector<double> model(dimension), gradient(dimension);
+        if (net.rank() == 1) model[3] = std::numeric_limits<double>::quiet_NaN();
+        try {
+            bound.step(std::span(model), std::span(gradient), 0, [] { return 0.0; });
+            CHECK(false);
+        } catch (const error& e) {
+            CHECK(e.culprit() == 1);
+            CHECK(std::string(e.what()).find("coordinate 3") != std::string::npos);
+        }
+    });
+    simulated::run(1, {}, [](simulated::endpoint& net) {
+        const decentralized plan{ring, train::sgd{}, rate, compress::keep_all{}, mix_beside{}};
+        auto bound = plan.bind<double>(net, layers);
+        std::vector<double> model(dimension, 1), gradient(dimension);
+        const auto throws = []() -> double { throw std::out_of_range("no data"); };
+        CHECK_THROWS_AS(bound.step(std::span(model), std::span(gradient), 0, throws), std::out_of_range);
+        CHECK(model == std::vector<double>(dimension, 1));
+    });
 }
 
 TEST_CASE("decentralized: D² is that of a plain program, and finds the minimum of all where D-PSGD does not") {

@@ -6,6 +6,7 @@
 #include <rill/concept/difference_compressor.hpp>
 #include <rill/concept/mixing.hpp>
 #include <rill/concept/named_span.hpp>
+#include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/option_range.hpp>
@@ -16,6 +17,7 @@
 #include <rill/topology/recursive_doubling.hpp>
 #include <rill/train/clip.hpp>
 #include <rill/train/compressed_bsp.hpp>
+#include <rill/train/detail/beside.hpp>
 #include <rill/train/every.hpp>
 #include <rill/train/optimizer.hpp>
 #include <rill/train/schedule.hpp>
@@ -74,6 +76,10 @@ class bound_decentralized {
     using optimizer_type = decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{}));
     using order_type = decltype(std::declval<const Policy&>().order.template bind<T>(std::size_t{}));
     static constexpr bool pushes = !mixing_type::is_doubly_stochastic;
+    static constexpr bool is_beside = requires { requires decltype(Policy::order)::is_beside; };
+    static_assert(!is_beside || ConcurrentTransport<Net>,
+                  "rill::train::decentralized: mix_beside needs activities beside the caller, and the transport is no "
+                  "ConcurrentTransport; use mix_before, which gives the same bits");
 
   public:
     bound_decentralized(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
@@ -81,7 +87,9 @@ class bound_decentralized {
           workers_(net, topology::recursive_doubling{}, options),
           gossip_(workers_, policy.mixing),
           state_{policy.codec.template bind<T>(dimension), policy.optimizer.template bind<T>(dimension),
-                 policy.order.template bind<T>(dimension), aligned_vector<T>(pushes ? dimension : 0)} {}
+                 policy.order.template bind<T>(dimension), aligned_vector<T>(pushes ? dimension : 0)},
+          mixed_(is_beside && !pushes ? dimension : 0),
+          activity_(net) {}
 
     auto& workers() { return workers_; }
     /// What the last exchange did: whose models were mixed, with which weights.
@@ -103,10 +111,6 @@ class bound_decentralized {
         if (has_ended_) return record;
         begin_at(parameters, number);
         stopwatch clock(workers_.net());
-        record.loss = compute();
-        if (const auto bad = kernel::find_non_finite(std::span<const T>(gradient)))
-            record.invalid.push_back({workers_.rank(), *bad});
-        record.phases.compute = clock.lap();
         const std::span<T> model = pushes ? span_of(state_.pushed) : parameters;
         const auto move = [&] {
             [[maybe_unused]] const auto updating = named_span(workers_.net(), "update");
@@ -117,15 +121,29 @@ class bound_decentralized {
             }
             record.phases.update = clock.lap();
         };
-        const auto mix = [&] {
-            if (!policy_.exchange.exchanges(number)) return;
-            clock.lap();
-            latest_ = gossip_.mix(model, state_.codec);
-            state_.weight = gossip_.weight();
-            record.exchange = static_cast<const receipt&>(latest_);
-            record.phases.exchange = clock.lap();
+        const auto descend = [&] {
+            record.loss = compute();
+            if (const auto bad = kernel::find_non_finite(std::span<const T>(gradient)))
+                record.invalid.push_back({workers_.rank(), *bad});
+            record.phases.compute = clock.lap();
         };
-        state_.order.step(model, move, mix);
+        const bool exchanges = policy_.exchange.exchanges(number);
+        if constexpr (is_beside) {
+            mix_beside_of(model, exchanges, descend);
+            record.phases.exchange = clock.lap();
+            move();
+        } else {
+            descend();
+            const auto mix = [&] {
+                if (!exchanges) return;
+                clock.lap();
+                latest_ = gossip_.mix(model, state_.codec);
+                record.phases.exchange = clock.lap();
+            };
+            state_.order.step(model, move, mix);
+        }
+        if (exchanges) record.exchange = static_cast<const receipt&>(latest_);
+        state_.weight = gossip_.weight();
         if constexpr (pushes) gossip_.debias(model, parameters);
         record.elapsed = clock.total();
         return record;
@@ -141,6 +159,16 @@ class bound_decentralized {
         }
         return policy;
     }
+    /// Mixes beside `descend`, which reads the parameters: so a copy of them is mixed.
+    template <class Descend>
+    void mix_beside_of(std::span<T> model, bool exchanges, Descend&& descend) {
+        if (!exchanges) return descend();
+        if constexpr (!pushes) std::copy(model.begin(), model.end(), mixed_.begin());
+        const std::span<T> mixes = pushes ? model : span_of(mixed_);
+        const auto mix = [&] { latest_ = gossip_.mix(mixes, state_.codec); };
+        activity_.run(mix, descend);
+        if constexpr (!pushes) std::copy(mixed_.begin(), mixed_.end(), model.begin());
+    }
     /// The first step of a run begins with what all ranks have alike.
     void begin_at(std::span<const T> parameters, std::uint64_t number) {
         if constexpr (DifferenceCompressor<codec_type, T>)
@@ -149,6 +177,18 @@ class bound_decentralized {
             if (number == 0) std::copy(parameters.begin(), parameters.end(), state_.pushed.begin());
     }
 
+    struct no_activity {
+        explicit no_activity(Net&) {}
+    };
+    template <class N, bool has>
+    struct activity_of {
+        using type = no_activity;
+    };
+    template <ConcurrentTransport N>
+    struct activity_of<N, true> {
+        using type = detail::beside<N>;
+    };
+    using activity_type = typename activity_of<Net, is_beside>::type;
     using group_type = decltype(group{std::declval<Net&>(), topology::recursive_doubling{}, group_options{}});
 
     Policy policy_;
@@ -156,6 +196,8 @@ class bound_decentralized {
     gossip<Net, mixing_type> gossip_;
     decentralized_state<codec_type, optimizer_type, order_type, T> state_;
     round_receipt latest_{};
+    aligned_vector<T> mixed_;  ///< what is mixed beside the gradient
+    [[no_unique_address]] activity_type activity_;
     bool has_ended_ = false;
 };
 
@@ -170,9 +212,9 @@ class bound_decentralized {
 ///     train::decentralized{topology::ring_neighbours{.own = 0.5}, sgd, rate, compress::keep_all{},
 ///                          train::d_squared{}}                                                             // D²
 ///
-/// `order`: whether a model is mixed after its step, before it, or as D² says. `exchange`: `every{k}` makes k local
-/// steps for one exchange. Over a mixing that is only column stochastic the parameters are the estimates of push-sum
-/// (SGP).
+/// `order`: whether a model is mixed after its step, before it, beside its gradient, or as D² says. `exchange`:
+/// `every{k}` makes k local steps for one exchange. Over a mixing that is only column stochastic the parameters are the
+/// estimates of push-sum (SGP).
 ///
 /// Models `Strategy`. Replicas are not equal: each rank's parameters are its own, and a gradient that is not finite
 /// skips its own rank's step alone; that rank mixes all the same. All ranks make equally many steps, and call `end`

@@ -22,6 +22,7 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// A policy that binds to a number of parameters, and then makes steps of calls of `move()` and `mix()`, which change
 /// the model in place. `move` goes along the gradient at the model as it was when the step began.
 ///
+/// `is_beside`, which may be left out: it mixes before it moves, and the mixing may run while the gradient is computed.
 /// `mixes_all`: it needs whole models mixed, in each step, over a symmetric mixing that keeps its neighbours; then
 /// `require_mixing(mixing, size, rank)` throws `contract_violation` unless the mixing suits.
 template <class O, class T = float>
@@ -65,6 +66,19 @@ struct mix_before {
         move();
     }
     friend constexpr bool operator==(mix_before, mix_before) = default;
+};
+
+/// `mix_before`, whose messages travel while the gradient is computed: for a `ConcurrentTransport`. The same bits; a
+/// model more of memory.
+struct mix_beside : mix_before {
+    static constexpr const char* name = "mix_beside";
+    static constexpr bool is_beside = true;
+
+    template <std::floating_point T>
+    static mix_before bind(std::size_t) {
+        return {};
+    }
+    friend constexpr bool operator==(mix_beside, mix_beside) = default;
 };
 
 /// A `d_squared` bound to one rank's model.
@@ -126,6 +140,6 @@ struct d_squared {
     friend constexpr bool operator==(d_squared, d_squared) = default;
 };
 
-static_assert(StepOrder<mix_after> && StepOrder<mix_before> && StepOrder<d_squared>);
+static_assert(StepOrder<mix_after> && StepOrder<mix_before> && StepOrder<mix_beside> && StepOrder<d_squared>);
 
 }}}  // namespace rill::RILL_ABI::train
