@@ -21,6 +21,8 @@
 #include <string>
 #include <vector>
 
+namespace alike_rounds {
+
 using rill::compress::random_mask;
 using rill::simulated::endpoint;
 using rill::topology::star;
@@ -151,3 +153,5 @@ TEST_CASE("rounds: a mask of another seed on one rank is a mismatch that names i
         CHECK(each ==
               "rill: round 1: rank 2 contributes 2 elements of float64, rank 0 2 of float64, with another coding");
 }
+
+}  // namespace alike_rounds

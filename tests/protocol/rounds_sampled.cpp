@@ -27,6 +27,8 @@
 #include <string>
 #include <vector>
 
+namespace sampled_rounds {
+
 using rill::simulated::endpoint;
 using rill::topology::star;
 using rill::topology::tree;
@@ -251,3 +253,5 @@ TEST_CASE("rounds: another sample on one rank is a mismatch, and one of nobody i
         CHECK_NOTHROW(make(0.1));  // of no children nobody is asked
     });
 }
+
+}  // namespace sampled_rounds

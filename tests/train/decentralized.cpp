@@ -28,6 +28,8 @@
 #include <string>
 #include <vector>
 
+namespace decentralized_training {
+
 using namespace rill;
 using train::d_squared;
 using train::decentralized;
@@ -299,3 +301,5 @@ TEST_CASE("decentralized: D² refuses a mixing of small eigenvalues, and local s
         doctest::Contains("every"), contract_violation);
     CHECK_THROWS_AS((void)every{0}.exchanges(3), contract_violation);
 }
+
+}  // namespace decentralized_training
