@@ -1,4 +1,7 @@
 // Gossip by differences, against a plain program in which each rank knows the replicas of all others.
+#include "../support/allocations.hpp"
+
+#include <rill/collective/barrier.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/compress/difference.hpp>
 #include <rill/compress/encoded.hpp>
@@ -332,3 +335,35 @@ TEST_CASE("gossip by differences: a failure leaves model and replicas as before 
     });
     CHECK(refused == 4);
 }
+
+#ifndef RILL_TEST_SANITIZED
+
+TEST_CASE("gossip by differences: steady rounds allocate nothing") {
+    unsigned long counted = ~0UL;
+    rill::simulated::run(4, {}, [&](endpoint& net) {
+        rill::group workers{net, ring{}};
+        rill::gossip replica{workers, ring_neighbours{}};
+        const auto self = static_cast<std::size_t>(net.rank());
+        auto some = difference{top_k{.count = 10}, 0.2}.bind<double>(dimension);
+        auto rounded = difference{encoded{keep_all{}, rill::compress::qsgd{.bits = 8}}, 0.2}.bind<double>(dimension);
+        std::vector<double> model(dimension);
+        const auto rounds = [&](int count) {
+            for (int round = 0; round < count; ++round) {
+                descend(model, self, 0.1);
+                replica.mix(model, some);
+                replica.mix(model, rounded);
+            }
+        };
+        rounds(100);
+        for (int times = 0; times < 5; ++times) {  // the least of several attempts: a queue can be longer than before
+            rill::barrier(workers);
+            const unsigned long before = allocations();
+            rounds(10);
+            rill::barrier(workers);
+            if (net.rank() == 0) counted = std::min(counted, allocations() - before);  // of all, on one thread
+        }
+    });
+    CHECK(counted == 0);
+}
+
+#endif
