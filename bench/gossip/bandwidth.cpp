@@ -23,6 +23,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -312,14 +313,52 @@ void print_cities(int rounds) {
     print_rounds("plain_random_ring", rounds_of(rounds, plain_order(14, true, 1)), "}}\n");
 }
 
+/// What a picture shows: how often each pair of cities was matched, and the slowest link of 32 ranks in each round.
+void print_picture(int rounds) {
+    using rill::topology::bridges;
+    const matrix cities = speeds_of_cities();
+    matrix matched(cities.size(), std::vector<double>(cities.size()));
+    for (const pairs& each : rounds_of(rounds, rows_of(over(cities, 1.45, bridges::fastest), 14, 1)))
+        for (const auto& [a, b] : each) {
+            matched[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] += 1;
+            matched[static_cast<std::size_t>(b)][static_cast<std::size_t>(a)] += 1;
+        }
+    const auto print_rows = [](const char* name, const matrix& rows) {
+        std::printf("\"%s\": [", name);
+        for (const auto& row : rows)
+            for (std::size_t i = 0; i < row.size(); ++i)
+                std::printf("%s%.6g", i > 0 ? ", " : &row == rows.data() ? "[" : "], [", row[i]);
+        std::printf("]]");
+    };
+    std::printf("{");
+    print_rows("speeds", cities);
+    std::printf(",\n");
+    print_rows("matched", matched);
+    std::mt19937_64 random(2);
+    const matrix speeds = uniform_speeds(32, random);
+    const auto slowest_of = [&](const auto& mixing) {
+        std::vector<double> found;
+        for (const pairs& each : rounds_of(rounds, rows_of(mixing, 32, 1))) found.push_back(slowest(speeds, each));
+        return found;
+    };
+    std::printf(",\n");
+    print_rows("slowest", {slowest_of(over(speeds, 3, bridges::fastest)), slowest_of(rill::topology::random_matching{}),
+                           slowest_of(rill::topology::ring_neighbours{})});
+    std::printf("}\n");
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
     if (count != 3) {
-        std::fprintf(stderr, "usage: bench_gossip_bandwidth MATRICES ROUNDS\n");
+        std::fprintf(stderr, "usage: bench_gossip_bandwidth MATRICES|picture ROUNDS\n");
         return 2;
     }
     try {
+        if (std::string(arguments[1]) == "picture") {
+            print_picture(std::atoi(arguments[2]));
+            return 0;
+        }
         const int matrices = std::atoi(arguments[1]), rounds = std::atoi(arguments[2]);
         print_uniform(matrices);
         print_matchings(std::max(1, matrices / 250), rounds);
