@@ -7,14 +7,21 @@
 #include "plain_training.hpp"
 
 #include <rill/adapt/boost_matching.hpp>
-#include <rill/protocol/gossip.hpp>
-#include <rill/protocol/rounds.hpp>
 #include <rill/rill.hpp>
-#include <rill/straggler.hpp>
 #include <rill/stream/wire.hpp>
+#include <rill/system/choco_sgd.hpp>
+#include <rill/system/d_psgd.hpp>
+#include <rill/system/d_squared.hpp>
+#include <rill/system/dcd_psgd.hpp>
+#include <rill/system/fed_avg.hpp>
+#include <rill/system/gossip_grad.hpp>
 #include <rill/system/psgd.hpp>
+#include <rill/system/saps_psgd.hpp>
+#include <rill/system/sgp.hpp>
 #include <rill/topology/bandwidth_matching.hpp>
+#include <rill/topology/random_matching.hpp>
 #include <rill/train/compressed_bsp.hpp>
+#include <rill/train/decentralized.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/sgd.hpp>
 #include <rill/transport/links.hpp>
@@ -117,45 +124,6 @@ struct alone {
     }
 };
 
-/// When a rank mixes its model: before its step along a gradient at the model before (D-PSGD as it is published), or
-/// after it.
-enum class mixes : unsigned char { before_step, after_step };
-
-template <class Mix>
-class mixed {
-  public:
-    mixed(const job& of, endpoint& net, const Mix& mixing, double density, mixes when,
-          const rill::group_options& options)
-        : of_(of),
-          when_(when),
-          workers_(net, rill::topology::ring{}, options),
-          gossip_(workers_, mixing),
-          mask_(rill::compress::random_mask{.density = density, .seed = of.seed}.bind(of.model.dimension())) {}
-
-    template <class Compute>
-    step_record step(std::span<float> parameters, std::span<float> gradient, std::uint64_t number, Compute&& compute) {
-        step_record record{.step = number, .loss = compute()};
-        if (when_ == mixes::before_step) record.exchange = gossip_.mix(parameters, mask_);
-        descend(parameters, gradient, of_.rate().rate(number));
-        if (when_ == mixes::after_step) record.exchange = gossip_.mix(parameters, mask_);
-        return record;
-    }
-
-  private:
-    const job& of_;
-    mixes when_;
-    rill::group<endpoint, rill::topology::ring> workers_;
-    rill::gossip<endpoint, Mix> gossip_;
-    decltype(rill::compress::random_mask{}.bind(1)) mask_;
-};
-
-template <class Mix>
-std::vector<milestone> gossiped(job& of, const Mix& mixing, double density, mixes when = mixes::after_step) {
-    return train(of, [&](endpoint& net, auto, const auto& options) {
-        return mixed<Mix>(of, net, mixing, density, when, options);
-    });
-}
-
 /// A root besides the ranks, which asks half of them in each round to descend from its model, so many steps, and to
 /// upload by how much they have moved it: what `codec` keeps of that.
 template <class Codec>
@@ -163,9 +131,8 @@ std::vector<milestone> federated(job& of, const Codec& codec, std::uint64_t loca
     judge judged(of);
     double bytes = 0;
     rill::simulated::run(1 + ranks, {}, [&](endpoint& net) {
-        using namespace rill::straggler;
         rill::group workers{net, rill::topology::star{}, patient(of)};
-        rill::rounds fed{workers, rill::topology::star{}, wait_all{}, fresh{}, solo{}, sampled{.fraction = 0.5}};
+        auto fed = rill::systems::fed_avg(workers);
         auto kept = codec.bind(of.model.dimension());
         std::vector<float> model = of.first_model(), gradient(model.size()), change(model.size()), update(model.size());
         own_batches images = of.images_of(static_cast<std::size_t>(fed.is_root() ? 0 : net.rank() - 1));
@@ -202,13 +169,20 @@ std::vector<milestone> run(job& of, const std::string& system) {
         return trained(
             of, train::compressed_bsp{topology::recursive_doubling{},
                                       compress::error_feedback{compress::top_k{.density = 0.001}}, sgd{}, of.rate()});
-    if (system == "d_psgd") return gossiped(of, topology::ring_neighbours{}, 1, mixes::before_step);
-    if (system == "d_psgd_after") return gossiped(of, topology::ring_neighbours{}, 1);
-    if (system == "saps") return gossiped(of, over_fast_links(of), 0.01);
-    if (system == "saps_10") return gossiped(of, over_fast_links(of), 0.1);
-    if (system == "saps_random") return gossiped(of, topology::random_matching{}, 0.01);
-    if (system == "gossip_grad") return gossiped(of, topology::rotating{}, 1);
-    if (system == "exponential") return gossiped(of, topology::exponential{}, 1);
+    const auto masked = [&](const auto& mixing, double density) {
+        return trained(of, systems::saps_psgd({.density = density, .seed = of.seed}, mixing, sgd{}, of.rate()));
+    };
+    if (system == "d_psgd") return trained(of, systems::d_psgd(sgd{}, of.rate()));
+    if (system == "d_psgd_after")
+        return trained(of, train::decentralized{topology::ring_neighbours{}, sgd{}, of.rate()});
+    if (system == "saps") return masked(over_fast_links(of), 0.01);
+    if (system == "saps_10") return masked(over_fast_links(of), 0.1);
+    if (system == "saps_random") return masked(topology::random_matching{}, 0.01);
+    if (system == "gossip_grad") return trained(of, systems::gossip_grad(sgd{}, of.rate()));
+    if (system == "sgp") return trained(of, systems::sgp(sgd{}, of.rate()));
+    if (system == "choco") return trained(of, systems::choco_sgd({.density = 0.01, .step = 0.2}, sgd{}, of.rate()));
+    if (system == "dcd") return trained(of, systems::dcd_psgd({.density = 0.25}, sgd{}, of.rate()));
+    if (system == "d_squared") return trained(of, systems::d_squared(sgd{}, of.rate()));
     if (system.starts_with("plain_")) return plain::run(of, system.substr(6), rows_of(speeds_of(of)));
     throw std::runtime_error("no system: " + system);
 }
