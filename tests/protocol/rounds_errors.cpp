@@ -258,6 +258,47 @@ TEST_CASE("rounds: a failure of one rank ends the rounds of all ranks, and names
     for (const std::size_t r : {0U, 1U, 3U}) CHECK(by_worker[r].said.empty());
 }
 
+TEST_CASE("rounds: a contribution whose reduce has thrown was not in") {
+    for (const rill::rank_t who : {0, 1, 2}) {
+        rill::simulated::run(4, {.longest = rill::seconds(1000)}, [&](endpoint& net) {
+            rill::group workers{net, star{}};
+            rill::rounds steps{workers, tree{2}};
+            CHECK(!steps.was_in());
+            numbers model(3), update(3);
+            std::uint64_t was_in = 0;
+            const auto all_rounds = [&] {
+                while (steps.next(model)) {
+                    was_in += steps.was_in() ? 1 : 0;
+                    const std::int64_t value = net.rank() == who && steps.number() == 3 ? 13 : 1;
+                    steps.reduce(numbers(3, value), update, folds::superstitious_sum{});
+                    CHECK(steps.was_in() == steps.is_root());
+                }
+            };
+            CHECK_THROWS(all_rounds());
+            CHECK(was_in == 2);
+            CHECK(!steps.was_in());
+        });
+    }
+}
+
+TEST_CASE("rounds: a contribution of the root that has timed out was not in, and is in the residual again") {
+    rill::simulated::run(3, {.longest = rill::seconds(1000)}, [](endpoint& net) {
+        rill::group workers{net, star{}};
+        rill::rounds steps{workers, star{}};
+        auto codec = rill::compress::error_feedback{rill::compress::top_k{.density = 0.5}}.bind(4);
+        std::vector<float> model(4), update(4);
+        const std::vector<float> own{1, 2, 3, 4};
+        REQUIRE(steps.next(model));
+        if (net.rank() == 1) return net.sleep_until(net.now() + rill::seconds(200));
+        CHECK_THROWS([&] {
+            steps.reduce(own, update, codec);
+            steps.next(model);
+        }());
+        CHECK(!steps.was_in());
+        CHECK(std::vector<float>(codec.residual().begin(), codec.residual().end()) == own);
+    });
+}
+
 TEST_CASE("rounds: an exception that leaves a body ends all threads") {
     for (const int who : {0, 2}) {
         std::vector<std::string> said(4);

@@ -65,8 +65,8 @@ class round_loop {
     /// The number of the round under way, from 1. Rounds that this rank has missed are counted.
     std::uint64_t number() const { return links_.round(); }
     /// Whether this rank's latest contribution is in a result, or bound to get into one. Known once `next` has
-    /// returned; at the root always.
-    bool was_in() const { return links_.machine().was_in(); }
+    /// returned; at the root once `reduce` has. False before the first `reduce`, and for one that has thrown.
+    bool was_in() const { return has_contributed_ && links_.machine().was_in(); }
 
     /// Goes to the next round. At the root it begins the round, with `state` for all; elsewhere `state` becomes the
     /// newest one. Returns false when rounds have ended; `state` is unchanged then. Settles the codec of the latest
@@ -130,8 +130,9 @@ class round_loop {
         return links_.of().stamped({.element = element_type_of<T>, .dimension = dimension}, kind, number());
     }
 
+    /// Must come before a `reduce` contributes.
     template <class In, class Out>
-    void check(const In& input, const Out& output, const contribution& own) const {
+    void check(const In& input, const Out& output, const contribution& own) {
         require_weight(own);
         RILL_EXPECTS(number() != 0 && !links_.machine().has_ended(),
                      "rounds: reduce belongs to a round that next has begun");
@@ -139,6 +140,7 @@ class round_loop {
         RILL_EXPECTS(!is_root() || size_of(output) == size_of(input) || own.weight == 0,
                      "rounds: at the root input and output must be of one size");
         if (is_root() && own.weight != 0) require_in_place_or_apart(input, output);
+        has_contributed_ = false;
     }
 
     /// Adds the contribution of a child to `operands` and returns the bound of the rounding errors in it.
@@ -171,6 +173,7 @@ class round_loop {
     /// The receipt of a `reduce` that is about to return.
     round_receipt describe(contributor_list&& contributors) {
         contributed_to_ = number();
+        has_contributed_ = true;
         round_receipt result;
         result.operation_number = number();
         result.contributors = static_cast<int>(contributors.in.size());
@@ -209,7 +212,7 @@ class round_loop {
             links_.of().require_going();
             return links_.of().guarded(links_, std::forward<Body>(body));
         } catch (...) {
-            settle(is_root());
+            settle(was_in());
             throw;
         }
     }
@@ -262,6 +265,7 @@ class round_loop {
     links_type links_;
     int unwinding_;
     std::uint64_t contributed_to_ = 0;
+    bool has_contributed_ = false;  ///< the latest `reduce` has returned
     unsettled_codec unsettled_{};
 };
 
