@@ -10,23 +10,22 @@
 #include <rill/concept/mixing.hpp>
 #include <rill/concept/tensor.hpp>
 #include <rill/concept/transport.hpp>
-#include <rill/core/arena.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/round_receipt.hpp>
-#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
-#include <rill/kernel/magnitude.hpp>
 #include <rill/protocol/detail/coordinated_requirements.hpp>
 #include <rill/protocol/detail/coordinator_machine.hpp>
 #include <rill/protocol/detail/coordinator_service.hpp>
 #include <rill/protocol/detail/exchange_links.hpp>
 #include <rill/protocol/detail/exchanged_model.hpp>
+#include <rill/protocol/detail/gossip_frames.hpp>
 #include <rill/protocol/detail/gossip_requirements.hpp>
+#include <rill/protocol/detail/model_memory.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
 #include <rill/protocol/detail/service_run.hpp>
 #include <rill/protocol/gossip.hpp>
@@ -170,7 +169,7 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
         const auto loan = detail::lend(&codec, "gossip: the compressor is in another operation, which has not ended");
         session_.require_going();
         memory_.reset();
-        const std::span<T> values = values_of(model);
+        const std::span<T> values = memory_.values_of(model);
         RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
         exchange(values, codec);
         detail::deliver(std::span<const T>(values), model);
@@ -224,20 +223,6 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
         run_.begin([this] { session_.guarded(*service_, [&] { service_->run(); }); }, [] {});
     }
 
-    /// The model's own memory, or a copy, which is written back at the end.
-    template <class Model, class T = tensor_element<Model>>
-    std::span<T> values_of(Model& model) {
-        if constexpr (detail::ViewableAs<Model, std::span<T>>)
-            if (detail::has_view<std::span<T>>(model)) return detail::traits_of<Model>::view(model);
-        const std::span<T> copy = room<T>(detail::size_of(model));
-        detail::read_tensor(model, copy);
-        return copy;
-    }
-    template <class T>
-    std::span<T> room(std::size_t size) {
-        return {reinterpret_cast<T*>(memory_.take(size * sizeof(T)).data()), size};
-    }
-
     template <class T, class Codec>
     void exchange(std::span<T> values, Codec& codec) {
         const detail::round_order order = links_->machine().order();
@@ -249,9 +234,9 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
             },
             true);
         const auto chosen = attempt.give();
-        require_finite(chosen.values(), std::span<const T>(values));
-        detail::exchanged_values<Net, T, Codec, detail::exchange_links<Net>> exchanged(session_, *links_, codec, chosen,
-                                                                                       values, room<T>(chosen.count()));
+        detail::require_finite(*links_, chosen.values(), std::span<const T>(values));
+        detail::exchanged_values<Net, T, Codec, detail::exchange_links<Net>> exchanged(
+            session_, *links_, codec, chosen, values, memory_.room<T>(chosen.count()));
         const time_point start = links_->now();
         const traffic before = links_->counted();
         session_.guarded(*links_, [&] { links_->exchange(exchanged); });
@@ -259,13 +244,6 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
         write_receipt(order);
         made_.wire = links_->counted() - before;
         made_.elapsed = links_->now() - start;
-    }
-    template <class T>
-    void require_finite(std::span<const T> chosen, std::span<const T> values) const {
-        if (!kernel::find_non_finite(chosen)) return;
-        throw_error(links_->scene().of_self(
-            text_of({" has a value that is not finite at coordinate ", kernel::find_non_finite(values).value_or(0)}),
-            failure::invalid_value));
     }
     void write_receipt(const detail::round_order& order) {
         const rank_t self = session_.rank();
@@ -287,7 +265,7 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
     std::optional<detail::exchange_links<Net>> links_{};                ///< of a worker
     std::optional<detail::coordinator_service<Net, bound>> service_{};  ///< of rank 0
     detail::service_run<Net> run_;
-    arena memory_{};
+    detail::model_memory memory_{};
     round_receipt made_{};
     bool has_joined_ = false;  ///< at some time
 };

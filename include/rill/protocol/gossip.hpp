@@ -9,7 +9,6 @@
 #include <rill/concept/difference_compressor.hpp>
 #include <rill/concept/mixing.hpp>
 #include <rill/concept/tensor.hpp>
-#include <rill/core/arena.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
@@ -26,6 +25,7 @@
 #include <rill/protocol/detail/gossip_frames.hpp>
 #include <rill/protocol/detail/gossip_links.hpp>
 #include <rill/protocol/detail/gossip_requirements.hpp>
+#include <rill/protocol/detail/model_memory.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
 #include <rill/protocol/detail/require_replica.hpp>
 #include <rill/session/session.hpp>
@@ -130,7 +130,7 @@ class gossip : detail::gossip_requirements<Mix> {
         const detail::settled_at_exit settled{links_};  // before `undone`: what is encoded is lent until then
         session_.guarded(links_, [&] {
             memory_.reset();
-            const std::span<T> values = values_of(model);
+            const std::span<T> values = memory_.values_of(model);
             RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
             if constexpr (differs)
                 exchange_differences(values, codec);
@@ -161,7 +161,7 @@ class gossip : detail::gossip_requirements<Mix> {
         RILL_EXPECTS(detail::size_of(model) == detail::size_of(z), "gossip: model and its estimate differ in size");
         RILL_EXPECTS(weight_ > 0, "gossip: this rank has given all of its weight away");
         memory_.reset();
-        const std::span<T> values = memory_of(z);
+        const std::span<T> values = memory_.under(z);
         detail::read_tensor(model, values);
         for (T& value : values) value = static_cast<T>(static_cast<double>(value) / weight_);
         detail::deliver(std::span<const T>(values), z);
@@ -169,24 +169,6 @@ class gossip : detail::gossip_requirements<Mix> {
 
   private:
     static constexpr const char* name = "gossip";
-
-    template <class T>
-    std::span<T> room(std::size_t size) {
-        return {reinterpret_cast<T*>(memory_.take(size * sizeof(T)).data()), size};
-    }
-    /// The tensor's own memory, or as much room, which is written back at the end.
-    template <class Model, class T = tensor_element<Model>>
-    std::span<T> memory_of(Model& model) {
-        if constexpr (detail::ViewableAs<Model, std::span<T>>)
-            if (detail::has_view<std::span<T>>(model)) return detail::traits_of<Model>::view(model);
-        return room<T>(detail::size_of(model));
-    }
-    template <class Model, class T = tensor_element<Model>>
-    std::span<T> values_of(Model& model) {
-        const std::span<T> values = memory_of(model);
-        if (!detail::has_view<std::span<T>>(model)) detail::read_tensor(model, values);
-        return values;
-    }
 
     template <class T, class Codec>
     void exchange(std::span<T> values, Codec& codec) {
@@ -202,7 +184,7 @@ class gossip : detail::gossip_requirements<Mix> {
         for (const rank_t peer : row_.receivers) links_.send(peer, frame);
 
         links_.receive(row_.senders);
-        const std::span<T> mixed = room<T>(chosen.count());
+        const std::span<T> mixed = memory_.room<T>(chosen.count());
         begin_receipt();
         const auto& got = links_.received();
         double weight = row_.own_weight * weight_;
@@ -252,7 +234,7 @@ class gossip : detail::gossip_requirements<Mix> {
         begin_receipt();
         const wire::header head = head_for<T>(values.size(), codec);
         const random_key key = random_key{seed_}.derive(fingerprint(name), links_.round(), session_.rank());
-        detail::mix_differences(session_, links_, row_, head, values, codec, key, memory_,
+        detail::mix_differences(session_, links_, row_, head, values, codec, key, memory_.bytes(),
                                 [&](rank_t rank, double weight) { list(rank, weight); });
         links_.advance();
         end_receipt();
@@ -295,7 +277,7 @@ class gossip : detail::gossip_requirements<Mix> {
     decltype(std::declval<const Mix&>().bind(1, random_key{})) mixing_;
     mixing_row row_{};
     double weight_ = 1;
-    arena memory_{};
+    detail::model_memory memory_{};
     round_receipt made_{};
 };
 

@@ -56,8 +56,8 @@ frame_reader frames_of(const session<Net>& of, const gossip_links<Net>& links, c
 }
 
 /// Refuses `chosen` values that are not finite, by their place among `values`.
-template <class Net, class T>
-void require_finite(const gossip_links<Net>& links, std::span<const T> chosen, std::span<const T> values) {
+template <class Links, class T>
+void require_finite(const Links& links, std::span<const T> chosen, std::span<const T> values) {
     if (!kernel::find_non_finite(chosen)) return;
     const std::size_t coordinate = kernel::find_non_finite(values).value_or(0);
     throw_error(links.scene().of_self(text_of({" has a value that is not finite at coordinate ", coordinate}),
