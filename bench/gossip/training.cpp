@@ -47,12 +47,12 @@ using rill::train::step_record;
 using rill::train::warmup_cosine;
 
 /// Links of (0, 5] MB/s, equal both ways, drawn at random: bytes per second, row by row.
-std::vector<double> speeds_of(const job& of) {
-    std::vector<double> speeds(ranks * ranks);
+std::vector<double> speeds_of(const job& of, std::size_t size = ranks) {
+    std::vector<double> speeds(size * size);
     rill::random_sequence random(of.key().derive(3));
-    for (std::size_t i = 0; i < ranks; ++i)
+    for (std::size_t i = 0; i < size; ++i)
         for (std::size_t j = 0; j < i; ++j)
-            speeds[i * ranks + j] = speeds[j * ranks + i] = 5e6 * (1 - random.uniform()) + 1;
+            speeds[i * size + j] = speeds[j * size + i] = 5e6 * (1 - random.uniform()) + 1;
     return speeds;
 }
 
@@ -62,11 +62,11 @@ plain::matrix rows_of(const std::vector<double>& speeds) {
     return rows;
 }
 
-rill::simulated::network network_of(const job& of) {
+rill::simulated::network network_of(const job& of, std::size_t size = ranks) {
     std::vector<rill::network_link> links;
-    for (const double speed : speeds_of(of))
+    for (const double speed : speeds_of(of, size))
         links.push_back({.latency = {}, .bandwidth = static_cast<std::uint64_t>(speed)});
-    return {.links = rill::matrix_links(ranks, links), .computing = {}};
+    return {.links = rill::matrix_links(static_cast<int>(size), links), .computing = {}};
 }
 
 rill::topology::bandwidth_matching over_fast_links(const job& of) {
@@ -130,7 +130,7 @@ template <class Codec>
 std::vector<milestone> federated(job& of, const Codec& codec, std::uint64_t local_steps) {
     judge judged(of);
     double bytes = 0;
-    rill::simulated::run(1 + ranks, {}, [&](endpoint& net) {
+    rill::simulated::run(1 + ranks, network_of(of, 1 + ranks), [&](endpoint& net) {
         rill::group workers{net, rill::topology::star{}, patient(of)};
         auto fed = rill::systems::fed_avg(workers);
         auto kept = codec.bind(of.model.dimension());
