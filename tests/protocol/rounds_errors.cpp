@@ -168,32 +168,101 @@ TEST_CASE("rounds: a timeout names the rank where the waiting begins") {
     for (const outcome& each : in_turn) CHECK(each.culprit == 2);
 }
 
-TEST_CASE("rounds: broken contracts") {
+TEST_CASE("rounds: a call that belongs to no round changes nothing") {
     rill::simulated::run(2, {}, [](endpoint& net) {
         rill::group workers{net, star{}};
         numbers model(3), update(3);
-        {
-            rill::rounds steps{workers, star{}};
-            CHECK_THROWS_AS(steps.reduce(numbers(3), update), rill::contract_violation);
-            REQUIRE(steps.next(model));
-            if (steps.is_root())
-                CHECK_THROWS_AS(steps.reduce(numbers(2), update), rill::contract_violation);
-            else
-                CHECK_THROWS_AS(steps.end(), rill::contract_violation);
-            CHECK_THROWS_AS(steps.reduce(numbers(3), update, rill::aggregate::sum{}, {.weight = -1}),
-                            rill::contract_violation);
-            steps.reduce(numbers(3), update);
-            CHECK_THROWS_AS(steps.reduce(numbers(3), update), rill::contract_violation);
-            if (steps.is_root()) steps.end();
-            CHECK(!steps.next(model));
-            CHECK(!steps.next(model));
-            CHECK_THROWS_AS(steps.reduce(numbers(3), update), rill::contract_violation);
-        }
         rill::rounds steps{workers, star{}};
         REQUIRE(steps.next(model));
-        rill::barrier(workers);
-        CHECK_THROWS(steps.next(model));  // throws first because of the contract, then because of the other ranks
+        if (!steps.is_root()) CHECK_THROWS_AS(steps.end(), rill::contract_violation);
+        steps.reduce(numbers(3), update);
+        if (steps.is_root()) steps.end();
+        CHECK(!steps.next(model));
+        CHECK(!steps.next(model));
+        CHECK_THROWS_AS(steps.reduce(numbers(3), update), rill::contract_violation);
+        CHECK(!steps.next(model));
     });
+}
+
+TEST_CASE("rounds: a broken contract on one rank ends the rounds of all, and names it") {
+    struct unweighable {
+        operator rill::contribution() const { throw std::runtime_error("no scales"); }
+    };
+    // A call that rank `who` makes in round 2 before its own `reduce`.
+    const auto by = [](rill::rank_t who, auto&& broken, const std::string& expected) {
+        CAPTURE(expected);
+        const auto seen = errors_of(4, [&](auto& workers) {
+            rill::rounds steps{workers, tree{2}, tolerate{1}};
+            numbers model(3), update(3);
+            while (steps.next(model)) {
+                if (workers.rank() == who && steps.number() == 2) broken(steps, update);
+                steps.reduce(numbers(3), update);
+                workers.net().sleep_until(workers.net().now() + rill::milliseconds(1));
+            }
+        });
+        for (const outcome& each : seen) {
+            CHECK(each.culprit == who);
+            CHECK(each.said.find(expected) != std::string::npos);
+            CHECK(each.said.find("waited") == std::string::npos);
+        }
+    };
+    const double nan = std::nan("");
+    for (const rill::rank_t who : {0, 1, 3}) {
+        for (const double weight : {-1.0, nan, HUGE_VAL})
+            by(
+                who, [&](auto& steps, auto& out) { steps.reduce(numbers(3), out, rill::aggregate::sum{}, {weight}); },
+                "a contribution's weight is finite and not negative");
+        by(
+            who, [](auto& steps, auto& out) { steps.reduce(numbers(3), out, rill::aggregate::sum{}, unweighable{}); },
+            "no scales");
+        by(
+            who, [](auto& steps, auto& out) { steps.reduce(numbers(3), out); }, "reduce is called once in each round");
+        by(
+            who,
+            [](auto& steps, auto&) {
+                numbers more(3);
+                steps.next(more);
+            },
+            "call reduce once in each round");
+    }
+    by(
+        0, [](auto& steps, auto& out) { steps.reduce(numbers(2), out); }, "input and output must be of one size");
+    const auto before = errors_of(4, [](auto& workers) {
+        rill::rounds steps{workers, star{}};
+        numbers model(3), update(3);
+        if (workers.rank() == 2) steps.reduce(numbers(3), update);
+        while (steps.next(model)) steps.reduce(numbers(3), update);
+    });
+    for (const outcome& each : before) CHECK(each.culprit == 2);
+}
+
+TEST_CASE("rounds: a second reduce leaves what became of the first to be told") {
+    rill::simulated::run(2, {}, [](endpoint& net) {
+        rill::group workers{net, star{}};
+        rill::rounds steps{workers, star{}};
+        auto codec = rill::compress::error_feedback{rill::compress::top_k{.density = 1}}.bind(4);
+        std::vector<float> model(4), update(4);
+        REQUIRE(steps.next(model));
+        steps.reduce(std::vector<float>{1, 2, 3, 4}, update, codec);
+        net.sleep_until(net.now() + rill::milliseconds(1));
+        CHECK_THROWS(steps.reduce(std::vector<float>{1, 2, 3, 4}, update, codec));
+        CHECK(steps.was_in() == steps.is_root());
+        CHECK(codec.residual()[3] == (steps.is_root() ? 0.0F : 4.0F));
+    });
+}
+
+TEST_CASE("rounds: a contribution of wrong size that nobody waits for is dropped unread") {
+    const auto seen = errors_of(4, [](auto& workers) {
+        rill::rounds steps{workers, star{}, tolerate{1}};
+        numbers model(3), update(3);
+        while (steps.next(model)) {
+            const bool is_wrong = workers.rank() == 2 && steps.number() == 2;
+            workers.net().sleep_until(workers.net().now() + rill::milliseconds(is_wrong ? 5 : 1));
+            steps.reduce(numbers(is_wrong ? 4 : 3), update);
+            if (steps.is_root() && steps.number() == 9) steps.end();
+        }
+    });
+    check_all(seen, outcome{});
 }
 
 TEST_CASE("rounds: a failure of one rank ends the rounds of all ranks, and names it") {

@@ -140,7 +140,7 @@ class coded_reduce
         if constexpr (detail::require_tensors<In, Out>()) {
             using T = tensor_element<Out>;
             static_assert(std::floating_point<T>, "rill::coded_reduce: decoding needs floating-point elements");
-            this->check(coded, output, {.weight = this->is_root() ? 0.0 : 1.0});
+            this->checked_contribution(coded, output, contribution{.weight = this->is_root() ? 0.0 : 1.0});
             return this->guarded([&] { return contribute<T>(coded, output); });
         } else {
             return {};

@@ -63,7 +63,9 @@ namespace rill { inline namespace RILL_ABI {
 /// - A rank that has died or is cut off is one whose contribution does not come. A rank that waits longer than the
 ///   group's timeout throws `timeout`, which names where the standstill begins: the root for all ranks, another rank
 ///   for itself alone, because the others may go on.
-/// - A rank whose own call fails (a NaN, a user's fold that throws) ends the rounds on all ranks, as their culprit.
+/// - A rank whose `next` or `reduce` fails (a NaN, a user's fold that throws, a broken contract) ends the rounds on all
+///   ranks, as their culprit. A child's contribution of wrong size or type fails where it is folded; one that comes too
+///   late to count is dropped unread.
 /// - Determinism: each rank with children folds its own contribution and then those of its children by rank, coordinate
 ///   by coordinate from the left. So the bits depend on who was in, not on who came first.
 ///
@@ -93,9 +95,8 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start, Asked>,
         requires(detail::Tensors<In, Out> && !detail::MeantAsCodec<Fold>)
     round_receipt reduce(const In& input, Out&& output, const Fold& fold = {}, const Own& weighted = {}) {
         if constexpr (detail::require_contribution<Own>() && detail::require_operation<In, Out, Fold, void>()) {
-            const contribution own = weighted;
             using T = tensor_element<Out>;
-            this->check(input, output, own);
+            const contribution own = this->checked_contribution(input, output, weighted);
             return this->guarded([&] {
                 using own_view = stream_view<T, std::uint32_t>;
                 const std::span<const T> mine = detail::elements_of_input(input, detail::stage_of<T>(this->workers()));
@@ -121,10 +122,10 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start, Asked>,
     template <class In, class Out, class Codec, class Fold = aggregate::sum>
         requires(detail::Tensors<In, Out> && detail::MeantAsCodec<Codec>)
     round_receipt reduce(const In& input, Out&& output, Codec&& codec, const Fold& fold = {},
-                         const contribution& own = {}) {
+                         const contribution& weighted = {}) {
         if constexpr (detail::require_round_codec<In, Out, Codec, Fold, OwnRoundStaleness<Age>>()) {
             using T = tensor_element<Out>;
-            this->check(input, output, own);
+            const contribution own = this->checked_contribution(input, output, weighted);
             auto loan = detail::lend(&codec, "rounds: the compressor is in another operation, which has not ended");
             const auto encode = [&] {
                 return encode_with(codec, detail::elements_of_input(input, detail::stage_of<T>(this->workers())),

@@ -130,17 +130,24 @@ class round_loop {
         return links_.of().stamped({.element = element_type_of<T>, .dimension = dimension}, kind, number());
     }
 
-    /// Must come before a `reduce` contributes.
-    template <class In, class Out>
-    void check(const In& input, const Out& output, const contribution& own) {
-        require_weight(own);
-        RILL_EXPECTS(number() != 0 && !links_.machine().has_ended(),
-                     "rounds: reduce belongs to a round that next has begun");
-        RILL_EXPECTS(number() != contributed_to_, "rounds: reduce is called once in each round");
-        RILL_EXPECTS(!is_root() || size_of(output) == size_of(input) || own.weight == 0,
-                     "rounds: at the root input and output must be of one size");
-        if (is_root() && own.weight != 0) require_in_place_or_apart(input, output);
-        has_contributed_ = false;
+    /// What `weighted` says, once it has been checked that a `reduce` may contribute it. If not, the rounds end on all
+    /// ranks; if they had ended before, nothing changes.
+    template <class In, class Out, class Own>
+    contribution checked_contribution(const In& input, const Out& output, const Own& weighted) {
+        RILL_EXPECTS(!links_.machine().has_ended(), "rounds: reduce belongs to a round that next has begun");
+        return settled_if_thrown([&] {
+            return links_.of().guarded(links_, [&] {
+                const contribution own = weighted;
+                require_weight(own);
+                RILL_EXPECTS(number() != 0, "rounds: reduce belongs to a round that next has begun");
+                RILL_EXPECTS(number() != contributed_to_, "rounds: reduce is called once in each round");
+                RILL_EXPECTS(!is_root() || size_of(output) == size_of(input) || own.weight == 0,
+                             "rounds: at the root input and output must be of one size");
+                if (is_root() && own.weight != 0) require_in_place_or_apart(input, output);
+                has_contributed_ = false;
+                return own;
+            });
+        });
     }
 
     /// Adds the contribution of a child to `operands` and returns the bound of the rounding errors in it.
@@ -208,13 +215,10 @@ class round_loop {
     /// to its codec.
     template <class Body>
     auto guarded(Body&& body) {
-        try {
+        return settled_if_thrown([&] {
             links_.of().require_going();
             return links_.of().guarded(links_, std::forward<Body>(body));
-        } catch (...) {
-            settle(was_in());
-            throw;
-        }
+        });
     }
 
   private:
@@ -249,6 +253,15 @@ class round_loop {
         return true;
     }
 
+    template <class Body>
+    auto settled_if_thrown(Body&& body) {
+        try {
+            return body();
+        } catch (...) {
+            settle(was_in());
+            throw;
+        }
+    }
     /// Tells the codec of the latest contribution what became of that.
     void settle(bool is_in) {
         const unsettled_codec last = std::exchange(unsettled_, {});
