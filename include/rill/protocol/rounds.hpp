@@ -52,7 +52,8 @@ namespace rill { inline namespace RILL_ABI {
 ///
 /// - Each contribution is in one result or in none, and `was_in` says which: exactly, with `fresh`. If late ones still
 ///   count, a contribution that is said to be in may get into a later result. It gets into none only if it is, on its
-///   way, with a rank between its own and the root that dies, fails or hears of the end of the rounds. The receipt of a
+///   way, with a rank between its own and the root that dies, fails or hears of the end of the rounds; or if an error
+///   ends the rounds when a parent, also the root, has taken it as a late one, before its result. The receipt of a
 ///   result lists what the result holds.
 /// - A rank that is late meets the newest state and goes on from there; rounds that it has missed are not made up for.
 ///   Its contribution to a round that has ended is recognised by the number of the round. Under `fresh` the rank learns
@@ -117,8 +118,8 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start, Asked>,
     /// between them; that needs an `OwnRoundStaleness` (`straggler::fresh`), because each round chooses other entries.
     /// `next` commits a contribution that is in a result and gives back to the codec one that is not, so that error
     /// feedback loses nothing. The codec must live that long, and serves nothing else (checked). If rounds end by an
-    /// error, each contribution that is not known to be in a result is given back, also that of a `reduce` that throws
-    /// a `rill::error`.
+    /// error, each contribution of which `was_in` is not true is given back, also that of a `reduce` that throws a
+    /// `rill::error`. One that had been committed as a late one may be lost then; see the class.
     template <class In, class Out, class Codec, class Fold = aggregate::sum>
         requires(detail::Tensors<In, Out> && detail::MeantAsCodec<Codec>)
     round_receipt reduce(const In& input, Out&& output, Codec&& codec, const Fold& fold = {},
