@@ -20,6 +20,7 @@
 #include <rill/transport/detail/decorator.hpp>
 #include <rill/transport/detail/delayed_inbox.hpp>
 #include <rill/transport/detail/delayed_link.hpp>
+#include <rill/transport/detail/delayed_message.hpp>
 #include <rill/transport/detail/delayed_stamp.hpp>
 #include <rill/transport/detail/traffic_counter.hpp>
 
@@ -54,8 +55,8 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
     using forwarding = detail::decorator<delayed, Net>;
 
   public:
-    class message;
-    class sending;
+    using message = detail::delayed_message<typename Net::message>;
+    using sending = detail::delayed_sending<delayed, Net>;
 
     /// Without `computing`, `compute(work)` takes no time.
     explicit delayed(Net& inner, const delays& chosen = {}, compute_model computing = {})
@@ -146,6 +147,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
 
   private:
     friend detail::decorator_concurrency<delayed, Net>;
+    friend sending;
     using forwarding::inner_;
     using inbox = detail::delayed_inbox<typename Net::message>;
 
@@ -240,65 +242,6 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
     detail::stamp_pool stamps_;
     inbox inbox_;
     detail::traffic_counter counted_;
-};
-
-/// A message that is due.
-template <Transport Net>
-class delayed<Net>::message {
-  public:
-    rank_t source() const { return received_.inner.source(); }
-    byte_pieces pieces() const { return received_.pieces; }
-
-  private:
-    friend delayed;
-    explicit message(typename inbox::held&& due) : received_(std::move(due)) {}
-
-    typename inbox::held received_;
-};
-
-/// A borrowed send under way, with the stamp behind it.
-template <Transport Net>
-class delayed<Net>::sending {
-  public:
-    sending() = default;
-    sending(sending&& other) noexcept
-        : net_(other.net_),
-          context_(other.context_),
-          stamp_(std::exchange(other.stamp_, nullptr)),
-          inner_(std::move(other.inner_)) {}
-    sending& operator=(sending&& other) noexcept {
-        sending moved(std::move(other));
-        std::swap(net_, moved.net_);
-        std::swap(context_, moved.context_);
-        std::swap(stamp_, moved.stamp_);
-        std::swap(inner_, moved.inner_);
-        return *this;
-    }
-    // No destructor gives the stamp back: the receiver of an abandoned send may still read it.
-
-    bool done() { return concluded(inner_.done()); }
-    bool wait(deadline until) { return concluded(inner_.wait(until)); }
-    void settle() noexcept {
-        if (stamp_ == nullptr) return;
-        // All ranks may be settling at once, each holding a message whose release another one waits for.
-        net_->drop_if_ended(context_);
-        inner_.settle();
-        concluded(true);
-    }
-
-  private:
-    friend delayed;
-    sending(delayed& net, std::uint64_t context, detail::stamp* stamp) : net_(&net), context_(context), stamp_(stamp) {}
-
-    bool concluded(bool is_done) noexcept {
-        if (is_done && stamp_ != nullptr) net_->stamps_.give_back(std::exchange(stamp_, nullptr));
-        return is_done;
-    }
-
-    delayed* net_ = nullptr;
-    std::uint64_t context_ = 0;
-    detail::stamp* stamp_ = nullptr;
-    typename Net::sending inner_;
 };
 
 }}  // namespace rill::RILL_ABI

@@ -7,7 +7,6 @@
 #include <rill/core/call.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
-#include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/receipt.hpp>
@@ -16,7 +15,8 @@
 #include <rill/transport/detail/decorator.hpp>
 #include <rill/transport/detail/fault_control.hpp>
 #include <rill/transport/detail/fault_judge.hpp>
-#include <rill/transport/detail/fault_news.hpp>
+#include <rill/transport/detail/faulty_message.hpp>
+#include <rill/transport/detail/faulty_waits.hpp>
 #include <rill/transport/detail/lookout.hpp>
 #include <rill/transport/fault_plan.hpp>
 #include <rill/transport/fault_scene.hpp>
@@ -46,21 +46,18 @@ namespace rill { inline namespace RILL_ABI {
 /// transport. Monitored channels also tell ends and arrivals of ranks that the plan kills and restarts; over an inner
 /// transport on which messages take time, what a killed rank has sent may arrive after its end.
 template <Transport Net>
-class faulty : public detail::decorator<faulty<Net>, Net> {
-    using forwarding = detail::decorator<faulty, Net>;
+class faulty : public detail::faulty_waits<faulty<Net>, Net> {
+    using waits = detail::faulty_waits<faulty, Net>;
 
   public:
-    class message;
-    class sending;
+    using message = detail::faulty_message<Net>;
+    using sending = detail::faulty_sending<faulty, Net>;
 
     /// All ranks must pass the same `scene`.
-    faulty(Net& inner, fault_scene& scene, time_point start)
-        : forwarding(inner), scene_(&scene), start_(start), news_(inner.size(), inner.rank()) {
-        RILL_EXPECTS(scene.size() == inner.size(), "faulty: the scene is for another number of ranks");
-    }
+    faulty(Net& inner, fault_scene& scene, time_point start) : waits(inner, scene, start) {}
 
-    using forwarding::now;
-    using forwarding::rank;
+    using waits::now;
+    using waits::rank;
     const fault_scene& scene() const { return *scene_; }
 
     /// How often this rank has been killed and begun anew.
@@ -194,72 +191,20 @@ class faulty : public detail::decorator<faulty<Net>, Net> {
 
   private:
     friend detail::decorator_concurrency<faulty, Net>;
-    using forwarding::inner_;
-
-    /// Throws when this rank is dead, or dies now.
-    void live() const {
-        if (now() >= scene_->end_of(rank(), start_).at) scene_->kill(rank());
-        if (!scene_->is_alive(rank())) throw rank_killed{rank()};
-    }
-
-    duration since() const { return now() - start_; }
-    bool travels() const { return scene_->control_travels(); }
-    auto judge() const {
-        return [this](rank_t source, rank_t receiver, duration sent) {
-            return travels() ? scene_->judge_letter(source, receiver, sent) : detail::fault_judge::verdict{};
-        };
-    }
-    bool has_arrived(detail::fault_letter& letter, rank_t peer) const {
-        return peer == rank() || !travels() || letter.has_arrived(since(), judge());
-    }
-
-    /// Throws when this rank is dead, or when a notice that has reached it ends the channel.
-    void go_on(channel on) const {
-        live();
-        if (const auto notice = notice_for(on)) throw_error(*notice);
-    }
-    std::optional<abort_notice> notice_for(channel on) const {
-        if (travels()) return scene_->notices().notice_for(rank(), on, since(), judge());
-        if (!scene_->has_restarts()) return std::nullopt;  // otherwise it may wait on another channel of the inner one
-        auto known = inner_->aborted(on.context);
-        return known && known->ends(on.tag) ? known : std::nullopt;
-    }
-
-    template <class Wait>
-    auto alive_through(channel on, deadline until, Wait&& wait) -> decltype(wait(until)) {
-        go_on(on);
-        return in_slices(on, until, wait);
-    }
-    /// What is there already can be had after a notice too, as can the end of a closed queue.
-    template <class Wait>
-    auto waited(const char*, deadline until, Wait&& wait) {
-        live();
-        return in_slices({every_context}, until, wait);
-    }
-    /// Waits in slices of 2 ms where something may come during the wait of which the inner transport knows nothing:
-    /// this rank's end, by time or by another activity, control that travels, or news of peers.
-    template <class Wait>
-    auto in_slices(channel on, deadline until, Wait&& wait) -> decltype(wait(until)) {
-        const bool may_end = scene_->is_mortal(rank()) || travels() || scene_->has_restarts() || news_.is_monitored();
-        if (until.is_immediate() || !may_end) return wait(until);
-        while (true) {
-            const deadline turn = std::min({until, scene_->end_of(rank(), start_), deadline(now() + milliseconds(2))});
-            auto seen = wait(turn);
-            live();
-            if (seen || turn == until || now() < turn.at) return seen;  // a closed queue ends a wait early
-            go_on(on);
-        }
-    }
-
-    /// Waits until the deadline or until the context ends, by a receive on a channel that nobody uses.
-    void wait_in_vain(channel on, deadline until) const {
-        constexpr std::uint32_t of_nobody = 0xFFFF'FFFE;
-        inner_->receive(rank(), {.context = on.context, .tag = of_nobody}, until);
-    }
-
-    void idle_until(deadline until) const {
-        if (!until.is_immediate()) inner_->sleep_until(until.at);
-    }
+    friend sending;
+    using waits::alive_through;
+    using waits::has_arrived;
+    using waits::idle_until;
+    using waits::inner_;
+    using waits::judge;
+    using waits::live;
+    using waits::news_;
+    using waits::notice_for;
+    using waits::scene_;
+    using waits::since;
+    using waits::travels;
+    using waits::wait_in_vain;
+    using waits::waited;
 
     detail::fault_judge::verdict fate_of_message(rank_t peer) {
         live();
@@ -375,70 +320,6 @@ class faulty : public detail::decorator<faulty<Net>, Net> {
 
     /// Where the inner transport tells what becomes of peers.
     static constexpr channel of_news{.context = 0x6E65'7773'6F66'7065, .tag = 0};
-
-    fault_scene* scene_;
-    time_point start_;
-    mutable detail::fault_news news_;
-};
-
-/// A message of the inner transport, or what a monitored channel tells of a peer.
-template <Transport Net>
-class faulty<Net>::message {
-  public:
-    rank_t source() const { return source_; }
-    byte_pieces pieces() const { return inner_ ? inner_->pieces() : byte_pieces(byte_view(told_)); }
-
-  private:
-    friend faulty;
-    explicit message(typename Net::message&& received) : source_(received.source()), inner_(std::move(received)) {}
-    message(rank_t peer, const peer_event& told) : source_(peer), told_(to_message(told)) {}
-
-    rank_t source_;
-    std::optional<typename Net::message> inner_;
-    buffer told_;
-};
-
-/// A borrowed send in progress. If its message was lost, it is never done.
-template <Transport Net>
-class faulty<Net>::sending {
-  public:
-    sending() = default;
-    sending(sending&& other) noexcept
-        : net_(std::exchange(other.net_, nullptr)),
-          on_(other.on_),
-          is_lost_(std::exchange(other.is_lost_, false)),
-          inner_(std::move(other.inner_)) {}
-    sending& operator=(sending&& other) noexcept {
-        sending moved(std::move(other));
-        std::swap(net_, moved.net_);
-        std::swap(on_, moved.on_);
-        std::swap(is_lost_, moved.is_lost_);
-        std::swap(inner_, moved.inner_);
-        return *this;
-    }
-
-    bool done() { return !is_lost_ && inner_.done(); }
-    bool wait(deadline until) {
-        if (net_ == nullptr) return true;
-        return net_->alive_through(on_, until, [&](deadline at) {
-            if (!is_lost_) return inner_.wait(at);
-            net_->wait_in_vain(on_, at);
-            return false;
-        });
-    }
-    void settle() noexcept {
-        if (!is_lost_) inner_.settle();
-    }
-
-  private:
-    friend faulty;
-    sending(faulty& net, channel on, typename Net::sending&& posted) : net_(&net), on_(on), inner_(std::move(posted)) {}
-    sending(faulty& net, channel on) : net_(&net), on_(on), is_lost_(true) {}
-
-    faulty* net_ = nullptr;
-    channel on_{};
-    bool is_lost_ = false;
-    typename Net::sending inner_;
 };
 
 }}  // namespace rill::RILL_ABI
