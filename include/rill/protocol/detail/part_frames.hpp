@@ -89,11 +89,12 @@ buffer keys_frame(const wire::header& head, std::span<const Index> keys, segment
 /// The entries of a part of a stream.
 template <Element T, IndexType Index>
 buffer part_frame(const wire::header& head, const stream_view<T, Index>& part) {
-    buffer message = room_for_part(part.values());
     if (part.is_dense()) {
+        buffer message = room_for_part(part.values());
         append_frame(message, head, whole(part.values()));
         return message;
     }
+    buffer message;
     std::vector<Index> own(part.indices().begin(), part.indices().end());
     for (Index& index : own) index -= static_cast<Index>(part.range().begin);
     append_frame(message, head,
