@@ -32,7 +32,7 @@ constexpr std::size_t dimension = 12;
 struct account {
     std::vector<double> model;
     std::vector<std::pair<std::uint64_t, rank_t>> mixed;  ///< rounds and peers
-    bool has_agreed = false, has_ended = false;
+    bool has_agreed = false, has_left = false, has_ended = false;
 };
 
 /// Whole numbers that can be halved as often as there are rounds.
@@ -52,6 +52,13 @@ void some_rounds(rill::simulated::endpoint& net, const testing::protocol_case& o
     while (saps.next()) {
         net.compute(1);
         const std::uint64_t round = saps.round();
+        if (of.seed % 4 == 1 && net.rank() == 1 && round == 2 && !own.has_left) {
+            own.has_left = true;
+            saps.leave();
+            net.compute(static_cast<double>(of.seed % 5));
+            saps.join(own.model);
+            continue;
+        }
         for (const auto& each : saps.mix(own.model, codec).in)
             if (each.rank != net.rank()) own.mixed.emplace_back(round, each.rank);
     }
@@ -82,10 +89,10 @@ std::string difference(const std::vector<account>& all) {
     return {};
 }
 
-/// Who fails names a rank that died, or a link that failed.
-std::string wrong_blame(const testing::run_record& seen) {
+/// Who fails names a rank that died, or a link that failed; but a newcomer may come after the end.
+std::string wrong_blame(const std::vector<account>& all, const testing::run_record& seen) {
     for (rank_t rank = 0; rank < static_cast<rank_t>(seen.ranks.size()); ++rank) {
-        if (seen.has_died(rank)) continue;
+        if (seen.has_died(rank) || all[static_cast<std::size_t>(rank)].has_left) continue;
         for (const auto& call : seen.ranks[static_cast<std::size_t>(rank)].calls)
             if (call.came == testing::call_record::end::failed && !seen.has_died(call.culprit) &&
                 !seen.has_failed_between(call.culprit, call.other))
@@ -99,7 +106,8 @@ std::string early_end(const std::vector<account>& all, const testing::run_record
         if (!each.has_agreed) return {};
     if (seen.has_died(0)) return {};
     for (rank_t rank = 0; rank < static_cast<rank_t>(all.size()); ++rank)
-        if (!all[static_cast<std::size_t>(rank)].has_ended && !seen.has_died(rank) && !seen.has_failed_between(0, rank))
+        if (!all[static_cast<std::size_t>(rank)].has_ended && !seen.has_died(rank) &&
+            !seen.has_failed_between(0, rank) && !all[static_cast<std::size_t>(rank)].has_left)
             return "rank " + std::to_string(rank) + " fails though it reaches the coordinator";
     return {};
 }
@@ -133,10 +141,11 @@ void explore(const char* name, bool trains) {
     };
     const auto check = [&](const testing::protocol_case&, const testing::run_record& seen) {
         if (!seen.ended_by.empty()) return seen.ended_by;
-        std::string wrong = wrong_blame(seen);
+        std::string wrong = wrong_blame(all, seen);
         if (wrong.empty()) wrong = half_an_exchange(all, seen);
         if (wrong.empty()) wrong = early_end(all, seen);
-        const bool all_end = std::all_of(all.begin(), all.end(), [](const account& each) { return each.has_ended; });
+        const bool all_end =
+            std::all_of(all.begin(), all.end(), [](const account& each) { return each.has_ended && !each.has_left; });
         return wrong.empty() && all_end ? difference(all) : wrong;
     };
     const std::uint64_t seeds = runs_in_all() / (2 * std::size(testing::every_fault_kind));

@@ -45,7 +45,7 @@ struct turns {
 };
 
 /// One fault, at any point.
-enum class fault : unsigned char { none, lost, twice, no_room, late, dead };
+enum class fault : unsigned char { none, lost, twice, no_room, late, dead, headless };
 
 struct mail {
     rill::wire::header head{};
@@ -101,7 +101,7 @@ class explorer {
     bool may_strike(const world& at, fault f) const { return fault_ == f && !at.is_struck; }
 
     static std::uint64_t hash(const world& at) {
-        std::uint64_t h = rill::mix64(static_cast<std::uint64_t>(at.now.ns), at.is_struck);
+        std::uint64_t h = rill::mix64(static_cast<std::uint64_t>(at.now.ns), at.is_struck ? 1U : 0U);
         const auto mix = [&](auto value) { h = rill::mix64(h, static_cast<std::uint64_t>(value)); };
         at.coordinator.visit_state(mix);
         for (const worker& each : at.workers) {
@@ -132,7 +132,7 @@ class explorer {
                 if (may_strike(at, fault::twice)) hear(at, from, to, true);
                 if (may_strike(at, fault::lost)) lose(at, from, to);
             }
-            if (may_strike(at, fault::dead) && to != 0) die(at, to);
+            if (may_strike(at, to == 0 ? fault::headless : fault::dead)) die(at, to);
         }
         if (can_wait && can_hear && may_strike(at, fault::late)) {
             world later = at;
@@ -155,7 +155,9 @@ class explorer {
                 self.has_failed = true;
                 asked = {};
             }
-            if (asked.what != action::ask::nothing || self.has_failed || self.machine.is_out()) continue;
+            if (asked.what != action::ask::nothing || self.has_failed || self.machine.is_out() ||
+                self.machine.is_abandoned())
+                continue;
             if (self.machine.is_ordered())
                 return asked = rejoins_ && rank == 3 && !self.has_rejoined ? self.machine.leave(at.now)
                                                                            : self.machine.exchange(at.now),
@@ -245,17 +247,20 @@ class explorer {
             wanted += first_model(rank);
             if (each.is_dead) continue;
             // Who asks to join when the run is over, and the coordinator gone, hears nothing.
-            require(each.machine.is_over() || (each.has_rejoined && each.has_failed),
+            require(each.machine.is_over() || (fault_ == fault::headless && each.machine.is_abandoned()) ||
+                        (each.has_rejoined && each.has_failed),
                     "a worker that lives is not told the end");
             if (each.has_rejoined && !each.mixed.empty()) ++welcomed_;
             for (const auto& [round, peer] : each.mixed) {
                 const worker& other = at.workers[static_cast<std::size_t>(peer)];
                 const bool both = std::count(other.mixed.begin(), other.mixed.end(), std::pair(round, rank)) == 1;
-                require(both || other.is_dead, "one end of an exchange has mixed, the other has not");
+                require(both || other.is_dead || other.machine.is_abandoned(),
+                        "one end of an exchange has mixed, the other has not");
                 ++mixed_;
             }
         }
-        if (fault_ != fault::dead && !rejoins_) require(sum == wanted, "the sum of all models has changed");
+        if (fault_ != fault::dead && fault_ != fault::headless && !rejoins_)
+            require(sum == wanted, "the sum of all models has changed");
     }
 
     fault fault_;
@@ -276,7 +281,8 @@ std::uint64_t rounds_of(fault only) {
 }  // namespace
 
 TEST_CASE("a coordinator and its workers mix both models or none, in every order and with every single fault") {
-    for (const fault only : {fault::none, fault::lost, fault::twice, fault::no_room, fault::late, fault::dead}) {
+    for (const fault only :
+         {fault::none, fault::lost, fault::twice, fault::no_room, fault::late, fault::dead, fault::headless}) {
         explorer all(only, false, rounds_of(only));
         CAPTURE(static_cast<int>(only));
         CHECK(all.run() == "");
@@ -286,7 +292,8 @@ TEST_CASE("a coordinator and its workers mix both models or none, in every order
 }
 
 TEST_CASE("a worker leaves and comes back for a model, in every order and with every single fault") {
-    for (const fault only : {fault::none, fault::lost, fault::twice, fault::no_room, fault::late, fault::dead}) {
+    for (const fault only :
+         {fault::none, fault::lost, fault::twice, fault::no_room, fault::late, fault::dead, fault::headless}) {
         const std::uint64_t rounds = rounds_of(only);
         if (rounds < 2) continue;  // it comes back in the second one at the earliest
         explorer all(only, true, rounds);

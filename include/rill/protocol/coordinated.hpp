@@ -135,7 +135,7 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
             has_joined_ = true;
             session_.guarded(*links_, [&] { links_->join(false); });
         }
-        if (links_ && links_->machine().is_out()) links_->throw_out();
+        if (links_) links_->require_part();
         if (links_ && links_->machine().takes_part()) return true;
         if (coordinates()) {
             run_.wait();
@@ -173,7 +173,7 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
         RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
         exchange(values, codec);
         detail::deliver(std::span<const T>(values), model);
-        if (links_->machine().is_out()) links_->throw_out();
+        links_->require_part();
         return made_;
     }
 
@@ -186,7 +186,8 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
     /// After `leave`, or when this rank is out: takes part again from the next round on, with the model of another
     /// worker, which it writes to `model`. Returns whose model that is, or `no_rank` if the run is over.
     ///
-    /// Errors: `mismatch` if the model has another size; `timeout` if no worker gives its model.
+    /// Errors: `protocol_error` if the model has another size, which ends the gossip; `timeout` if no worker gives its
+    /// model; `peer_failure` if rank 0 has ended, or `timeout` if it goes on with something else, after the run.
     template <class Model>
     rank_t join(Model&& model) {
         static_assert(detail::require_gossip_model<Model>());
@@ -194,10 +195,10 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
         RILL_EXPECTS(links_ && !links_->machine().takes_part(), "gossip: a rank joins once it has left or is out");
         session_.require_going();
         has_joined_ = true;
-        return session_.guarded(*links_, [&]() -> rank_t {
-            links_->join(true);
-            if (links_->machine().is_out()) links_->throw_out();
-            if (links_->machine().is_over()) return no_rank;
+        session_.guarded(*links_, [&] { links_->join(true); });
+        links_->require_part();
+        if (links_->machine().is_over()) return no_rank;
+        return session_.guarded(*links_, [&] {
             const auto given = links_->take_given();
             read_from(*links_, given.source(), [&] {
                 frame_reader frames(given.pieces());

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -39,8 +40,12 @@ template <class Bound>
 class coordinator_machine {
   public:
     /// The workers are the ranks `first … size-1`.
-    coordinator_machine(const Bound& mixing, rank_t first, int size, random_key key, const coordinated_limits& limits)
-        : mixing_(mixing), key_(key), limits_(limits), first_(first), workers_(static_cast<std::size_t>(size)) {
+    coordinator_machine(Bound mixing, rank_t first, int size, random_key key, const coordinated_limits& limits)
+        : mixing_(std::move(mixing)),
+          key_(key),
+          limits_(limits),
+          first_(first),
+          workers_(static_cast<std::size_t>(size)) {
         ranks_.resize(static_cast<std::size_t>(size - first));
         std::iota(ranks_.begin(), ranks_.end(), first);
     }

@@ -62,16 +62,23 @@ class exchange_links {
     [[gnu::cold]] detail::scene scene() const {
         return session_.scene(machine_.order().round, 0, text_of({"gossip (round ", machine_.order().round, ")"}));
     }
-    /// The others go on without this rank.
-    [[noreturn, gnu::cold]] void throw_out() const {
-        scene().fail(failure::timeout, session_.rank(), 0,
-                     text_of({"rank ", session_.rank(), " has not reported its round within ",
-                              limits_.patience.seconds(), " s, and the others go on without it; join takes it back"}));
+    /// Throws what has ended this rank's part alone, if anything has.
+    void require_part() const {
+        if (machine_.is_out()) throw_out();
+        if (!machine_.is_abandoned()) return;
+        require_agreed();
+        scene().fail(failure::exception, 0, session_.rank(), "rank 0, the coordinator, has ended");
     }
 
   private:
     template <class Session, class Machine, class Host>
     friend void run_machine(const Session&, machine_channels, Machine&, machine_action, Host&);
+
+    [[noreturn, gnu::cold]] void throw_out() const {
+        scene().fail(failure::timeout, session_.rank(), 0,
+                     text_of({"rank ", session_.rank(), " has not reported its round within ",
+                              limits_.patience.seconds(), " s, and the others go on without it; join takes it back"}));
+    }
 
     void run(const machine_action& first, exchanged_model<Net>* model) {
         model_ = model;
@@ -128,8 +135,6 @@ class exchange_links {
                 failure::timeout, machine_.order().other, self,
                 text_of({"rank ", self, " joins, and has not got the model of rank ", machine_.order().other}));
         require_agreed();
-        if (asked.reason == exchange_machine::coordinator_has_ended)
-            scene().fail(failure::exception, 0, self, "rank 0, the coordinator, has ended");
         scene().fail(failure::timeout, 0, self,
                      text_of({"rank 0, the coordinator, has told rank ", self, " nothing for ",
                               (limits_.patience + limits_.timeout).seconds(), " s"}));
@@ -141,7 +146,7 @@ class exchange_links {
         } catch (const error& thrown) {
             abort_notice failed = thrown.notice();
             if (failed.context == made_in_) failed.context = session_.context();
-            throw_error(std::move(failed));
+            throw_error(failed);
         }
     }
 

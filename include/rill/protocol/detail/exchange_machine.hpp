@@ -44,6 +44,7 @@ class exchange_machine {
     machine_action exchange(time_point now) {
         step_ = step::exchanging;
         since_ = now;
+        has_mixed_ = false;
         has_values_ = has_early(coordinated_kind::values);
         is_declined_ = order_.peer == no_rank || has_early(coordinated_kind::decline) || is_gone(order_.peer);
         if (order_.peer != no_rank && !is_gone(order_.peer))
@@ -77,6 +78,8 @@ class exchange_machine {
     bool is_over() const { return step_ == step::over; }
     /// Whether the others go on without it.
     bool is_out() const { return step_ == step::out; }
+    /// Whether the coordinator has ended before the run.
+    bool is_abandoned() const { return step_ == step::abandoned; }
     bool takes_part() const { return step_ == step::ordered || step_ == step::exchanging || step_ == step::awaiting; }
     bool has_values() const { return has_values_; }
     bool needs_model() const { return needs_model_; }
@@ -98,10 +101,10 @@ class exchange_machine {
     }
 
     /// Why it fails.
-    static constexpr std::uint8_t coordinator_is_silent = 1, coordinator_has_ended = 2, model_is_missing = 3;
+    static constexpr std::uint8_t coordinator_is_silent = 1, model_is_missing = 2;
 
   private:
-    enum class step : unsigned char { outside, joining, ordered, exchanging, awaiting, over, out };
+    enum class step : unsigned char { outside, joining, ordered, exchanging, awaiting, over, out, abandoned };
     struct letter {
         rank_t to;
         message_kind kind;
@@ -129,7 +132,10 @@ class exchange_machine {
     }
     void take_end(rank_t rank) {
         is_gone_[static_cast<std::size_t>(rank)] = true;
-        if (rank == 0) fail(coordinator_has_ended);
+        if (rank == 0 && step_ != step::over) {
+            step_ = step::abandoned;
+            letters_.clear();
+        }
         if (step_ == step::exchanging && rank == order_.peer) is_declined_ = true;
     }
     bool take_values(const machine_event& event) {
@@ -179,8 +185,9 @@ class exchange_machine {
     }
 
     void ask_to_join(time_point now) {
-        step_ = step::joining;
         ++joins_;
+        step_ = is_gone(0) ? step::abandoned : step::joining;
+        if (is_gone(0)) return;
         is_welcome_ = has_model_ = has_mixed_ = false;
         early_ = {};
         tell(coordinated_kind::join, now);
