@@ -5,6 +5,7 @@
 #include <rill/protocol/coordinated.hpp>
 #include <rill/rill.hpp>
 #include <rill/topology/bandwidth_matching.hpp>
+#include <rill/topology/random_matching.hpp>
 #include <rill/transport/simulated.hpp>
 
 #include <cmath>

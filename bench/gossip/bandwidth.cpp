@@ -9,6 +9,8 @@
 #include <rill/protocol/gossip.hpp>
 #include <rill/rill.hpp>
 #include <rill/topology/bandwidth_matching.hpp>
+#include <rill/topology/random_matching.hpp>
+#include <rill/topology/ring_neighbours.hpp>
 #include <rill/transport/links.hpp>
 #include <rill/transport/simulated.hpp>
 
@@ -200,7 +202,7 @@ struct replayed {
     std::shared_ptr<const std::vector<pairs>> rounds{};
 
     bound bind(int, rill::random_key) const { return {rounds}; }
-    friend bool operator==(const replayed&, const replayed&) = default;
+    [[maybe_unused]] friend bool operator==(const replayed&, const replayed&) = default;
 };
 
 /// The mean time that a round of gossip takes for each MB, by the simulated clock.

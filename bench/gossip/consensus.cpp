@@ -2,6 +2,7 @@
 // by rill's gossip, and by a plain program. `bench_gossip_consensus RUNS` prints JSON.
 #include <rill/protocol/gossip.hpp>
 #include <rill/rill.hpp>
+#include <rill/topology/random_matching.hpp>
 #include <rill/transport/simulated.hpp>
 
 #include <algorithm>

@@ -5,6 +5,8 @@
 
 #include <rill/protocol/gossip.hpp>
 #include <rill/rill.hpp>
+#include <rill/topology/random_matching.hpp>
+#include <rill/topology/ring_neighbours.hpp>
 #include <rill/transport/delayed.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/mpi.hpp>

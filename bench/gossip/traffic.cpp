@@ -8,6 +8,10 @@
 #include <rill/rill.hpp>
 #include <rill/straggler.hpp>
 #include <rill/stream/wire.hpp>
+#include <rill/topology/exponential.hpp>
+#include <rill/topology/random_matching.hpp>
+#include <rill/topology/ring_neighbours.hpp>
+#include <rill/topology/rotating.hpp>
 #include <rill/transport/simulated.hpp>
 
 #include <algorithm>
