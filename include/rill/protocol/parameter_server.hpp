@@ -69,7 +69,7 @@ namespace rill { inline namespace RILL_ABI {
 /// nobody waits for it under `unbounded`; where the staleness makes a `pull` wait for it, that throws and names it: at
 /// the timeout, or at once on a `MonitoredTransport`. After `give_up(rank)` the others go on. Only for these errors
 /// `pull` may be called again. Every other failure, the end of a server among them, ends the run on all ranks with one
-/// culprit. Of a worker that has died, the last push may be on some servers only.
+/// culprit. Of a worker that has died or been given up, the last pushes may be on some servers only.
 ///
 /// Making it is collective. One activity calls its members; `net` must outlive it. `push` copies; what finds no room in
 /// a server's mailbox is sent by the next call. Cost of a pull or push: a message to each server, of a frame and its
@@ -177,7 +177,8 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     void end() { depart(detail::server_kind::end); }
 
     /// No `pull` waits any more for a worker that has not kept up, also not at the end. If it lives, it may go on until
-    /// the others' run is over.
+    /// the others' run is over. What it pushes about that time, or where a link is slow or cut, may move the model on
+    /// some servers only: each counts what comes to it before its run is over. The fate of such a push is `run_over`.
     void give_up(rank_t worker) {
         RILL_EXPECTS(works(), "parameter_server: a dedicated server gives up nobody");
         RILL_EXPECTS(0 <= worker && worker < workers() && worker != session_.rank(),
