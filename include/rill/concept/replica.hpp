@@ -11,7 +11,8 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// The version of a model that `pull` has given: how many rounds had moved it.
+/// The version of a model that `pull` has given: how many rounds it has behind it. A round in which nobody contributed
+/// counts, though it moves nothing.
 struct held_version {
     std::uint64_t version = 0;
 
@@ -31,7 +32,7 @@ struct push_fate {
     outcome what = outcome::counted;
     std::uint64_t round = 0;     ///< from 0
     double weight = 0;           ///< of the gradient in its rank's contribution
-    std::uint32_t age = 0;       ///< rounds that moved the model after it was pulled and before `round`
+    std::uint32_t age = 0;       ///< rounds after the model was pulled and before `round`
     std::size_t coordinate = 0;  ///< of `not_finite`: the first one
 
     friend constexpr bool operator==(const push_fate&, const push_fate&) = default;

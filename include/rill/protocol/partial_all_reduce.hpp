@@ -72,9 +72,9 @@ struct through_options {
 ///
 /// - *Trigger*: who must be ready for a round to start. A rank is ready when it has pushed something that no round has
 ///   taken. Ranks that the trigger asks tell the round's coordinator, which is drawn at random.
-/// - *Staleness*: `accepts(age)`: whether a gradient still counts whose model `age` rounds have moved since it was
-///   pulled; the others are dropped. `may_lead(n)`: whether `pull` returns at once where this rank has pushed `n`
-///   gradients, at least one, at the newest model; otherwise it waits for the next version.
+/// - *Staleness*: `accepts(age)`: whether a gradient still counts whose model is `age` rounds behind the newest; the
+///   others are dropped. `may_lead(n)`: whether `pull` returns at once where this rank has pushed `n` gradients, at
+///   least one, at the newest model; otherwise it waits for the next version.
 /// - *Backlog*: how the gradients that a rank has pushed since its last contribution become one.
 ///
 /// `through(center, …)` lets several such groups share one model: see there.
@@ -222,12 +222,14 @@ class partial_all_reduce
     /// its traffic and time. Empty before the first.
     const round_receipt& latest() const { return held_.made_by; }
 
-    /// The newest model that this rank has, and its version: once the run has ended or failed.
+    /// The newest model that this rank has, and its version: once the run has ended or failed. Not after a `restore`
+    /// that has thrown, because then no run has begun.
     std::span<const T> newest() const {
         RILL_EXPECTS(run_.is_over(), "partial_all_reduce: newest is known once the run has ended");
         return model_;
     }
-    /// How many rounds have moved `newest()`.
+    /// How many rounds `newest()` has behind it, also those in which nobody contributed and which moved nothing. The
+    /// last round often is such a one.
     std::uint64_t version() const {
         RILL_EXPECTS(run_.is_over(), "partial_all_reduce: version is known once the run has ended");
         return version_;
@@ -414,7 +416,7 @@ class partial_all_reduce
     std::vector<rank_t> partakers_;  ///< the ranks that have not retired, ascending
     std::vector<push_fate> told_;    ///< the fates of the round under way
     round_receipt made_{};           ///< what the latest round did
-    std::uint64_t version_ = 0;      ///< how many rounds have moved the model
+    std::uint64_t version_ = 0;      ///< how many rounds there were
     std::uint64_t pushes_seen_ = 0;
     detail::departure_wish told_wish_{};  ///< what the others know of this rank's wish to leave
     bool is_done_ = false;
