@@ -3,8 +3,10 @@
 #include <rill/aggregate/sum.hpp>
 #include <rill/collective/barrier.hpp>
 #include <rill/collective/group.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/top_k.hpp>
+#include <rill/compress/values.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
 #include <rill/core/channel.hpp>
@@ -113,7 +115,25 @@ TEST_CASE("rounds: a rank with other arguments is named on all ranks") {
                             else
                                 one_round(workers, 8, rill::aggregate::sum{});
                         }),
-              {"rill: round 1: rank 2 contributes 8 elements of int64, rank 1 8 of int64, with another aggregator", 2});
+              {"rill: round 1: rank 2 contributes with another aggregator than rank 1", 2});
+    check_all(errors_of(4,
+                        [&](auto& workers) {
+                            if (workers.rank() == 2)
+                                one_round(workers, 9, rill::aggregate::max{});
+                            else
+                                one_round(workers, 8, rill::aggregate::sum{});
+                        }),
+              {"rill: round 1: rank 2 contributes 9 elements of int64, rank 1 8 of int64, with another aggregator", 2});
+    const auto of_another_coding = errors_of(2, [](auto& workers) {
+        rill::rounds steps{workers, star{}};
+        auto plain = rill::compress::top_k{.density = 0.5}.bind(4);
+        auto rounding = rill::compress::encoded{rill::compress::top_k{.density = 0.5}, rill::compress::bf16{}}.bind(4);
+        std::vector<float> model(4), update(4);
+        const std::vector<float> own{1, 2, 3, 4};
+        while (steps.next(model))
+            workers.rank() == 1 ? steps.reduce(own, update, rounding) : steps.reduce(own, update, plain);
+    });
+    check_all(of_another_coding, {"rill: round 1: rank 1 contributes with another coding than rank 0", 1});
     check_all(errors_of(4,
                         [](auto& workers) {
                             rill::rounds steps{workers, star{}};

@@ -26,11 +26,14 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
     const auto of = [](const wire::header& head) { return std::to_string(head.dimension); };
     const std::uint32_t difference = given.call ^ own.call;
     const bool aggregator = difference >> 16U != 0, coding = (difference & 0xFFFFU) != 0;
+    const std::string other = std::string(aggregator ? " with another aggregator" : "") +
+                              (coding ? (aggregator ? " and another coding" : " with another coding") : "");
+    const std::string its = "rank " + std::to_string(source) + " contributes", mine = "rank " + std::to_string(at.self);
+    const bool is_alike = given.element == own.element && given.dimension == own.dimension;
     at.fail(failure::mismatch, source, no_rank,
-            "rank " + std::to_string(source) + " contributes " + of(given) + " elements of " + name(given.element) +
-                ", rank " + std::to_string(at.self) + " " + of(own) + " of " + name(own.element) +
-                (aggregator ? ", with another aggregator" : "") +
-                (coding ? (aggregator ? " and another coding" : ", with another coding") : ""));
+            is_alike ? its + other + " than " + mine
+                     : its + " " + of(given) + " elements of " + name(given.element) + ", " + mine + " " + of(own) +
+                           " of " + name(own.element) + (other.empty() ? "" : "," + other));
 }
 
 /// This rank takes a state of another type or size than the root gives.
