@@ -44,6 +44,11 @@ namespace rill { inline namespace RILL_ABI {
 ///         if (is_good(model)) steps.end();
 ///     }
 ///
+/// `next(state)`: begins the next round at the root, and waits for the newest state elsewhere; false once the rounds
+/// have ended. `reduce`: contributes, once in each round. `end()`: at the root, ends the rounds. `is_root()`;
+/// `number()` of the round under way, from 1; `was_in()`: whether this rank's latest contribution is in a result,
+/// known at the root once `reduce` has returned, elsewhere once `next` has.
+///
 /// *Completion* says when a rank that has children has enough of their contributions; each such rank asks it about its
 /// own children. *Staleness* says whether a contribution that comes after its round has ended is dropped (`fresh`) or
 /// goes into the round under way, and how far the others may run ahead. *Trigger* says when the root begins a round.
