@@ -31,6 +31,7 @@
 #include <rill/topology/tree.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -167,11 +168,19 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         push_view(gradient.view(), held);
     }
 
+    /// A view is refused at compile time.
+    template <class Other, IndexType Index>
+    void push(const stream_view<Other, Index>&, const held_version&) {
+        static_assert(!std::same_as<Other, Other>,
+                      "rill::parameter_server: a stream_view is pushed; pass the rill::stream that it is a view of");
+    }
+
     /// What has become of a push that has not been told yet, in the order of pushes; empty if there is none. `pull`
     /// learns it.
     std::optional<push_fate> fate() { return worker_.fate(); }
 
-    /// This worker pushes no more, and nobody waits for it.
+    /// This worker pushes no more, and nobody waits for it. `retire` and `end` throw `contract_violation` on a
+    /// dedicated server, which serves until the workers end the run.
     void retire() { depart(detail::server_kind::retire); }
     /// Ends the run on all ranks. The other workers learn it by their next `pull`, for which this one's waits.
     void end() { depart(detail::server_kind::end); }
@@ -186,12 +195,13 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         worker_.links().tell(worker_.head(detail::server_kind::give_up, static_cast<std::uint64_t>(worker)));
     }
 
-    /// The final model once the run has ended; on a dedicated server its part.
+    /// The final model; on a dedicated server its part. Throws `contract_violation` before this rank's run has ended:
+    /// until its `pull` has returned nothing.
     std::span<const T> newest() const {
         RILL_EXPECTS(is_over(), "parameter_server: newest is known once the run has ended");
         return works() ? worker_.final_model() : service_->shard().values();
     }
-    /// How many pushes have moved the first server's part; on a dedicated server its own part.
+    /// How many pushes have moved the first server's part; on a dedicated server its own part. Throws as `newest` does.
     std::uint64_t version() const {
         RILL_EXPECTS(is_over(), "parameter_server: version is known once the run has ended");
         return works() ? worker_.version() : service_->shard().version();
@@ -206,9 +216,11 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         if (serves()) service_->shard().save(out, std::string(prefix) + "server.");
     }
 
-    /// Goes on where the saved run had ended, before the first `pull`. Collective, with as many servers. `also()` reads
-    /// what else a rank resumes. Throws on all ranks, and the run cannot begin, if the state of a rank does not fit: on
-    /// that rank what the reader or `also` throws, elsewhere `mismatch`, which names a rank.
+    /// Goes on where the saved run had ended, before the first `pull`. Collective, with as many servers. Another number
+    /// is refused, unless servers that also work become fewer and the update keeps no state for each coordinate: then
+    /// the run goes on too. `also()` reads what else a rank resumes. Throws on all ranks, and the run cannot begin, if
+    /// the state of a rank does not fit: on that rank what the reader or `also` throws, elsewhere `mismatch`, which
+    /// names a rank.
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {
