@@ -353,9 +353,17 @@ TEST_CASE("pair_averaging: a silent rank costs one timeout, and learns that it i
         }
 }
 
+namespace {
+
+struct unmonitored : rill::delayed<rill::simulated::endpoint> {
+    using rill::delayed<rill::simulated::endpoint>::delayed;
+    void monitor(rill::channel) = delete;
+};
+static_assert(rill::ConcurrentTransport<unmonitored> && !rill::MonitoredTransport<unmonitored>);
+
+}  // namespace
+
 TEST_CASE("pair_averaging: a dead rank costs one timeout where the transport does not tell of it") {
-    using unmonitored = rill::delayed<rill::simulated::endpoint>;
-    static_assert(!rill::MonitoredTransport<unmonitored>);
     for (const rill::rank_t victim : {0, 1, 4}) {
         rill::simulated::network network;
         network.faults.faults.push_back(rill::faults::kill(victim).at(milliseconds(3)));
