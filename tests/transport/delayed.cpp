@@ -271,6 +271,8 @@ TEST_CASE("an end is told after the latency, and after all that is on the way") 
         CHECK(net.now().ns == doctest::Approx(100).epsilon(0.02));
         CHECK_THROWS_AS(net.receive(2, on, deadline::never), rill::peer_failure);
         CHECK(!net.receive(1, on, deadline::immediate));  // under way: its sender's end is no reason to throw
+        constexpr rank_t both[] = {1, 2};
+        CHECK(!net.receive(both, on, deadline::immediate));
         CHECK(net.receive(1, events, deadline::never));
         CHECK(net.now().ns == doctest::Approx(1100).epsilon(0.01));
         CHECK(net.receive(1, on, deadline::immediate));
