@@ -180,7 +180,7 @@ std::vector<milestone> run(job& of, const std::string& system) {
     if (system == "saps_random") return masked(topology::random_matching{}, 0.01);
     if (system == "gossip_grad") return trained(of, systems::gossip_grad(sgd{}, of.rate()));
     if (system == "sgp") return trained(of, systems::sgp(sgd{}, of.rate()));
-    if (system == "choco") return trained(of, systems::choco_sgd({.density = 0.01, .step = 0.2}, sgd{}, of.rate()));
+    if (system == "choco") return trained(of, systems::choco_sgd({}, sgd{}, of.rate()));
     if (system == "dcd") return trained(of, systems::dcd_psgd({.density = 0.25}, sgd{}, of.rate()));
     if (system == "d_squared") return trained(of, systems::d_squared(sgd{}, of.rate()));
     if (system.starts_with("plain_")) return plain::run(of, system.substr(6), rows_of(speeds_of(of)));

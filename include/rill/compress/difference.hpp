@@ -171,7 +171,7 @@ class difference_codec {
 /// each rank keeps a replica of its model as its neighbours know it, sends what the codec makes of the difference, and
 /// all apply the same values. For `gossip::mix` over a mixing that keeps its neighbours.
 ///
-///     auto codec = rill::compress::difference{rill::compress::top_k{.density = 0.01}, 0.2}.bind(model.size());
+///     auto codec = rill::compress::difference{rill::compress::top_k{.density = 0.01}, 0.05}.bind(model.size());
 ///     codec.start_at(model);  // if all ranks start from the same
 ///
 /// With a `step` γ a model moves by γ times the difference between its neighbours' mean and itself: CHOCO-SGD, which

@@ -12,7 +12,7 @@ namespace rill { inline namespace RILL_ABI { namespace systems {
 /// towards its neighbours', in (0, 1]: the fewer entries, the shorter.
 struct choco_sgd_options {
     double density = 0.01;
-    double step = 0.2;
+    double step = 0.05;
 };
 
 /// What `choco_sgd` returns.

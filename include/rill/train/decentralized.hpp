@@ -207,7 +207,7 @@ class bound_decentralized {
 ///     train::decentralized{topology::ring_neighbours{}, sgd, rate}                                        // D-PSGD
 ///     train::decentralized{topology::random_matching{}, sgd, rate, compress::random_mask{.density = 0.01}}  // as SAPS
 ///     train::decentralized{topology::ring_neighbours{}, sgd, rate,
-///                          compress::difference{compress::top_k{.density = 0.01}, 0.2}}                    //
+///                          compress::difference{compress::top_k{.density = 0.01}, 0.05}}                    //
 ///                          CHOCO-SGD
 ///     train::decentralized{topology::ring_neighbours{.own = 0.5}, sgd, rate, compress::keep_all{},
 ///                          train::d_squared{}}                                                             // D²
