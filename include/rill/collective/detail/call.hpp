@@ -63,7 +63,7 @@ void require_in_place_or_apart([[maybe_unused]] const In& in, [[maybe_unused]] c
         "input and output overlap in part: pass the same memory for both, or memory that has nothing in common");
 }
 
-inline void require_weight(const contribution& own) {
+inline void require_weight([[maybe_unused]] const contribution& own) {
     RILL_EXPECTS(is_finite(own.weight) && own.weight >= 0, "a contribution's weight is finite and not negative");
 }
 
