@@ -98,6 +98,31 @@
 
 #endif  // RILL_SINGLE_CORE_CONFIG_HPP
 
+// ===== rill/concept/regular.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Two values can be compared for equality. Like `std::equality_comparable`, but cheap for the compiler (see
+/// `Regular`).
+template <class T>
+concept EqualityComparable = requires(const T& a) {
+    a == a ? 0 : 1;
+    a != a ? 0 : 1;
+};
+
+/// A value: it has a default, and is copied, assigned and compared. Like `std::regular`, which costs the compiler 60
+/// times as much for each type, because it also goes through common references and swaps.
+template <class T>
+concept Regular = EqualityComparable<T> && requires(T& a, const T& b) {
+    T();
+    T(b);
+    T(static_cast<T&&>(a));
+    a = b;
+    a = static_cast<T&&>(a);
+};
+
+}}  // namespace rill::RILL_ABI
+
 #ifndef RILL_SINGLE_CORE_ADDITION_HPP
 #define RILL_SINGLE_CORE_ADDITION_HPP
 
@@ -189,7 +214,7 @@ namespace rill { inline namespace RILL_ABI {
 /// it does nothing and is not called. Both functions may throw; if both are `noexcept`, small operations among threads
 /// have one wait less.
 template <class A, class T>
-concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregator, T x, T y, std::span<T> values) {
+concept Aggregator = Regular<A> && Element<T> && requires(const A& aggregator, T x, T y, std::span<T> values) {
     { aggregator.template identity<T>() } -> std::same_as<T>;
     { aggregator.fold(x, y) } -> std::same_as<T>;
     { aggregator.finish(values, 1.0) };
@@ -648,16 +673,18 @@ static_assert(Aggregator<mean, float>);
 
 namespace rill { inline namespace RILL_ABI {
 
-/// A thread's cache of large message buffers: memory of messages that it has done with is reused for messages that it
-/// will send. The first touch of fresh memory costs more than a copy, and a rank that takes part in an exchange frees
-/// as much memory as it sends.
+/// A thread's cache of message buffers: memory of messages that it has done with is reused for messages that it will
+/// send. The first touch of fresh memory costs more than a copy, and a rank that takes part in an exchange frees as
+/// much memory as it sends.
 ///
 /// Sizes are rounded up to one of eight steps between consecutive powers of two, from `least` bytes on. A shelf keeps
-/// at most `places` buffers and `most` bytes; the rest goes back to the system. A shelf is never shared between
-/// threads. Under the address sanitizer nothing is kept, so that the sanitizer finds uses after a free.
+/// at most `places` buffers below `large` bytes, as many from there on, and `most` bytes; the rest goes back to the
+/// system. So small buffers take no place from large ones. A shelf is never shared between threads. Under the address
+/// sanitizer nothing is kept, so that the sanitizer finds uses after a free.
 class buffer_shelf {
   public:
-    static constexpr std::size_t least = std::size_t{1} << 16;
+    static constexpr std::size_t least = std::size_t{1} << 11;
+    static constexpr std::size_t large = std::size_t{1} << 16;
     static constexpr std::size_t most = std::size_t{1} << 28;
     static constexpr std::size_t places = 64;
     static constexpr std::align_val_t alignment{64};
@@ -699,13 +726,18 @@ class buffer_shelf {
     buffer_shelf& operator=(const buffer_shelf&) = delete;
     ~buffer_shelf() {
         is_gone = true;
-        for (std::size_t i = 0; i < count_; ++i) ::operator delete(kept_[i].memory, alignment);
+        for (const row& each : rows_)
+            for (std::size_t i = 0; i < each.count; ++i) ::operator delete(each.kept[i].memory, alignment);
     }
 
   private:
     struct piece {
         void* memory;
         std::size_t room;
+    };
+    struct row {
+        std::array<piece, places> kept{};
+        std::size_t count = 0;
     };
 
     /// Null for small buffers, and while a thread exits after its shelf has been destroyed.
@@ -715,25 +747,27 @@ class buffer_shelf {
         return &own;
     }
 
+    row& row_of(std::size_t room) { return rows_[room < large ? 0 : 1]; }
     void* find(std::size_t room) {
-        for (std::size_t i = count_; i-- > 0;)
-            if (kept_[i].room == room) {
+        row& at = row_of(room);
+        for (std::size_t i = at.count; i-- > 0;)
+            if (at.kept[i].room == room) {
                 bytes_ -= room;
-                return std::exchange(kept_[i], kept_[--count_]).memory;
+                return std::exchange(at.kept[i], at.kept[--at.count]).memory;
             }
         return nullptr;
     }
     bool keep(void* memory, std::size_t room) {
-        if (count_ == places || room > most - bytes_) return false;
-        kept_[count_++] = {memory, room};
+        row& at = row_of(room);
+        if (at.count == places || room > most - bytes_) return false;
+        at.kept[at.count++] = {memory, room};
         bytes_ += room;
         return true;
     }
 
     static inline thread_local bool is_gone = false;
 
-    std::array<piece, places> kept_{};
-    std::size_t count_ = 0;
+    std::array<row, 2> rows_{};
     std::size_t bytes_ = 0;
 };
 
@@ -1756,7 +1790,7 @@ enum class action : unsigned char { fold, copy };
 /// received in one round are either all the same range (a k-way fold) or disjoint. After a copy round of a part there
 /// is no fold round of that part.
 template <class S>
-concept Schedule = std::regular<S> && requires(const S& schedule, int round, int i) {
+concept Schedule = Regular<S> && requires(const S& schedule, int round, int i) {
     { schedule.parts() } -> std::same_as<int>;
     { schedule.rounds() } -> std::same_as<int>;
     { schedule.kind(round) } -> std::same_as<action>;
@@ -1793,7 +1827,7 @@ concept LookaheadSchedule = Schedule<S> && requires(const S& schedule) {
 ///
 /// Refinements: `RootedTopology`, `OwnerTopology`.
 template <class T>
-concept Topology = std::regular<T> && requires(const T& topology, int size, rank_t rank) {
+concept Topology = Regular<T> && requires(const T& topology, int size, rank_t rank) {
     { topology.all_reduce(size, rank) } -> Schedule;
     { topology.reduce_scatter(size, rank) } -> Schedule;
     { topology.all_gather(size, rank) } -> Schedule;
@@ -2057,6 +2091,20 @@ inline bool has_departed(const std::optional<call_signature>& said) {
         waiter = std::exchange(last, of_peer).peer;
     }
     return {waiter, last.peer};
+}
+
+/// Throws what has ended `context`, as a failure of context `own`, if `rank` tells it or it comes within `patience`.
+/// For what stands on that context, for instance because the ranks have agreed there: if that has failed, some have
+/// never begun, and no other reason counts.
+[[gnu::cold, gnu::noinline]] inline void require_ground(const witnesses& all, std::uint64_t context, rank_t rank,
+                                                        duration patience, std::uint64_t own) {
+    try {
+        all.ask(rank, context, ~std::uint64_t{0}, all.now() + patience);
+    } catch (const error& thrown) {
+        abort_notice failed = thrown.notice();
+        if (failed.context == context) failed.context = own;
+        throw_error(failed);
+    }
 }
 
 /// Finds which rank is to blame for a call that makes no progress, and throws. Asks every rank what it has entered.
@@ -2532,14 +2580,17 @@ enum class session_kind : bool { closed, open };
 template <Transport Net>
 class session {
   public:
-    /// `timeout`: how long this rank waits for others.
-    session(Net& net, std::string_view name, duration timeout, session_kind kind = session_kind::closed)
+    /// `timeout`: how long this rank waits for others. `ground`: the context that the session stands on, for instance
+    /// of the group in which the ranks have agreed to make it.
+    session(Net& net, std::string_view name, duration timeout, session_kind kind = session_kind::closed,
+            std::optional<std::uint64_t> ground = std::nullopt)
         : net_(&net),
           timeout_(timeout),
           kind_(kind),
           epoch_(epoch_of(net)),
           context_(net.next_context(mix64(fingerprint(name), epoch_))),
-          waits_(mix64(context_, fingerprint("long waits"))) {}
+          waits_(mix64(context_, fingerprint("long waits"))),
+          ground_(ground.value_or(context_)) {}
     session(const session&) = delete;
     session& operator=(const session&) = delete;
     ~session() {
@@ -2602,6 +2653,12 @@ class session {
         if (const auto notice = net_->aborted(context_)) throw_error(*notice);
     }
 
+    /// Something that this rank has waited for does not come: if what the session stands on has failed, throws that as
+    /// a failure of this session. Asks `rank`, for `patience`.
+    [[gnu::cold]] void require_ground(rank_t rank, duration patience) const {
+        detail::require_ground(witnesses(), ground_, rank, patience, context_);
+    }
+
     detail::witnesses witnesses() const { return detail::witnesses(*net_); }
     /// Tells the others for whom this rank waits, in an operation, or that it waits for nobody any more.
     void announce(const detail::long_wait& wait, std::uint64_t operation = 1) const {
@@ -2638,6 +2695,7 @@ class session {
     std::uint32_t epoch_;
     std::uint64_t context_;
     std::uint64_t waits_;
+    std::uint64_t ground_;
     std::optional<abort_notice> left_{};  ///< why this rank has left alone
 };
 
@@ -2968,7 +3026,7 @@ namespace rill { inline namespace RILL_ABI {
 ///
 /// `rill/testing/executor_laws.hpp` checks them.
 template <class E>
-concept Executor = std::regular<E> && requires(const E& executor, std::size_t tasks, void (*body)(std::size_t)) {
+concept Executor = Regular<E> && requires(const E& executor, std::size_t tasks, void (*body)(std::size_t)) {
     { executor.run(tasks, body) } -> std::same_as<void>;
     { executor.concurrency() } -> std::same_as<int>;
     { E::name } -> std::convertible_to<const char*>;
@@ -6577,7 +6635,7 @@ namespace rill { inline namespace RILL_ABI {
 ///
 /// Laws: `testing::for_each_tree_law` checks them.
 template <class T>
-concept TreeTopology = std::regular<T> && requires(const T& tree, int size, rank_t rank, int i) {
+concept TreeTopology = Regular<T> && requires(const T& tree, int size, rank_t rank, int i) {
     { tree.parent(size, rank) } -> std::same_as<rank_t>;
     { tree.children(size, rank) } -> std::same_as<int>;
     { tree.child(size, rank, i) } -> std::same_as<rank_t>;
@@ -6598,6 +6656,7 @@ inline std::string spelled_value(double value) {
     std::snprintf(text, sizeof text, "%g", value);
     return text;
 }
+inline std::string spelled_value(std::string_view value) { return std::string(value); }
 template <std::integral Number>
 std::string spelled_value(Number value) {
     return text_of({value});
@@ -7593,7 +7652,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <class S>
 consteval bool require_schedule() {
     constexpr int unmet = first_unmet(
-        std::equality_comparable<S>, std::regular<S>,
+        EqualityComparable<S>, Regular<S>,
         requires(const S& s) {
             { s.parts() } -> std::same_as<int>;
         },
@@ -7657,7 +7716,7 @@ consteval bool require_topology() {
     };
     constexpr bool has_name = requires { T::name; };
     constexpr int unmet = first_unmet(has_all_reduce, has_reduce_scatter, has_all_gather, has_flags, has_name,
-                                      std::equality_comparable<T>, std::regular<T>);
+                                      EqualityComparable<T>, Regular<T>);
     static_assert(unmet != 0,
                   "rill::Topology: all_reduce(size, rank) is missing in what stands for the topology; pass "
                   "topology::ring{} or another one, or add it");
@@ -8070,7 +8129,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <class A, class T>
 consteval bool require_aggregator() {
     constexpr int unmet = first_unmet(
-        !MeantAsCompressor<A>, !std::invocable<const A&, T, T>, std::equality_comparable<A>, std::regular<A>,
+        !MeantAsCompressor<A>, !std::invocable<const A&, T, T>, EqualityComparable<A>, Regular<A>,
         requires(const A& a) {
             { a.template identity<T>() } -> std::same_as<T>;
         },
@@ -8253,20 +8312,24 @@ consteval bool require_stream_of() {
     return Codec::is_coordinatewise && one_index;
 }
 
-/// All checks of `rounds::reduce` with a compressor: it needs no copy phase, but a codec that keeps its input's
-/// coordinates.
-template <class In, class Out, class Argument, class Fold>
+/// All checks of `rounds::reduce` with a compressor: one that keeps its input's coordinates, or, where no contribution
+/// counts in a later round than its own (`one_round`), one that chooses the same on all ranks.
+template <class In, class Out, class Argument, class Fold, bool one_round>
 consteval bool require_round_codec() {
     if constexpr (!require_tensors<In, Out>())
         return false;
     else if constexpr (!require_compressor<Argument&&, tensor_element<Out>>())
         return false;
     else {
-        constexpr bool stays = std::remove_reference_t<Argument>::is_coordinatewise;
-        static_assert(stays,
+        using codec = std::remove_reference_t<Argument>;
+        constexpr bool stays = codec::is_coordinatewise, alike = AlikeCompressor<codec, tensor_element<Out>>;
+        static_assert(stays || alike,
                       "rill::rounds: the compressor makes its output from the fold of all ranks on all of them "
-                      "(random_mask, PowerSGD); use top_k, bucket_top_k, threshold or keep_all");
-        if constexpr (stays)
+                      "(PowerSGD); use top_k, bucket_top_k, threshold, keep_all or random_mask");
+        static_assert(stays || !alike || one_round,
+                      "rill::rounds: the compressor chooses other entries in each round (random_mask), and the "
+                      "staleness lets contributions of other rounds count; use straggler::fresh");
+        if constexpr (stays || (alike && one_round))
             return require_foldable<tensor_element<Out>, Fold, void>();
         else
             return false;
@@ -11720,16 +11783,18 @@ RILL_DETAIL_AVX512_END
 
 namespace rill { inline namespace RILL_ABI {
 
-/// A thread's cache of large message buffers: memory of messages that it has done with is reused for messages that it
-/// will send. The first touch of fresh memory costs more than a copy, and a rank that takes part in an exchange frees
-/// as much memory as it sends.
+/// A thread's cache of message buffers: memory of messages that it has done with is reused for messages that it will
+/// send. The first touch of fresh memory costs more than a copy, and a rank that takes part in an exchange frees as
+/// much memory as it sends.
 ///
 /// Sizes are rounded up to one of eight steps between consecutive powers of two, from `least` bytes on. A shelf keeps
-/// at most `places` buffers and `most` bytes; the rest goes back to the system. A shelf is never shared between
-/// threads. Under the address sanitizer nothing is kept, so that the sanitizer finds uses after a free.
+/// at most `places` buffers below `large` bytes, as many from there on, and `most` bytes; the rest goes back to the
+/// system. So small buffers take no place from large ones. A shelf is never shared between threads. Under the address
+/// sanitizer nothing is kept, so that the sanitizer finds uses after a free.
 class buffer_shelf {
   public:
-    static constexpr std::size_t least = std::size_t{1} << 16;
+    static constexpr std::size_t least = std::size_t{1} << 11;
+    static constexpr std::size_t large = std::size_t{1} << 16;
     static constexpr std::size_t most = std::size_t{1} << 28;
     static constexpr std::size_t places = 64;
     static constexpr std::align_val_t alignment{64};
@@ -11771,13 +11836,18 @@ class buffer_shelf {
     buffer_shelf& operator=(const buffer_shelf&) = delete;
     ~buffer_shelf() {
         is_gone = true;
-        for (std::size_t i = 0; i < count_; ++i) ::operator delete(kept_[i].memory, alignment);
+        for (const row& each : rows_)
+            for (std::size_t i = 0; i < each.count; ++i) ::operator delete(each.kept[i].memory, alignment);
     }
 
   private:
     struct piece {
         void* memory;
         std::size_t room;
+    };
+    struct row {
+        std::array<piece, places> kept{};
+        std::size_t count = 0;
     };
 
     /// Null for small buffers, and while a thread exits after its shelf has been destroyed.
@@ -11787,25 +11857,27 @@ class buffer_shelf {
         return &own;
     }
 
+    row& row_of(std::size_t room) { return rows_[room < large ? 0 : 1]; }
     void* find(std::size_t room) {
-        for (std::size_t i = count_; i-- > 0;)
-            if (kept_[i].room == room) {
+        row& at = row_of(room);
+        for (std::size_t i = at.count; i-- > 0;)
+            if (at.kept[i].room == room) {
                 bytes_ -= room;
-                return std::exchange(kept_[i], kept_[--count_]).memory;
+                return std::exchange(at.kept[i], at.kept[--at.count]).memory;
             }
         return nullptr;
     }
     bool keep(void* memory, std::size_t room) {
-        if (count_ == places || room > most - bytes_) return false;
-        kept_[count_++] = {memory, room};
+        row& at = row_of(room);
+        if (at.count == places || room > most - bytes_) return false;
+        at.kept[at.count++] = {memory, room};
         bytes_ += room;
         return true;
     }
 
     static inline thread_local bool is_gone = false;
 
-    std::array<piece, places> kept_{};
-    std::size_t count_ = 0;
+    std::array<row, 2> rows_{};
     std::size_t bytes_ = 0;
 };
 
@@ -13792,7 +13864,7 @@ class stream_state {
         frames_.clear();
         for (int p = parts.first; p < parts.last; p = block_at(p).parts.last)
             frames_.push_back(frame_of({p, parts.last}, kind));
-        return join_frames(frames_, memory_);
+        return join_frames(span_of(frames_), memory_);
     }
 
     /// Encodes each of `parts` that has no frame yet, as a frame of its own, and takes the decoded values as its
@@ -14137,7 +14209,7 @@ void require_in_place_or_apart([[maybe_unused]] const In& in, [[maybe_unused]] c
         "input and output overlap in part: pass the same memory for both, or memory that has nothing in common");
 }
 
-inline void require_weight(const contribution& own) {
+inline void require_weight([[maybe_unused]] const contribution& own) {
     RILL_EXPECTS(is_finite(own.weight) && own.weight >= 0, "a contribution's weight is finite and not negative");
 }
 
@@ -15040,7 +15112,7 @@ class bucket_plan {
     }
 
     /// The buckets in the order in which they are exchanged: those of the last tensors first.
-    std::span<const bucket> buckets() const { return buckets_; }
+    std::span<const bucket> buckets() const { return span_of(buckets_); }
     std::size_t tensors() const { return begins_.size() - 1; }
     /// The number of elements of all tensors.
     std::size_t dimension() const { return begins_.back(); }
@@ -16784,6 +16856,35 @@ struct bucket_top_k {
 
 }}}  // namespace rill::RILL_ABI::compress
 
+// ===== rill/concept/difference_compressor.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A codec of models that are mixed by their differences: it keeps a replica of this rank's model, which is what all
+/// others know of it, and the sum of its neighbours' replicas with the weights of the mixing.
+///
+/// In each round `begin(number)` comes first. `encode(model)` gives what is sent of the difference between model and
+/// replica. `collect(sent, weight, is_own)` is handed, by rank, what each rank of the round has sent as its receivers
+/// decode it, this rank's own too; nothing counts before `apply(model)`, which moves replica, sum and model. After
+/// `rollback()` all is as before the round.
+/// `room()` is memory in which frames are decoded. Codings, dimension and `fingerprint` are those of `Compressor`.
+template <class C, class T>
+concept DifferenceCompressor =
+    Element<T> && IndexType<typename C::index_type> && C::keeps_replica &&
+    requires(C& codec, const C& constant, std::span<const T> model, std::span<T> moved, std::uint64_t number) {
+        { codec.begin(number) };
+        { constant.dimension() };
+        { codec.coded_dimension() };
+        { constant.codings() };
+        { constant.fingerprint() };
+        { codec.collect(codec.encode(model), 1.0, true) };
+        { codec.apply(moved) };
+        { codec.rollback() };
+        { codec.room() };
+    };
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/kernel/add_scaled.hpp
 
 // base + scale · x: adds a contribution to the residual of earlier ones.
@@ -16847,6 +16948,199 @@ std::optional<std::size_t> find_non_finite_sum(std::span<const T> base, std::spa
 }
 
 }}}  // namespace rill::RILL_ABI::kernel
+
+// ===== rill/compress/difference.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace compress {
+
+/// A `difference` bound to one rank's model. Models `DifferenceCompressor`.
+template <class Codec, std::floating_point T>
+class difference_codec {
+  public:
+    using index_type = typename Codec::index_type;
+    using view = stream_view<T, index_type>;
+
+    static constexpr bool keeps_replica = true;
+    static constexpr coding_set possible_codings = codings_of<Codec>;
+
+    difference_codec(Codec inner, std::optional<double> step)
+        : inner_(std::move(inner)),
+          step_(step),
+          replica_(inner_.dimension(), T{}),
+          sum_(inner_.dimension(), T{}),
+          difference_(inner_.dimension(), T{}) {}
+
+    std::size_t dimension() const { return inner_.dimension(); }
+    std::size_t coded_dimension() { return inner_.coded_dimension(); }
+    decltype(auto) codings() const { return inner_.codings(); }
+    /// Of all that ranks must have alike: the codec's own, the step, and where replicas have started.
+    std::uint64_t fingerprint() const {
+        return mix64(rill::fingerprint("difference"), std::bit_cast<std::uint64_t>(step_.value_or(0)), start_,
+                     fingerprint_of(inner_));
+    }
+
+    /// All replicas start at these values, which are the same on all ranks (checked); else at zero. Called before the
+    /// first round.
+    void start_at(std::span<const T> model) {
+        RILL_EXPECTS(model.size() == dimension(), "difference: the model has another dimension");
+        std::copy(model.begin(), model.end(), replica_.begin());
+        std::copy(model.begin(), model.end(), sum_.begin());
+        start_ = 1;
+        for (const T value : model) start_ = mix64(start_, std::bit_cast<std::uint64_t>(static_cast<double>(value)));
+    }
+
+    bool has_started() const { return start_ != 0; }
+
+    /// What all ranks know of this one's model.
+    std::span<const T> replica() const { return span_of(replica_); }
+    /// The weighed sum of the replicas of all that this rank mixes with, its own too.
+    std::span<const T> neighbours() const { return span_of(sum_); }
+
+    void begin(std::uint64_t number) { inner_.begin(number); }
+    view encode(std::span<const T> model) {
+        RILL_EXPECTS(model.size() == dimension(),
+                     "encode: the input must have the dimension that the codec is bound to");
+        count_ = 0;
+        for (std::size_t i = 0; i < model.size(); ++i) difference_[i] = target(model, i) - replica_[i];
+        return inner_.encode(std::span<const T>(span_of(difference_)));
+    }
+    frame_scratch<T, index_type>& room() { return room_; }
+    void collect(const view& sent, double weight, bool is_own) {
+        if (count_ == terms_.size()) terms_.emplace_back();
+        term& next = terms_[count_++];
+        next.weight = static_cast<T>(weight);
+        next.is_own = is_own;
+        next.is_dense = sent.is_dense();
+        next.values.assign(sent.values().begin(), sent.values().end());
+        next.indices.assign(sent.indices().begin(), sent.indices().end());
+    }
+    void apply(std::span<T> model) {
+        for (std::size_t i = 0; i < count_; ++i) {
+            if (terms_[i].is_own) add(terms_[i], T{1}, span_of(replica_));
+            add(terms_[i], terms_[i].weight, span_of(sum_));
+        }
+        count_ = 0;
+        inner_.commit();
+        if (step_) {
+            const T step = static_cast<T>(*step_);
+            for (std::size_t i = 0; i < model.size(); ++i) model[i] += step * (sum_[i] - replica_[i]);
+        } else {
+            std::copy(replica_.begin(), replica_.end(), model.begin());
+        }
+    }
+    void rollback() {
+        count_ = 0;
+        inner_.rollback();
+    }
+
+    /// Stores replica and sum as sections of `to`, a `train::checkpoint::writer` or a type like it.
+    template <class Writer>
+    void save(Writer& to, const std::string& name) const {
+        to.add(name + ".replica", replica());
+        to.add(name + ".neighbours", neighbours());
+        to.add(name + ".start", std::span<const std::uint64_t>(&start_, 1));
+    }
+    template <class Reader>
+    void restore(const Reader& from, const std::string& name) {
+        auto replica = replica_, sum = sum_;
+        std::uint64_t start = 0;
+        from.read(name + ".replica", span_of(replica));
+        from.read(name + ".neighbours", span_of(sum));
+        from.read(name + ".start", std::span<std::uint64_t>(&start, 1));
+        replica_.swap(replica);
+        sum_.swap(sum);
+        start_ = start;
+    }
+
+  private:
+    /// What a rank has sent in this round.
+    struct term {
+        T weight{};
+        bool is_own = false;
+        bool is_dense = false;
+        aligned_vector<index_type> indices;
+        aligned_vector<T> values;
+    };
+
+    /// What the replica is led to: the model, or, where the model is the replica, what it moves to when it is mixed.
+    T target(std::span<const T> model, std::size_t i) const {
+        return step_ ? model[i] : sum_[i] + (model[i] - replica_[i]);
+    }
+    void add(const term& from, T weight, std::span<T> to) {
+        const std::span<const T> values = span_of(from.values);
+        if constexpr (!Codec::is_coordinatewise) {
+            inner_.decode(values, span_of(difference_));
+            kernel::add_scaled<T>(to, span_of(std::as_const(difference_)), weight, to);
+        } else if (from.is_dense) {
+            kernel::add_scaled<T>(to, values, weight, to);
+        } else {
+            for (std::size_t j = 0; j < values.size(); ++j) {
+                const T product = weight * values[j];
+                to[from.indices[j]] += product;
+            }
+        }
+    }
+
+    Codec inner_;
+    std::optional<double> step_;
+    aligned_vector<T> replica_;
+    aligned_vector<T> sum_;
+    aligned_vector<T> difference_;
+    std::vector<term> terms_;
+    std::size_t count_ = 0;
+    frame_scratch<T, index_type> room_;
+    std::uint64_t start_ = 0;
+};
+
+/// Mixes models by their differences, so that a codec whose choices differ from rank to rank (`top_k`) can be used:
+/// each rank keeps a replica of its model as its neighbours know it, sends what the codec makes of the difference, and
+/// all apply the same values. For `gossip::mix` over a mixing that keeps its neighbours.
+///
+///     auto codec = rill::compress::difference{rill::compress::top_k{.density = 0.01}, 0.05}.bind(model.size());
+///     codec.start_at(model);  // if all ranks start from the same
+///
+/// With a `step` γ a model moves by γ times the difference between its neighbours' mean and itself: CHOCO-SGD, which
+/// converges with any codec that `is_contractive`, if γ is small enough. Without one the model is its replica:
+/// DCD-PSGD, which needs a codec whose error is small against the difference, and diverges else.
+///
+/// Cost: what the codec sends, to each neighbour. Memory: three vectors besides the model (replica, neighbours' sum,
+/// difference), however many neighbours there are, and what has come in a round. Source: Tang et al. 2018 (DCD-PSGD);
+/// Koloskova et al. 2019 (CHOCO-SGD, the memory-efficient version), there with replicas that start at zero.
+template <class Policy>
+struct difference {
+    Policy compressor{};
+    std::optional<double> step{};  ///< above 0 and at most 1
+
+    static constexpr const char* name = "difference";
+
+    template <std::floating_point T = float, IndexType Index = std::uint32_t>
+    auto bind(std::size_t dimension) const {
+        using inner = decltype(compressor.template bind<T, Index>(dimension));
+        static_assert(Compressor<inner, T>,
+                      "rill::compress::difference: what the compressor binds to does not model Compressor; give it the "
+                      "members that rill/concept/compressor.hpp names");
+        if constexpr (Compressor<inner, T>) {
+            static_assert(inner::is_coordinatewise || AlikeCompressor<inner, T>,
+                          "rill::compress::difference: the compressor makes its output from the fold of all ranks "
+                          "(PowerSGD), and differences are decoded one by one; use top_k, bucket_top_k, threshold, "
+                          "random_mask or keep_all");
+            if (step)
+                detail::require_option(*step > 0 && *step <= 1, "compress::difference: step", *step,
+                                       "above 0 and at most 1");
+            return difference_codec<inner, T>(compressor.template bind<T, Index>(dimension), step);
+        }
+    }
+    friend constexpr bool operator==(const difference&, const difference&) = default;
+};
+
+template <class P>
+difference(P) -> difference<P>;
+template <class P>
+difference(P, double) -> difference<P>;
+template <class P>
+difference(P, std::optional<double>) -> difference<P>;
+
+}}}  // namespace rill::RILL_ABI::compress
 
 // ===== rill/compress/error_feedback.hpp
 
@@ -17437,7 +17731,7 @@ namespace rill { inline namespace RILL_ABI {
 /// weight `weight(count)`. The result of a round is the sum over all ranks, divided by the sum of their weights. Both
 /// are finite and positive, the shares add up to the weight, and one gradient alone has share 1.
 template <class B>
-concept Backlog = std::regular<B> && requires(const B& backlog, std::size_t i, std::size_t count) {
+concept Backlog = Regular<B> && requires(const B& backlog, std::size_t i, std::size_t count) {
     { backlog.share(i, count) } -> std::same_as<double>;
     { backlog.weight(count) } -> std::same_as<double>;
     { B::name } -> std::convertible_to<const char*>;
@@ -17465,7 +17759,7 @@ struct gathering {
 /// `patience(height)` is how long a rank that stands `height` edges above its deepest leaf waits before `time_is_up`;
 /// `endless_patience` means for ever.
 template <class C>
-concept Completion = std::regular<C> && requires(const C& completion, const gathering& g, int height) {
+concept Completion = Regular<C> && requires(const C& completion, const gathering& g, int height) {
     { completion.is_complete(g) } -> std::same_as<bool>;
     { completion.patience(height) } -> std::same_as<duration>;
     { C::name } -> std::convertible_to<const char*>;
@@ -17524,10 +17818,27 @@ concept SmallSetCode = GradientCode<C> && requires(const C& code) {
 
 /// A value whose `bind(workers, stragglers)` gives a `GradientCode`.
 template <class P>
-concept GradientCodePolicy = std::regular<P> && requires(const P& policy, int workers, int stragglers) {
+concept GradientCodePolicy = Regular<P> && requires(const P& policy, int workers, int stragglers) {
     { policy.bind(workers, stragglers) } -> GradientCode;
     { P::name } -> std::convertible_to<const char*>;
 };
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/concept/matcher.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// What finds a matching of a graph with as many pairs as there can be.
+///
+/// `match(ranks, edges)`: the partner of each of the ranks `0 … ranks-1`, or `no_rank`; partners share an edge and name
+/// each other. A pure function: equal graphs, with edges in equal order, give equal matchings. It has no state.
+template <class M>
+concept Matcher =
+    Regular<M> && std::is_empty_v<M> && requires(int ranks, std::span<const std::array<rank_t, 2>> edges) {
+        { M::name } -> std::convertible_to<const char*>;
+        { M::match(ranks, edges) } -> std::same_as<std::vector<rank_t>>;
+    };
 
 }}  // namespace rill::RILL_ABI
 
@@ -17573,7 +17884,7 @@ concept BoundMixing = requires(B& bound, std::uint64_t round, rank_t rank, mixin
 ///
 /// Proof: `topology::verify_mixing`. Laws: `testing::for_each_mixing_law`.
 template <class M>
-concept Mixing = std::regular<M> && requires(const M& mixing, int size, random_key key) {
+concept Mixing = Regular<M> && requires(const M& mixing, int size, random_key key) {
     { M::name } -> std::convertible_to<const char*>;
     { M::is_doubly_stochastic } -> std::convertible_to<bool>;
     { M::is_symmetric } -> std::convertible_to<bool>;
@@ -17603,6 +17914,9 @@ struct peer_event {
     friend constexpr bool operator==(const peer_event&, const peer_event&) = default;
 };
 
+/// The size of a message that says a `peer_event`.
+inline constexpr std::size_t peer_event_bytes = 16;
+
 /// The message that says `event`: "rpev", the kind in four bytes, the incarnation in eight, little-endian.
 inline buffer to_message(const peer_event& event) {
     buffer bytes;
@@ -17618,12 +17932,11 @@ inline buffer to_message(const peer_event& event) {
 /// Reads a message of a monitored channel. Throws `protocol_error` unless it is what `to_message` makes.
 template <class M>
 peer_event read_peer_event(const M& message) {
-    constexpr std::size_t size = 16;
-    std::array<std::byte, size> bytes{};
+    std::array<std::byte, peer_event_bytes> bytes{};
     std::size_t count = 0;
     for (const byte_view piece : message.pieces())
         for (const std::byte b : piece) {
-            if (count < size) bytes[count] = b;
+            if (count < peer_event_bytes) bytes[count] = b;
             ++count;
         }
     const auto number = [&](std::size_t at, unsigned length) {
@@ -17632,7 +17945,7 @@ peer_event read_peer_event(const M& message) {
         return value;
     };
     const std::uint64_t kind = number(4, 4);
-    if (count != size || number(0, 4) != 0x76657072 || kind < 1 || kind > 4)
+    if (count != peer_event_bytes || number(0, 4) != 0x76657072 || kind < 1 || kind > 4)
         throw protocol_error(
             text_of({"rank ", message.source(), " is said to have changed by a message that is no peer_event"}));
     return {.kind = static_cast<peer_change>(kind), .incarnation = number(8, 8)};
@@ -17739,10 +18052,31 @@ namespace rill { inline namespace RILL_ABI {
 /// `asks(asker, other, size)`: whether `asker` may ask `other`, another of `size` ranks. A pure function. A rank that
 /// may ask nobody is never busy, so that it is asked without being asked first whether it is free.
 template <class P>
-concept Pairing = std::regular<P> && requires(const P& pairing, rank_t asker, rank_t other, int size) {
+concept Pairing = Regular<P> && requires(const P& pairing, rank_t asker, rank_t other, int size) {
     { pairing.asks(asker, other, size) } -> std::same_as<bool>;
     { P::name } -> std::convertible_to<const char*>;
 };
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/concept/participation.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// The policy that says whom the root of rounds asks for a contribution, round by round. All others get no message of
+/// that round.
+///
+/// - `choose(size, key, places)` writes into `places`, ascending, the places among `0 … size-1` of those that are
+///   asked: at least one, if there is any. `key` is the round's own; equal arguments give equal places. It reuses the
+///   memory of `places`.
+/// - Optional: `require_options(size, rank)` throws `contract_violation` unless the options suit so many places; `rank`
+///   is the caller's, for the message.
+template <class P>
+concept Participation =
+    Regular<P> && requires(const P& participation, int size, random_key key, std::vector<int>& places) {
+        { participation.choose(size, key, places) };
+        { P::name } -> std::convertible_to<const char*>;
+    };
 
 }}  // namespace rill::RILL_ABI
 
@@ -17750,7 +18084,8 @@ concept Pairing = std::regular<P> && requires(const P& pairing, rank_t asker, ra
 
 namespace rill { inline namespace RILL_ABI {
 
-/// The version of a model that `pull` has given: how many rounds had moved it.
+/// The version of a model that `pull` has given: how many rounds it has behind it. A round in which nobody contributed
+/// counts, though it moves nothing.
 struct held_version {
     std::uint64_t version = 0;
 
@@ -17770,7 +18105,7 @@ struct push_fate {
     outcome what = outcome::counted;
     std::uint64_t round = 0;     ///< from 0
     double weight = 0;           ///< of the gradient in its rank's contribution
-    std::uint32_t age = 0;       ///< rounds that moved the model after it was pulled and before `round`
+    std::uint32_t age = 0;       ///< rounds after the model was pulled and before `round`
     std::size_t coordinate = 0;  ///< of `not_finite`: the first one
 
     friend constexpr bool operator==(const push_fate&, const push_fate&) = default;
@@ -17818,12 +18153,19 @@ namespace rill { inline namespace RILL_ABI {
 /// `may_lead(lag)`: whether a round may end while a rank is still at work on a round that began `lag` rounds earlier.
 /// If it may not, the round waits for that rank, and its contribution counts at any age. So nothing is ever dropped if
 /// `accepts` holds for each lag for which `may_lead` holds, and for the next one.
+///
+/// Optional: `own_round_only`, which says to the compiler that no contribution counts in another round than its own.
 template <class S>
-concept Staleness = std::regular<S> && requires(const S& staleness, std::uint32_t rounds) {
+concept Staleness = Regular<S> && requires(const S& staleness, std::uint32_t rounds) {
     { staleness.accepts(rounds) } -> std::same_as<bool>;
     { staleness.may_lead(rounds) } -> std::same_as<bool>;
     { S::name } -> std::convertible_to<const char*>;
 };
+
+/// A staleness by which no contribution counts in another round than its own: `accepts` holds for age 0 alone, and
+/// `may_lead` always. Codecs that choose other entries in each round need that.
+template <class S>
+concept OwnRoundStaleness = Staleness<S> && S::own_round_only;
 
 }}  // namespace rill::RILL_ABI
 
@@ -17845,12 +18187,12 @@ namespace rill { inline namespace RILL_ABI {
 /// What it means to be ready is the protocol's: in `rounds`, a rank that has nothing left to do; in
 /// `partial_all_reduce`, a rank that has a contribution.
 template <class T>
-concept Trigger = std::regular<T> &&
-                  requires(const T& trigger, rank_t rank, std::span<const rank_t> ready, int size, random_key key) {
-                      { trigger.asks(rank, size, key) } -> std::same_as<bool>;
-                      { trigger.starts(ready, size, key) } -> std::same_as<bool>;
-                      { T::name } -> std::convertible_to<const char*>;
-                  };
+concept Trigger =
+    Regular<T> && requires(const T& trigger, rank_t rank, std::span<const rank_t> ready, int size, random_key key) {
+        { trigger.asks(rank, size, key) } -> std::same_as<bool>;
+        { trigger.starts(ready, size, key) } -> std::same_as<bool>;
+        { T::name } -> std::convertible_to<const char*>;
+    };
 
 }}  // namespace rill::RILL_ABI
 
@@ -17895,7 +18237,8 @@ struct latecomer {
 struct round_receipt : receipt {
     std::vector<contributor> in;  ///< in the order of the fold: by rank within each level of the tree
     std::vector<latecomer> late;  ///< arrivals since the previous round; those that still count are also in `in`
-    std::vector<rank_t> missing;  ///< children of this rank that it did not wait for
+    /// Children of this rank that it did not wait for; in a gossip, the peer of an exchange that was skipped.
+    std::vector<rank_t> missing;
     double error_bound = 0;     ///< bounds the Euclidean norm of the rounding error in the fold; 0: nothing was rounded
     double decoding_error = 0;  ///< `coded_reduce`: the largest ‖a·B − 1‖₂ of any rank with too few survivors
 };
@@ -18058,7 +18401,7 @@ inline buffer with_contributors(const byte_pieces& content, const wire::header& 
                          .number = head.number,
                          .dimension = numbers.size()};
     wire::header_block block;
-    const stream_view<std::int64_t, std::uint32_t> view({0, numbers.size()}, std::span<const std::int64_t>(numbers));
+    const stream_view<std::int64_t, std::uint32_t> view({0, numbers.size()}, span_of(numbers));
     const byte_pieces second = view_frame(of_list, view, block.data());
     const std::size_t first_size = content.size_bytes();
     const std::size_t padded = (first_size + frame_alignment - 1) / frame_alignment * frame_alignment;
@@ -18242,7 +18585,8 @@ struct machine_channels {
 ///
 /// `host`, which keeps the messages: `frame(action)` makes the message that is to be sent; `head_of(message)` returns
 /// its header, checked, and throws if it is not one of this protocol; `next_handle()` is what the next message is known
-/// by if `keep(message, head)` follows; `fail(action)` throws. The loop itself allocates nothing.
+/// by if `keep(message, head)` follows; `fail(action)` throws. Where it has `channel_of(kind)`, messages of that kind
+/// go there instead. The loop itself allocates nothing.
 template <class Session, class Machine, class Host>
 void run_machine(const Session& session, machine_channels on, Machine& machine, machine_action asked, Host& host) {
     using ask = machine_action::ask;
@@ -18256,7 +18600,9 @@ void run_machine(const Session& session, machine_channels on, Machine& machine, 
         if (asked.what == ask::send) {
             buffer message = host.frame(asked);
             event.bytes = message.size();
-            const bool is_sent = net.post(asked.peer, on.out, std::move(message), asked.until);
+            channel out = on.out;
+            if constexpr (requires { host.channel_of(asked.kind); }) out = host.channel_of(asked.kind);
+            const bool is_sent = net.post(asked.peer, out, std::move(message), asked.until);
             event.happened = is_sent ? what::sent : what::no_room;
         }
         if (asked.what != ask::receive) {
@@ -18295,6 +18641,7 @@ class round_children {
         contribution_fate latest = contribution_fate::out;  ///< of that contribution
         std::optional<time_point> missed_since{};
         bool has_no_room = false;  ///< its mailbox was full
+        bool is_asked = true;      ///< for a contribution to the round under way
 
         /// Whether it has answered the latest state, and so can be given the next one.
         bool is_ready() const { return given == answered; }
@@ -18323,8 +18670,21 @@ class round_children {
     int number_of(const link& child) const { return static_cast<int>(&child - links_.data()); }
 
     /// The numbers of the children whose contributions are in the round under way.
-    std::span<const int> in() const { return in_; }
+    std::span<const int> in() const { return span_of(in_); }
     void begin_round() { in_.clear(); }
+    /// Only these children take part in the round under way. `places`: their numbers.
+    void ask(std::span<const int> places) {
+        for (link& each : links_) each.is_asked = false;
+        for (const int place : places) (*this)[place].is_asked = true;
+    }
+    /// How many contributions may be in the round under way: those that are in count, whoever is asked.
+    int expected() const {
+        const auto is_expected = [](const link& each) { return each.is_asked; };
+        const auto asked = std::count_if(links_.begin(), links_.end(), is_expected);
+        const auto others =
+            std::count_if(in_.begin(), in_.end(), [&](int number) { return !is_expected((*this)[number]); });
+        return static_cast<int>(asked + others);
+    }
     void answers(link& child, std::uint64_t round, contribution_fate becomes) {
         child.answered = round;
         child.latest = becomes;
@@ -18346,7 +18706,7 @@ class round_children {
         ready_.assign(1, parent);
         for (const link& each : links_)
             if (each.is_ready()) ready_.push_back(each.rank);
-        return ready_;
+        return span_of(ready_);
     }
     std::vector<rank_t> at_work() const {
         std::vector<rank_t> ranks;
@@ -18354,17 +18714,22 @@ class round_children {
             if (!each.is_ready()) ranks.push_back(each.rank);
         return ranks;
     }
+    /// Whether all that are asked have the state of this round.
     bool all_have(std::uint64_t round) const {
-        return std::all_of(links_.begin(), links_.end(), [&](const link& each) { return each.given == round; });
+        return std::all_of(links_.begin(), links_.end(),
+                           [&](const link& each) { return each.given == round || !each.is_asked; });
     }
-    /// The first child that is still at work, or else the first whose mailbox had no room for the state of this round.
+    /// The first child that is asked and still at work, or else the first whose mailbox had no room for the state of
+    /// this round, or else the first that is at work on an earlier one.
     rank_t first_missing(std::uint64_t round) const {
         const auto first = [&](auto&& is_missing) {
             const auto found = std::find_if(links_.begin(), links_.end(), is_missing);
             return found == links_.end() ? no_rank : found->rank;
         };
-        const rank_t at_work = first([](const link& each) { return !each.is_ready(); });
-        return at_work != no_rank ? at_work : first([&](const link& each) { return each.given != round; });
+        const rank_t asked = first([](const link& each) { return each.is_asked && !each.is_ready(); });
+        if (asked != no_rank) return asked;
+        const rank_t full = first([&](const link& each) { return each.is_asked && each.given != round; });
+        return full != no_rank ? full : first([](const link& each) { return !each.is_ready(); });
     }
 
     /// Visits all that decides what comes.
@@ -18373,7 +18738,7 @@ class round_children {
         for (const link& each : links_) {
             for (const std::uint64_t number : {each.given, each.answered}) visit(number);
             visit(each.latest);
-            for (const bool flag : {each.missed_since.has_value(), each.has_no_room}) visit(flag);
+            for (const bool flag : {each.missed_since.has_value(), each.has_no_room, each.is_asked}) visit(flag);
         }
         visit(in_.size());
         for (const int number : in_) visit(number);
@@ -18386,6 +18751,25 @@ class round_children {
 };
 
 }}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/straggler/everyone.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace straggler {
+
+/// Each round asks all. Models `Participation`.
+struct everyone {
+    static constexpr const char* name = "everyone";
+
+    static void choose(int size, random_key, std::vector<int>& places) {
+        places.resize(static_cast<std::size_t>(size));
+        std::iota(places.begin(), places.end(), 0);
+    }
+    friend constexpr bool operator==(everyone, everyone) = default;
+};
+
+static_assert(Participation<everyone>);
+
+}}}  // namespace rill::RILL_ABI::straggler
 
 // ===== rill/protocol/detail/round_machine.hpp
 
@@ -18400,12 +18784,13 @@ struct round_arrival {
     std::size_t message = 0;  ///< its handle
 };
 
-/// The policies of rounds: a completion, a staleness and a trigger.
-template <class Enough, class Age, class Start>
+/// The policies of rounds: a completion, a staleness, a trigger and a participation.
+template <class Enough, class Age, class Start, class Asked = straggler::everyone>
 struct round_policies {
     [[no_unique_address]] Enough enough;
     [[no_unique_address]] Age age;
     [[no_unique_address]] Start start;
+    [[no_unique_address]] Asked asked{};
 };
 
 /// Why a machine of rounds fails.
@@ -18453,19 +18838,21 @@ class round_machine {
     const round_children& children() const { return children_; }
     /// The children, then the parent.
     std::span<const rank_t> neighbours(segment of) const {
-        return std::span(neighbours_).subspan(of.begin, of.end - of.begin);
+        return span_of(neighbours_).subspan(of.begin, of.end - of.begin);
     }
     /// By rank and round once `gather` is over. Late ones that still count are among them.
-    std::span<const round_arrival> arrivals() const { return arrivals_; }
+    std::span<const round_arrival> arrivals() const { return span_of(arrivals_); }
     std::vector<latecomer> take_latecomers() { return std::exchange(late_, {}); }
     /// Whether nobody waits any more for this rank's contribution to the round under way.
     bool is_over() const { return !is_root() && (end_ || over_ >= round_); }
 
     // This rank's own calls. Each returns its first action.
 
-    /// At the root: begins the next round once enough children are ready.
+    /// At the root: begins the next round, among those that it asks, once enough children are ready.
     action begin(time_point now) {
         begin_round(round_ + 1, now);
+        policies_.asked.choose(children_.count(), key_.derive(round_, fingerprint("participation")), asked_);
+        children_.ask(asked_);
         return enter(phase::absorbing, now);
     }
     /// On other ranks: waits for the newest state, or the end of rounds.
@@ -18655,7 +19042,7 @@ class round_machine {
             if (!each.is_ready() && !policies_.age.may_lead(static_cast<std::uint32_t>(round_ - each.given)))
                 return false;
         return policies_.enough.is_complete(
-            {.expected = children_.count(), .in = children_.in(), .time_is_up = !is_leaf() && time_is_up});
+            {.expected = children_.expected(), .in = children_.in(), .time_is_up = !is_leaf() && time_is_up});
     }
 
     void give_each(message_kind kind, duration at_most) {
@@ -18670,7 +19057,7 @@ class round_machine {
     action give_next(time_point now) {
         while (at_ < children_.count()) {
             const child& each = children_[at_++];
-            const bool is_meant = giving_ == round_kind::end_rounds || each.is_ready();
+            const bool is_meant = giving_ == round_kind::end_rounds || (each.is_asked && each.is_ready());
             if (is_patient_ ? each.has_no_room : is_meant)
                 return send(each.rank, giving_, is_patient_ ? deadline(until_) : deadline::immediate);
         }
@@ -18704,7 +19091,9 @@ class round_machine {
         const message_kind kind = e.head.kind;
         if (phase_ == phase::awaiting_state) {
             const bool came_twice = kind == round_kind::next_round && e.head.number <= round_;
-            return kind != round_kind::round_over && !came_twice && begin_given(e.head, now);
+            const bool begins = kind != round_kind::round_over && !came_twice && begin_given(e.head, now);
+            if (begins) counted_.received(e.bytes);  // in the round that it begins
+            return begins;
         }
         if (kind == round_kind::end_rounds) end_ = e.head;
         if (kind == round_kind::round_over) over_ = std::max(over_, e.head.number);
@@ -18727,7 +19116,7 @@ class round_machine {
         if (age != 0) late_.push_back({e.peer, age, from.missed_since ? now - *from.missed_since : duration{}});
         if (becomes != fate::out)
             arrivals_.push_back({e.peer, children_.number_of(from), e.head.number, age, e.handle});
-        if (age != 0 && phase_ == phase::gathering) owed_ = e.peer;
+        if (age != 0 && phase_ == phase::gathering && from.is_asked) owed_ = e.peer;
         return becomes != fate::out;
     }
     fate fate_of(std::uint32_t age) const {
@@ -18743,6 +19132,7 @@ class round_machine {
     int height_;
     std::vector<rank_t> neighbours_;  // children and parent
     round_children children_;
+    std::vector<int> asked_;  // the numbers of the children that the root asks
 
     phase phase_ = phase::idle;
     time_point entered_{};   // this phase
@@ -18983,11 +19373,14 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
     const auto of = [](const wire::header& head) { return std::to_string(head.dimension); };
     const std::uint32_t difference = given.call ^ own.call;
     const bool aggregator = difference >> 16U != 0, coding = (difference & 0xFFFFU) != 0;
+    const std::string other = std::string(aggregator ? " with another aggregator" : "") +
+                              (coding ? (aggregator ? " and another coding" : " with another coding") : "");
+    const std::string its = "rank " + std::to_string(source) + " contributes", mine = "rank " + std::to_string(at.self);
+    const bool is_alike = given.element == own.element && given.dimension == own.dimension;
     at.fail(failure::mismatch, source, no_rank,
-            "rank " + std::to_string(source) + " contributes " + of(given) + " elements of " + name(given.element) +
-                ", rank " + std::to_string(at.self) + " " + of(own) + " of " + name(own.element) +
-                (aggregator ? ", with another aggregator" : "") +
-                (coding ? (aggregator ? " and another coding" : ", with another coding") : ""));
+            is_alike ? its + other + " than " + mine
+                     : its + " " + of(given) + " elements of " + name(given.element) + ", " + mine + " " + of(own) +
+                           " of " + name(own.element) + (other.empty() ? "" : "," + other));
 }
 
 /// This rank takes a state of another type or size than the root gives.
@@ -19022,8 +19415,8 @@ class round_loop {
     /// The number of the round under way, from 1. Rounds that this rank has missed are counted.
     std::uint64_t number() const { return links_.round(); }
     /// Whether this rank's latest contribution is in a result, or bound to get into one. Known once `next` has
-    /// returned; at the root always.
-    bool was_in() const { return links_.machine().was_in(); }
+    /// returned; at the root once `reduce` has. False before the first `reduce`, and for one that has thrown.
+    bool was_in() const { return has_contributed_ && links_.machine().was_in(); }
 
     /// Goes to the next round. At the root it begins the round, with `state` for all; elsewhere `state` becomes the
     /// newest one. Returns false when rounds have ended; `state` is unchanged then. Settles the codec of the latest
@@ -19076,6 +19469,8 @@ class round_loop {
                 most = std::max(most, tree.children(workers.size(), rank));
             policies.enough.require_options(most, workers.rank());
         }
+        if constexpr (requires { policies.asked.require_options(1, rank_t{}); })
+            policies.asked.require_options(tree.children(workers.size(), 0), workers.rank());
         return workers;
     }
     links_type& links() { return links_; }
@@ -19085,15 +19480,24 @@ class round_loop {
         return links_.of().stamped({.element = element_type_of<T>, .dimension = dimension}, kind, number());
     }
 
-    template <class In, class Out>
-    void check(const In& input, const Out& output, const contribution& own) const {
-        require_weight(own);
-        RILL_EXPECTS(number() != 0 && !links_.machine().has_ended(),
-                     "rounds: reduce belongs to a round that next has begun");
-        RILL_EXPECTS(number() != contributed_to_, "rounds: reduce is called once in each round");
-        RILL_EXPECTS(!is_root() || size_of(output) == size_of(input) || own.weight == 0,
-                     "rounds: at the root input and output must be of one size");
-        if (is_root() && own.weight != 0) require_in_place_or_apart(input, output);
+    /// What `weighted` says, once it has been checked that a `reduce` may contribute it. If not, the rounds end on all
+    /// ranks; if they had ended before, nothing changes.
+    template <class In, class Out, class Own>
+    contribution checked_contribution(const In& input, const Out& output, const Own& weighted) {
+        RILL_EXPECTS(!links_.machine().has_ended(), "rounds: reduce belongs to a round that next has begun");
+        return settled_if_thrown([&] {
+            return links_.of().guarded(links_, [&] {
+                const contribution own = weighted;
+                require_weight(own);
+                RILL_EXPECTS(number() != 0, "rounds: reduce belongs to a round that next has begun");
+                RILL_EXPECTS(number() != contributed_to_, "rounds: reduce is called once in each round");
+                RILL_EXPECTS(!is_root() || size_of(output) == size_of(input) || own.weight == 0,
+                             "rounds: at the root input and output must be of one size");
+                if (is_root() && own.weight != 0) require_in_place_or_apart(input, output);
+                has_contributed_ = false;
+                return own;
+            });
+        });
     }
 
     /// Adds the contribution of a child to `operands` and returns the bound of the rounding errors in it.
@@ -19126,6 +19530,7 @@ class round_loop {
     /// The receipt of a `reduce` that is about to return.
     round_receipt describe(contributor_list&& contributors) {
         contributed_to_ = number();
+        has_contributed_ = true;
         round_receipt result;
         result.operation_number = number();
         result.contributors = static_cast<int>(contributors.in.size());
@@ -19160,13 +19565,10 @@ class round_loop {
     /// to its codec.
     template <class Body>
     auto guarded(Body&& body) {
-        try {
+        return settled_if_thrown([&] {
             links_.of().require_going();
             return links_.of().guarded(links_, std::forward<Body>(body));
-        } catch (...) {
-            settle(is_root());
-            throw;
-        }
+        });
     }
 
   private:
@@ -19201,6 +19603,15 @@ class round_loop {
         return true;
     }
 
+    template <class Body>
+    auto settled_if_thrown(Body&& body) {
+        try {
+            return body();
+        } catch (...) {
+            settle(was_in());
+            throw;
+        }
+    }
     /// Tells the codec of the latest contribution what became of that.
     void settle(bool is_in) {
         const unsettled_codec last = std::exchange(unsettled_, {});
@@ -19217,6 +19628,7 @@ class round_loop {
     links_type links_;
     int unwinding_;
     std::uint64_t contributed_to_ = 0;
+    bool has_contributed_ = false;  ///< the latest `reduce` has returned
     unsettled_codec unsettled_{};
 };
 
@@ -19227,16 +19639,17 @@ class round_loop {
 namespace rill { inline namespace RILL_ABI { namespace straggler {
 
 /// Only contributions to the current round count. Late ones are dropped, and no rank waits for them. Models
-/// `Staleness`.
+/// `OwnRoundStaleness`.
 struct fresh {
     static constexpr const char* name = "fresh";
+    static constexpr bool own_round_only = true;
 
     static constexpr bool accepts(std::uint32_t age) { return age == 0; }
     static constexpr bool may_lead(std::uint32_t) { return true; }
     friend constexpr bool operator==(fresh, fresh) = default;
 };
 
-static_assert(Staleness<fresh>);
+static_assert(OwnRoundStaleness<fresh>);
 
 }}}  // namespace rill::RILL_ABI::straggler
 
@@ -19279,7 +19692,7 @@ static_assert(Completion<wait_all>);
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The first base of `rounds`, so that its messages come before all others.
-template <class Tree, class Enough, class Age, class Start>
+template <class Tree, class Enough, class Age, class Start, class Asked>
 struct round_requirements {
     static_assert(TreeTopology<Tree>,
                   "rill::rounds: the tree does not model TreeTopology; use topology::star, topology::tree or "
@@ -19296,6 +19709,10 @@ struct round_requirements {
         Trigger<Start>,
         "rill::rounds: the policy after the staleness does not model Trigger, which says who starts a round; use "
         "straggler::solo or all_ready (see rill/concept/trigger.hpp)");
+    static_assert(
+        Participation<Asked>,
+        "rill::rounds: the policy after the trigger does not model Participation, which says whom a round asks; "
+        "use straggler::everyone or sampled (see rill/concept/participation.hpp)");
 };
 
 /// Takes the place of policies that are none, so that no more errors follow the message about them.
@@ -19304,9 +19721,10 @@ struct no_round_policies : round_policies<straggler::wait_all, straggler::fresh,
     no_round_policies(const Policies&...) {}  // NOLINT(google-explicit-constructor): made of what was passed
 };
 
-template <class Enough, class Age, class Start>
-using checked_round_policies = std::conditional_t<Completion<Enough> && Staleness<Age> && Trigger<Start>,
-                                                  round_policies<Enough, Age, Start>, no_round_policies>;
+template <class Enough, class Age, class Start, class Asked>
+using checked_round_policies =
+    std::conditional_t<Completion<Enough> && Staleness<Age> && Trigger<Start> && Participation<Asked>,
+                       round_policies<Enough, Age, Start, Asked>, no_round_policies>;
 
 }}}  // namespace rill::RILL_ABI::detail
 
@@ -19328,13 +19746,21 @@ namespace rill { inline namespace RILL_ABI {
 ///         if (is_good(model)) steps.end();
 ///     }
 ///
+/// `next(state)`: begins the next round at the root, and waits for the newest state elsewhere; false once the rounds
+/// have ended. `reduce`: contributes, once in each round. `end()`: at the root, ends the rounds. `is_root()`;
+/// `number()` of the round under way, from 1; `was_in()`: whether this rank's latest contribution is in a result,
+/// known at the root once `reduce` has returned, elsewhere once `next` has.
+///
 /// *Completion* says when a rank that has children has enough of their contributions; each such rank asks it about its
 /// own children. *Staleness* says whether a contribution that comes after its round has ended is dropped (`fresh`) or
 /// goes into the round under way, and how far the others may run ahead. *Trigger* says when the root begins a round.
+/// *Participation* says which of its children the root asks, each with the ranks below it: the others get no message of
+/// the round, and wait.
 ///
 /// - Each contribution is in one result or in none, and `was_in` says which: exactly, with `fresh`. If late ones still
 ///   count, a contribution that is said to be in may get into a later result. It gets into none only if it is, on its
-///   way, with a rank between its own and the root that dies, fails or hears of the end of the rounds. The receipt of a
+///   way, with a rank between its own and the root that dies, fails or hears of the end of the rounds; or if an error
+///   ends the rounds when a parent, also the root, has taken it as a late one, before its result. The receipt of a
 ///   result lists what the result holds.
 /// - A rank that is late meets the newest state and goes on from there; rounds that it has missed are not made up for.
 ///   Its contribution to a round that has ended is recognised by the number of the round. Under `fresh` the rank learns
@@ -19345,7 +19771,9 @@ namespace rill { inline namespace RILL_ABI {
 /// - A rank that has died or is cut off is one whose contribution does not come. A rank that waits longer than the
 ///   group's timeout throws `timeout`, which names where the standstill begins: the root for all ranks, another rank
 ///   for itself alone, because the others may go on.
-/// - A rank whose own call fails (a NaN, a user's fold that throws) ends the rounds on all ranks, as their culprit.
+/// - A rank whose `next` or `reduce` fails (a NaN, a user's fold that throws, a broken contract) ends the rounds on all
+///   ranks, as their culprit. A child's contribution of wrong size or type fails where it is folded; one that comes too
+///   late to count is dropped unread.
 /// - Determinism: each rank with children folds its own contribution and then those of its children by rank, coordinate
 ///   by coordinate from the left. So the bits depend on who was in, not on who came first.
 ///
@@ -19356,17 +19784,18 @@ namespace rill { inline namespace RILL_ABI {
 /// Making rounds is collective over a group, whose own collectives can be called in between. It must not outlive the
 /// group.
 template <class Group, class Tree, class Enough = straggler::wait_all, class Age = straggler::fresh,
-          class Start = straggler::solo>
-class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
-               public detail::round_loop<Group, Tree, detail::checked_round_policies<Enough, Age, Start>> {
-    using loop = detail::round_loop<Group, Tree, detail::checked_round_policies<Enough, Age, Start>>;
+          class Start = straggler::solo, class Asked = straggler::everyone>
+class rounds : detail::round_requirements<Tree, Enough, Age, Start, Asked>,
+               public detail::round_loop<Group, Tree, detail::checked_round_policies<Enough, Age, Start, Asked>> {
+    using loop = detail::round_loop<Group, Tree, detail::checked_round_policies<Enough, Age, Start, Asked>>;
 
   public:
     explicit rounds(Group& workers, const Tree& tree, const Enough& enough = {}, const Age& age = {},
-                    const Start& start = {})
-        : loop(workers, tree, {enough, age, start}, {{"tree", "completion", "staleness", "trigger"}},
+                    const Start& start = {}, const Asked& asked = {})
+        : loop(workers, tree, {enough, age, start, asked},
+               {{"tree", "completion", "staleness", "trigger", "participation"}},
                {option_hash(fingerprint(tree)), option_hash(fingerprint(enough)), option_hash(fingerprint(age)),
-                option_hash(fingerprint(start))}) {}
+                option_hash(fingerprint(start)), option_hash(fingerprint(asked))}) {}
 
     /// Contributes to the round under way; called once in each round. `input`: N elements, unchanged. `output`: at the
     /// root N elements, where the result goes; not touched elsewhere. A contribution of weight 0 counts as none.
@@ -19374,36 +19803,39 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
         requires(detail::Tensors<In, Out> && !detail::MeantAsCodec<Fold>)
     round_receipt reduce(const In& input, Out&& output, const Fold& fold = {}, const Own& weighted = {}) {
         if constexpr (detail::require_contribution<Own>() && detail::require_operation<In, Out, Fold, void>()) {
-            const contribution own = weighted;
             using T = tensor_element<Out>;
-            this->check(input, output, own);
+            const contribution own = this->checked_contribution(input, output, weighted);
             return this->guarded([&] {
                 using own_view = stream_view<T, std::uint32_t>;
                 const std::span<const T> mine = detail::elements_of_input(input, detail::stage_of<T>(this->workers()));
                 const std::size_t dimension = this->is_root() ? detail::size_of(output) : mine.size();
                 const own_view content = own.weight == 0 ? own_view({0, dimension}, sparse_view<T, std::uint32_t>{})
                                                          : own_view({0, dimension}, mine);
-                return contribute(content, dimension, output, fold, own, stream_codings{}, [](const own_view&) {});
+                return contribute(
+                    content, dimension, output, fold, own, stream_codings{}, 0, [](const own_view&) {},
+                    fold_into_result{});
             });
         } else {
             return {};
         }
     }
 
-    /// Contributes through a codec that is bound to this worker. `next` commits a contribution that is in a result and
-    /// gives back to the codec one that is not, so that error feedback loses nothing. The codec must live that long,
-    /// and serves nothing else (checked). If rounds end by an error, each contribution that is not known to be in a
-    /// result is given back, also that of a `reduce` that throws a `rill::error`.
+    /// Contributes through a codec that is bound to this worker. Of a codec that chooses the same entries on all ranks
+    /// (`compress::random_mask`) only their values travel, and the root alone puts them in their places, with zeros
+    /// between them; that needs an `OwnRoundStaleness` (`straggler::fresh`), because each round chooses other entries.
+    /// `next` commits a contribution that is in a result and gives back to the codec one that is not, so that error
+    /// feedback loses nothing. The codec must live that long, and serves nothing else (checked). If rounds end by an
+    /// error, each contribution of which `was_in` is not true is given back, also that of a `reduce` that throws a
+    /// `rill::error`. One that had been committed as a late one may be lost then; see the class.
     template <class In, class Out, class Codec, class Fold = aggregate::sum>
         requires(detail::Tensors<In, Out> && detail::MeantAsCodec<Codec>)
     round_receipt reduce(const In& input, Out&& output, Codec&& codec, const Fold& fold = {},
-                         const contribution& own = {}) {
-        if constexpr (detail::require_round_codec<In, Out, Codec, Fold>()) {
+                         const contribution& weighted = {}) {
+        if constexpr (detail::require_round_codec<In, Out, Codec, Fold, OwnRoundStaleness<Age>>()) {
             using T = tensor_element<Out>;
-            this->check(input, output, own);
+            const contribution own = this->checked_contribution(input, output, weighted);
             auto loan = detail::lend(&codec, "rounds: the compressor is in another operation, which has not ended");
             const auto encode = [&] {
-                codec.begin(this->number());
                 return encode_with(codec, detail::elements_of_input(input, detail::stage_of<T>(this->workers())),
                                    this->workers().executor());
             };
@@ -19411,11 +19843,24 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
             round_receipt done = this->guarded([&] {
                 using Index = typename std::remove_reference_t<Codec>::index_type;
                 using own_view = stream_view<T, Index>;
+                codec.begin(this->number());
                 const std::size_t dimension = codec.coded_dimension();
                 const own_view given =
                     own.weight == 0 ? own_view({0, dimension}, sparse_view<T, Index>{}) : attempt.give();
-                return contribute(given, dimension, output, fold, own, codec.codings(),
-                                  [&](const own_view& received) { attempt.take_received(received); });
+                const auto heard = [&](const own_view& received) { attempt.take_received(received); };
+                const auto contribute_to = [&](const auto& take) {
+                    return contribute(given, dimension, output, fold, own, codec.codings(), fingerprint_of(codec),
+                                      heard, take);
+                };
+                if constexpr (std::remove_reference_t<Codec>::is_coordinatewise)
+                    return contribute_to(fold_into_result{});
+                else
+                    return contribute_to([&](std::span<T> result, const auto& fold_into) {
+                        auto& folded = this->workers().template workspace<aligned_vector<T>>();
+                        folded.resize(dimension);
+                        fold_into(span_of(folded));
+                        codec.decode(std::span<const T>(folded), result);
+                    });
             });
             this->hold(codec, std::move(loan));
             attempt.release();
@@ -19426,15 +19871,25 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
     }
 
   private:
-    /// `heard(view)` is called if the coding of contributions is lossy, with the contribution as its receivers decode
-    /// it.
-    template <class T, class Index, class Out, class Fold, class Heard>
+    /// The fold is the result.
+    struct fold_into_result {
+        template <class T, class FoldInto>
+        void operator()(std::span<T> result, const FoldInto& fold_into) const {
+            fold_into(result);
+        }
+    };
+
+    /// `alike`: the hash of what all ranks have alike in the codec. `heard(view)` is called if the coding of
+    /// contributions is lossy, with the contribution as its receivers decode it. `take(result, fold_into)` makes the
+    /// root's result of the fold, which `fold_into` writes to a span of `dimension` elements.
+    template <class T, class Index, class Out, class Fold, class Heard, class Take>
     round_receipt contribute(const stream_view<T, Index>& view, std::size_t dimension, Out& output, const Fold& fold,
-                             const contribution& own, const stream_codings& codings, Heard&& heard) {
+                             const contribution& own, const stream_codings& codings, std::uint64_t alike,
+                             const Heard& heard, const Take& take) {
         auto& operands = this->workers().template workspace<detail::round_operands<T, Index>>();
         operands.clear();
         wire::header head = this->template frame_header_of<T>(detail::round_kind::contribute, dimension);
-        head.call = this->options_of_frame(fingerprint(fold), mix64(codings.fingerprint(), sizeof(Index)));
+        head.call = this->options_of_frame(fingerprint(fold), mix64(codings.fingerprint(), sizeof(Index), alike));
         const auto arrivals = this->links().gather();
         if (this->links().is_over()) return this->template contribute_nothing<T, Index>(head);
         operands.add_own(head, view, codings.contribution, this->own_key(), own, this->workers().rank(),
@@ -19446,9 +19901,11 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
         if (this->is_root()) {
             auto& stage = detail::stage_of<T>(this->workers());
             const std::span<T> result = detail::elements_of_output(output, stage);
-            operands.fold(result, fold, this->workers().executor());
-            if constexpr (!Fold::finish_is_trivial)
-                if (!operands.contributors.in.empty()) fold.finish(result, operands.contributors.weight());
+            take(result, [&](std::span<T> folded) {
+                operands.fold(folded, fold, this->workers().executor());
+                if constexpr (!Fold::finish_is_trivial)
+                    if (!operands.contributors.in.empty()) fold.finish(folded, operands.contributors.weight());
+            });
             detail::deliver(std::span<const T>(result), output);
         } else {
             this->links().hand_up(operands.message(head, fold, codings, this->workers().executor()));
@@ -19491,7 +19948,8 @@ namespace rill { inline namespace RILL_ABI { namespace straggler {
 /// - In `rounds` it counts the root's rounds, and holds between the root and its children. Deeper in a tree, ranks with
 ///   children may themselves have missed rounds: what a rank h edges from the root sends reaches its parent at most
 ///   h (rounds - 1) + 1 rounds late.
-/// - In `partial_all_reduce` it counts the rounds that have moved the model since it was pulled.
+/// - In `partial_all_reduce` it counts the rounds that have moved the model since it was pulled; what is older is
+///   dropped. A rank waits for the next round once it has pushed `rounds` gradients at one model, with 0 one gradient.
 struct bounded {
     std::uint32_t rounds = 1;
 
@@ -19666,6 +20124,50 @@ static_assert(Backlog<plain_sum>);
 
 }}}  // namespace rill::RILL_ABI::straggler
 
+// ===== rill/straggler/sampled.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace straggler {
+
+/// Each round asks a sample drawn anew: `fraction` of all, rounded to the nearest number, and at least one. Each is
+/// drawn equally often. Models `Participation`.
+///
+/// A rank that is not drawn waits until it is, so the timeout must be longer than the rounds that go by meanwhile: of
+/// T rounds with n ranks, about log(n T) / log(1 / (1 - fraction)) in a row. Cost: O(n) steps in a round. Source:
+/// FedAvg (McMahan et al. 2017), algorithm 1; drawn by selection sampling (Knuth, vol. 2, 3.4.2).
+struct sampled {
+    double fraction = 0.5;
+
+    static constexpr const char* name = "sampled";
+
+    constexpr int count(int size) const {
+        return std::clamp(static_cast<int>(fraction * size + 0.5), std::min(1, size), size);
+    }
+    void choose(int size, random_key key, std::vector<int>& places) const {
+        places.clear();
+        random_sequence random(key);
+        const int wanted = count(size);
+        for (int place = 0, missing = wanted; missing > 0; ++place)
+            if (random.below(static_cast<std::uint64_t>(size - place)) < static_cast<std::uint64_t>(missing)) {
+                places.push_back(place);
+                --missing;
+            }
+    }
+
+    void require_options(int, rank_t rank) const {
+        detail::require_option(fraction > 0 && fraction <= 1, "straggler::sampled: fraction", fraction,
+                               "above 0 and at most 1", rank);
+    }
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("fraction", fraction);
+    }
+    friend constexpr bool operator==(const sampled&, const sampled&) = default;
+};
+
+static_assert(Participation<sampled>);
+
+}}}  // namespace rill::RILL_ABI::straggler
+
 // ===== rill/straggler/tolerate.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace straggler {
@@ -19748,7 +20250,7 @@ static_assert(Completion<until>);
 
 // ===== rill/straggler.hpp
 
-/// All straggler policies: completions, stalenesses, triggers, backlogs.
+/// All straggler policies: completions, stalenesses, triggers, participations, backlogs.
 
 // ===== rill/stream.hpp
 
@@ -19973,80 +20475,6 @@ class butterfly_schedule {
 
 }}}  // namespace rill::RILL_ABI::topology
 
-// ===== rill/topology/detail/mixing_rows.hpp
-
-// What several mixings write alike.
-
-namespace rill { inline namespace RILL_ABI { namespace topology::detail {
-
-constexpr int checked_size(int size) {
-    RILL_EXPECTS(size >= 1, "topology: a mixing has at least one rank");
-    return size;
-}
-
-/// A row of a rank that mixes with nobody.
-RILL_CONSTEXPR_VECTORS void clear(mixing_row& row) {
-    row.own_weight = 1;
-    row.senders.clear();
-    row.receivers.clear();
-}
-
-/// Adds a rank that this one sends to and receives from.
-RILL_CONSTEXPR_VECTORS void exchange_with(mixing_row& row, rank_t peer, double weight) {
-    const auto at = std::lower_bound(row.receivers.begin(), row.receivers.end(), peer);
-    row.senders.insert(row.senders.begin() + (at - row.receivers.begin()), {peer, weight});
-    row.receivers.insert(at, peer);
-}
-
-/// One model arrives and one leaves, half and half.
-RILL_CONSTEXPR_VECTORS void halve(mixing_row& row, rank_t sender, rank_t receiver) {
-    row.own_weight = 1.0 / 2;
-    row.senders.assign(1, {sender, 1.0 / 2});
-    row.receivers.assign(1, receiver);
-}
-
-}}}  // namespace rill::RILL_ABI::topology::detail
-
-// ===== rill/topology/exponential.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace topology {
-
-/// In round t each rank sends to the one that is 2^(t mod ⌈log2 P⌉) further and receives from the one that is as far
-/// behind; it halves. One message each way; after ⌈log2 P⌉ rounds all models have met, and where P is a power of two
-/// each is then the mean of all. Models `Mixing`. Source: SGP (Assran et al. 2019).
-struct exponential {
-    static constexpr const char* name = "exponential";
-    static constexpr bool is_doubly_stochastic = true;
-    static constexpr bool is_symmetric = false;
-    static constexpr bool keeps_neighbours = false;
-
-    class bound {
-      public:
-        constexpr explicit bound(int size) : size_(detail::checked_size(size)) {}
-        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t round, rank_t rank, mixing_row& row) const {
-            detail::clear(row);
-            if (size_ == 1) return;
-            const int hop = hop_of(round, size_);
-            detail::halve(row, (rank + size_ - hop) % size_, (rank + hop) % size_);
-        }
-
-      private:
-        int size_;
-    };
-
-    /// How far messages of a round go among `size` > 1 ranks.
-    static constexpr int hop_of(std::uint64_t round, int size) {
-        const auto levels = static_cast<unsigned>(std::bit_width(static_cast<unsigned>(size - 1)));
-        return 1 << (round % levels);
-    }
-    static constexpr bound bind(int size, random_key) { return bound(size); }
-    friend constexpr bool operator==(exponential, exponential) = default;
-};
-
-static_assert(Mixing<exponential>);
-
-}}}  // namespace rill::RILL_ABI::topology
-
 // ===== rill/topology/halving_doubling.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
@@ -20080,140 +20508,6 @@ struct halving_doubling {
 };
 
 static_assert(Topology<halving_doubling>);
-
-}}}  // namespace rill::RILL_ABI::topology
-
-// ===== rill/topology/metropolis.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace topology {
-
-/// Ranks that share an edge of a given graph mix in each round, with weight 1/(1 + d), where d is the higher of the
-/// numbers of their edges. Models `Mixing`.
-///
-///     const topology::metropolis grid{.edges = {{0, 1}, {1, 2}, {0, 3}, {1, 4}, {2, 5}, {3, 4}, {4, 5}}};
-///
-/// Memory: the graph on each rank. Errors: `contract_violation` from `bind` if an edge has an end outside, or is given
-/// twice, in one or in both directions, or leads from a rank to itself. Source: Xiao and Boyd 2004.
-struct metropolis {
-    static constexpr const char* name = "metropolis";
-    static constexpr bool is_doubly_stochastic = true;
-    static constexpr bool is_symmetric = true;
-    static constexpr bool keeps_neighbours = true;
-
-    std::vector<std::array<rank_t, 2>> edges{};
-
-    class bound {
-      public:
-        RILL_CONSTEXPR_VECTORS bound(int size, std::span<const std::array<rank_t, 2>> edges)
-            : neighbours_(static_cast<std::size_t>(detail::checked_size(size))) {
-            for (const auto& [a, b] : edges) {
-                RILL_EXPECTS(0 <= a && a < size && 0 <= b && b < size, "topology::metropolis: an edge leads outside");
-                RILL_EXPECTS(a != b, "topology::metropolis: an edge leads from a rank to itself");
-                at(a).push_back(b);
-                at(b).push_back(a);
-            }
-            for (auto& each : neighbours_) {
-                std::sort(each.begin(), each.end());
-                RILL_EXPECTS(std::adjacent_find(each.begin(), each.end()) == each.end(),
-                             "topology::metropolis: an edge is given twice");
-            }
-        }
-        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t, rank_t rank, mixing_row& row) const {
-            detail::clear(row);
-            for (const rank_t peer : at(rank)) {
-                const double weight = 1.0 / static_cast<double>(1 + std::max(at(rank).size(), at(peer).size()));
-                row.senders.push_back({peer, weight});
-                row.receivers.push_back(peer);
-                row.own_weight -= weight;
-            }
-        }
-
-      private:
-        RILL_CONSTEXPR_VECTORS std::vector<rank_t>& at(rank_t rank) {
-            return neighbours_[static_cast<std::size_t>(rank)];
-        }
-        RILL_CONSTEXPR_VECTORS const std::vector<rank_t>& at(rank_t rank) const {
-            return neighbours_[static_cast<std::size_t>(rank)];
-        }
-
-        std::vector<std::vector<rank_t>> neighbours_;
-    };
-
-    RILL_CONSTEXPR_VECTORS bound bind(int size, random_key) const { return {size, edges}; }
-    template <class Visit>
-    RILL_CONSTEXPR_VECTORS void visit_options(Visit&& visit) const {
-        for (const auto& [a, b] : edges) {
-            visit("end of an edge", a);
-            visit("end of an edge", b);
-        }
-    }
-    friend bool operator==(const metropolis&, const metropolis&) = default;
-};
-
-static_assert(Mixing<metropolis>);
-
-}}}  // namespace rill::RILL_ABI::topology
-
-// ===== rill/topology/mixing_rate.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace topology {
-
-namespace detail {
-
-inline void take_from_mean(std::vector<double>& values) {
-    const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-    for (double& each : values) each -= mean;
-}
-
-/// `out` += WᵀW `in`, where `rows` are those of W.
-inline void add_twice_mixed(const std::vector<mixing_row>& rows, const std::vector<double>& in,
-                            std::vector<double>& out) {
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        double mixed = rows[i].own_weight * in[i];
-        for (const mixing_end& from : rows[i].senders) mixed += from.weight * in[static_cast<std::size_t>(from.peer)];
-        out[i] += rows[i].own_weight * mixed;
-        for (const mixing_end& from : rows[i].senders) out[static_cast<std::size_t>(from.peer)] += from.weight * mixed;
-    }
-}
-
-}  // namespace detail
-
-/// By which factor a mixing shrinks the squared distance of the models from their mean in a round, on average, in the
-/// worst direction: the second largest eigenvalue of the mean of WᵀW over the first `rounds` rounds.
-///
-/// For a mixing that is doubly stochastic. By power iteration, to some 10 digits; where two eigenvalues are close it
-/// gives one of them. Memory O(rounds · edges). Source: Boyd et al. 2006.
-template <Mixing M>
-double mixing_rate(const M& mixing, int size, std::uint64_t rounds, random_key key = {}) {
-    static_assert(M::is_doubly_stochastic,
-                  "rill::topology::mixing_rate: the mixing does not keep the mean of all models; only of one that says "
-                  "is_doubly_stochastic the distance from the mean has a rate");
-    RILL_EXPECTS(rounds >= 1, "topology::mixing_rate: there is at least one round");
-    if (size == 1) return 0;
-    auto bound = mixing.bind(size, key);
-    std::vector<std::vector<mixing_row>> all(static_cast<std::size_t>(rounds),
-                                             std::vector<mixing_row>(static_cast<std::size_t>(size)));
-    for (std::size_t round = 0; round < all.size(); ++round)
-        for (rank_t rank = 0; rank < size; ++rank) bound.fill(round, rank, all[round][static_cast<std::size_t>(rank)]);
-
-    random_sequence random(random_key{1});
-    std::vector<double> now(static_cast<std::size_t>(size)), next(now.size());
-    for (double& each : now) each = random.uniform() - 0.5;
-    double rate = 0;
-    for (int step = 0; step < 20'000; ++step) {
-        detail::take_from_mean(now);
-        const double length = std::sqrt(std::inner_product(now.begin(), now.end(), now.begin(), 0.0));
-        if (length < 1e-150) return 0;
-        for (double& each : now) each /= length;
-        std::fill(next.begin(), next.end(), 0.0);
-        for (const auto& rows : all) detail::add_twice_mixed(rows, now, next);
-        for (double& each : next) each /= static_cast<double>(rounds);
-        const double before = std::exchange(rate, std::inner_product(now.begin(), now.end(), next.begin(), 0.0));
-        now.swap(next);
-        if (step > 10 && std::abs(rate - before) <= 1e-13 * rate) break;
-    }
-    return rate;
-}
 
 }}}  // namespace rill::RILL_ABI::topology
 
@@ -20295,8 +20589,8 @@ class basic_rank_sets {
     constexpr basic_rank_sets(std::size_t count, int size)
         : words_(static_cast<std::size_t>(size + 63) / 64), bits_(count * words_, std::uint64_t{0}) {}
 
-    constexpr rank_set operator[](std::size_t i) { return rank_set(bits_).subspan(i * words_, words_); }
-    constexpr rank_set_view operator[](std::size_t i) const { return rank_set_view(bits_).subspan(i * words_, words_); }
+    constexpr rank_set operator[](std::size_t i) { return {bits_.data() + i * words_, words_}; }
+    constexpr rank_set_view operator[](std::size_t i) const { return {bits_.data() + i * words_, words_}; }
 
     constexpr std::size_t count() const { return bits_.size() / words_; }
     constexpr void clear() { bits_.clear(); }
@@ -20897,80 +21191,6 @@ constexpr bool computes_broadcast(const T& topology, int size, rank_t root) {
 
 }}}  // namespace rill::RILL_ABI::topology
 
-// ===== rill/topology/detail/shuffled_ranks.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace topology::detail {
-
-/// All ranks in a random order, which is another one for each number. Memory: two numbers per rank; O(1) but for the
-/// first look at each order, which is O(P).
-class shuffled_ranks {
-  public:
-    RILL_CONSTEXPR_VECTORS shuffled_ranks(int size, random_key key)
-        : key_(key), order_(static_cast<std::size_t>(size), no_rank), place_(order_.size(), 0) {
-        draw(0);
-    }
-
-    RILL_CONSTEXPR_VECTORS int size() const { return static_cast<int>(order_.size()); }
-    RILL_CONSTEXPR_VECTORS void choose(std::uint64_t number) {
-        if (number != number_) draw(number);
-    }
-    RILL_CONSTEXPR_VECTORS int place_of(rank_t rank) const { return place_[static_cast<std::size_t>(rank)]; }
-    RILL_CONSTEXPR_VECTORS rank_t at(int place) const { return order_[static_cast<std::size_t>(place)]; }
-
-  private:
-    RILL_CONSTEXPR_VECTORS void draw(std::uint64_t number) {
-        number_ = number;
-        random_sequence random(key_.derive(number));
-        for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<rank_t>(i);
-        for (std::size_t left = order_.size(); left > 1; --left)
-            std::swap(order_[left - 1], order_[static_cast<std::size_t>(random.below(left))]);
-        for (std::size_t i = 0; i < order_.size(); ++i)
-            place_[static_cast<std::size_t>(order_[i])] = static_cast<int>(i);
-    }
-
-    random_key key_;
-    std::uint64_t number_ = 0;
-    std::vector<rank_t> order_;
-    std::vector<int> place_;
-};
-
-}}}  // namespace rill::RILL_ABI::topology::detail
-
-// ===== rill/topology/random_matching.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace topology {
-
-/// In each round all ranks form pairs, drawn anew, which exchange their models half and half. Of an odd number one is
-/// left over, each time another. Memory: two numbers per rank; a round costs O(P) steps. Models `Mixing`.
-/// Source: Boyd et al. 2006.
-struct random_matching {
-    static constexpr const char* name = "random_matching";
-    static constexpr bool is_doubly_stochastic = true;
-    static constexpr bool is_symmetric = true;
-    static constexpr bool keeps_neighbours = false;
-
-    class bound {
-      public:
-        RILL_CONSTEXPR_VECTORS bound(int size, random_key key) : order_(detail::checked_size(size), key) {}
-        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t round, rank_t rank, mixing_row& row) {
-            detail::clear(row);
-            order_.choose(round);
-            const int partner = order_.place_of(rank) ^ 1;
-            if (partner < order_.size()) detail::halve(row, order_.at(partner), order_.at(partner));
-        }
-
-      private:
-        detail::shuffled_ranks order_;
-    };
-
-    static RILL_CONSTEXPR_VECTORS bound bind(int size, random_key key) { return {size, key}; }
-    friend constexpr bool operator==(random_matching, random_matching) = default;
-};
-
-static_assert(Mixing<random_matching>);
-
-}}}  // namespace rill::RILL_ABI::topology
-
 // ===== rill/topology/recursive_doubling.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
@@ -21163,79 +21383,6 @@ static_assert(Topology<ring>);
 
 }}}  // namespace rill::RILL_ABI::topology
 
-// ===== rill/topology/ring_neighbours.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace topology {
-
-/// Each rank mixes with the two next to it on a ring, each with weight ⅓, its own too; of two ranks, each has ½. Models
-/// `Mixing`. Source: D-PSGD (Lian et al. 2017).
-struct ring_neighbours {
-    static constexpr const char* name = "ring_neighbours";
-    static constexpr bool is_doubly_stochastic = true;
-    static constexpr bool is_symmetric = true;
-    static constexpr bool keeps_neighbours = true;
-
-    class bound {
-      public:
-        constexpr explicit bound(int size) : size_(detail::checked_size(size)) {}
-        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t, rank_t rank, mixing_row& row) const {
-            detail::clear(row);
-            if (size_ == 1) return;
-            const rank_t next = (rank + 1) % size_, previous = (rank + size_ - 1) % size_;
-            const double weight = size_ == 2 ? 1.0 / 2 : 1.0 / 3;
-            detail::exchange_with(row, next, weight);
-            if (previous != next) detail::exchange_with(row, previous, weight);
-            row.own_weight = weight;
-        }
-
-      private:
-        int size_;
-    };
-
-    static constexpr bound bind(int size, random_key) { return bound(size); }
-    friend constexpr bool operator==(ring_neighbours, ring_neighbours) = default;
-};
-
-static_assert(Mixing<ring_neighbours>);
-
-}}}  // namespace rill::RILL_ABI::topology
-
-// ===== rill/topology/rotating.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace topology {
-
-/// Like `exponential`, but every ⌈log2 P⌉ rounds the ranks change places at random, so that each gets new partners. Any
-/// number of ranks. Memory: two numbers per rank. Models `Mixing`. Source: GossipGraD (Daily et al. 2018).
-struct rotating {
-    static constexpr const char* name = "rotating";
-    static constexpr bool is_doubly_stochastic = true;
-    static constexpr bool is_symmetric = false;
-    static constexpr bool keeps_neighbours = false;
-
-    class bound {
-      public:
-        RILL_CONSTEXPR_VECTORS bound(int size, random_key key) : order_(detail::checked_size(size), key) {}
-        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t round, rank_t rank, mixing_row& row) {
-            detail::clear(row);
-            const int size = order_.size();
-            if (size == 1) return;
-            order_.choose(round / static_cast<unsigned>(std::bit_width(static_cast<unsigned>(size - 1))));
-            const int hop = exponential::hop_of(round, size), place = order_.place_of(rank);
-            detail::halve(row, order_.at((place + size - hop) % size), order_.at((place + hop) % size));
-        }
-
-      private:
-        detail::shuffled_ranks order_;
-    };
-
-    static RILL_CONSTEXPR_VECTORS bound bind(int size, random_key key) { return {size, key}; }
-    friend constexpr bool operator==(rotating, rotating) = default;
-};
-
-static_assert(Mixing<rotating>);
-
-}}}  // namespace rill::RILL_ABI::topology
-
 // ===== rill/topology/split_allgather.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
@@ -21353,239 +21500,16 @@ static_assert(Topology<star> && TreeTopology<star>);
 
 }}}  // namespace rill::RILL_ABI::topology
 
-// ===== rill/topology/verify_mixing.hpp
-
-// Proves that a mixing keeps its promises, at compile time for small groups.
-
-namespace rill { inline namespace RILL_ABI { namespace topology {
-
-/// What the proof of a mixing found: nothing, or the first defect.
-struct mixing_verdict {
-    bool ok = true;
-    std::uint64_t round = 0;
-    rank_t rank = no_rank;    ///< the rank at which it shows
-    rank_t peer = no_rank;    ///< the other one, where two are concerned
-    const char* what = "ok";  ///< complete sentence
-
-    constexpr explicit operator bool() const { return ok; }
-};
-
-/// Which rounds are looked at, and among how many of them in a row each rank must reach each other.
-struct mixing_rounds {
-    std::uint64_t count = 16;
-    std::uint64_t window = 0;  ///< 0: ranks need not reach each other
-};
-
-namespace detail {
-
-/// How far sums may be off, because weights are rounded.
-inline constexpr double mixing_tolerance = 1e-12;
-
-constexpr double distance(double a, double b) { return a < b ? b - a : a - b; }
-/// False for NaNs too.
-constexpr bool is_weight(double weight) { return weight >= 0; }
-
-/// Looks at the rows of all ranks, round by round.
-template <class Bound>
-class mixing_proof {
-  public:
-    /// `bind()` gives each rank an object of its own, as ranks have in a run.
-    template <class Bind>
-    RILL_CONSTEXPR_VECTORS mixing_proof(int size, bool doubly, bool symmetric, bool keeps, const Bind& bind)
-        : is_doubly_(doubly), is_symmetric_(symmetric), keeps_(keeps), rows_(static_cast<std::size_t>(size)) {
-        for (int i = 0; i < size; ++i) bound_.push_back(bind());
-    }
-
-    RILL_CONSTEXPR_VECTORS mixing_verdict run(const mixing_rounds& over) {
-        for (round_ = 0; found_.ok && round_ < over.count; ++round_) {
-            for (rank_t rank = 0; rank < size(); ++rank) bound_[index(rank)].fill(round_, rank, rows_[index(rank)]);
-            if (check_shapes() && check_ends() && check_sums() && check_promises()) remember(over.window);
-        }
-        return found_;
-    }
-
-  private:
-    static constexpr std::size_t index(rank_t rank) { return static_cast<std::size_t>(rank); }
-    RILL_CONSTEXPR_VECTORS rank_t size() const { return static_cast<rank_t>(rows_.size()); }
-    RILL_CONSTEXPR_VECTORS bool is_other(rank_t peer, rank_t rank) const {
-        return 0 <= peer && peer < size() && peer != rank;
-    }
-    RILL_CONSTEXPR_VECTORS bool blame(const char* what, rank_t rank, rank_t peer = no_rank) {
-        found_ = {.ok = false, .round = round_, .rank = rank, .peer = peer, .what = what};
-        return false;
-    }
-
-    RILL_CONSTEXPR_VECTORS bool check_shapes() {
-        for (rank_t rank = 0; rank < size(); ++rank) {
-            const mixing_row& row = rows_[index(rank)];
-            if (!is_weight(row.own_weight)) return blame("its own weight is negative or no number", rank);
-            rank_t last = no_rank;
-            for (const mixing_end& from : row.senders) {
-                if (!is_other(from.peer, rank)) return blame("a sender is no other rank", rank, from.peer);
-                if (from.peer <= last) return blame("senders do not ascend", rank, from.peer);
-                if (!is_weight(from.weight)) return blame("a weight is negative or no number", rank, from.peer);
-                last = from.peer;
-            }
-            last = no_rank;
-            for (const rank_t to : row.receivers) {
-                if (!is_other(to, rank)) return blame("a receiver is no other rank", rank, to);
-                if (to <= last) return blame("receivers do not ascend", rank, to);
-                last = to;
-            }
-        }
-        return true;
-    }
-
-    RILL_CONSTEXPR_VECTORS const mixing_end* sender(rank_t rank, rank_t peer) const {
-        const auto& senders = rows_[index(rank)].senders;
-        const auto at = std::lower_bound(senders.begin(), senders.end(), peer,
-                                         [](const mixing_end& each, rank_t of) { return each.peer < of; });
-        return at != senders.end() && at->peer == peer ? &*at : nullptr;
-    }
-    RILL_CONSTEXPR_VECTORS bool check_ends() {
-        for (rank_t rank = 0; rank < size(); ++rank) {
-            for (const mixing_end& from : rows_[index(rank)].senders) {
-                const auto& receivers = rows_[index(from.peer)].receivers;
-                if (!std::binary_search(receivers.begin(), receivers.end(), rank))
-                    return blame("it awaits a model that its sender does not send", rank, from.peer);
-            }
-            for (const rank_t to : rows_[index(rank)].receivers)
-                if (sender(to, rank) == nullptr) return blame("it sends a model that nobody awaits", rank, to);
-        }
-        return true;
-    }
-
-    RILL_CONSTEXPR_VECTORS bool check_sums() {
-        std::vector<double> columns(rows_.size(), 0.0);
-        for (rank_t rank = 0; rank < size(); ++rank) {
-            const mixing_row& row = rows_[index(rank)];
-            double sum = row.own_weight;
-            columns[index(rank)] += row.own_weight;
-            for (const mixing_end& from : row.senders) {
-                sum += from.weight;
-                columns[index(from.peer)] += from.weight;
-            }
-            if (is_doubly_ && distance(sum, 1) > mixing_tolerance)
-                return blame("the weights of what it takes do not sum to 1", rank);
-        }
-        for (rank_t rank = 0; rank < size(); ++rank)
-            if (distance(columns[index(rank)], 1) > mixing_tolerance)
-                return blame("the weights that its model has do not sum to 1", rank);
-        return true;
-    }
-
-    RILL_CONSTEXPR_VECTORS bool check_promises() {
-        if (is_symmetric_)
-            for (rank_t rank = 0; rank < size(); ++rank)
-                for (const mixing_end& from : rows_[index(rank)].senders) {
-                    const mixing_end* const back = sender(from.peer, rank);
-                    if (back == nullptr || back->weight != from.weight)
-                        return blame("two ranks do not exchange alike, though it says is_symmetric", rank, from.peer);
-                }
-        if (!keeps_) return true;
-        if (round_ == 0) first_ = rows_;
-        for (rank_t rank = 0; rank < size(); ++rank)
-            if (!(rows_[index(rank)] == first_[index(rank)]))
-                return blame("its row changes, though it says keeps_neighbours", rank);
-        return true;
-    }
-
-    /// Keeps who sends to whom, and looks whether the last `window` rounds join all ranks.
-    RILL_CONSTEXPR_VECTORS void remember(std::uint64_t window) {
-        if (window == 0) return;
-        std::vector<std::pair<rank_t, rank_t>> links;
-        for (rank_t rank = 0; rank < size(); ++rank)
-            for (const mixing_end& from : rows_[index(rank)].senders)
-                if (from.weight > 0) links.emplace_back(from.peer, rank);
-        if (recent_.size() < window)
-            recent_.push_back(std::move(links));
-        else
-            recent_[static_cast<std::size_t>(round_ % window)] = std::move(links);
-        if (recent_.size() < window) return;
-        for (const bool forwards : {true, false})
-            if (const rank_t apart = not_reached(forwards); apart != no_rank) {
-                blame(forwards ? "the models of a whole window of rounds do not reach it from rank 0"
-                               : "its model does not reach rank 0 in a whole window of rounds",
-                      apart, 0);
-                found_.round = round_ + 1 - window;
-                return;
-            }
-    }
-    /// A rank that no links lead to from rank 0 (or from it, backwards).
-    RILL_CONSTEXPR_VECTORS rank_t not_reached(bool forwards) const {
-        std::vector<std::vector<rank_t>> next(rows_.size());
-        for (const auto& links : recent_)
-            for (const auto& [from, to] : links) next[index(forwards ? from : to)].push_back(forwards ? to : from);
-        std::vector<unsigned char> reached(rows_.size(), 0);
-        std::vector<rank_t> waiting{0};
-        reached[0] = 1;
-        while (!waiting.empty()) {
-            const rank_t rank = waiting.back();
-            waiting.pop_back();
-            for (const rank_t each : next[index(rank)])
-                if (reached[index(each)] == 0) {
-                    reached[index(each)] = 1;
-                    waiting.push_back(each);
-                }
-        }
-        for (rank_t rank = 0; rank < size(); ++rank)
-            if (reached[index(rank)] == 0) return rank;
-        return no_rank;
-    }
-
-    bool is_doubly_, is_symmetric_, keeps_;
-    std::vector<Bound> bound_{};
-    std::vector<mixing_row> rows_;
-    std::vector<mixing_row> first_{};  ///< of round 0, where they must stay
-    std::vector<std::vector<std::pair<rank_t, rank_t>>> recent_{};
-    std::uint64_t round_ = 0;
-    mixing_verdict found_{};
-};
-
-}  // namespace detail
-
-/// The first defect of a mixing among `size` ranks in the rounds `over`, if it has one.
-///
-/// Defects are: a sender or receiver that is no other rank, or out of order, so also one that is named twice; a model
-/// that is awaited and not sent, or the reverse; a negative weight; a row or column whose sum is off by more than
-/// 1e-12; a flag that does not hold; a window of rounds in which a rank does not reach each other. Also at compile
-/// time, for some 17 ranks. Cost: memory O(P²) for a mixing that draws, else O(P + edges); time per round O(P + edges)
-/// besides `fill`, times `window` where that is given.
-template <Mixing M>
-RILL_CONSTEXPR_VECTORS mixing_verdict verify_mixing(const M& mixing, int size, const mixing_rounds& over = {},
-                                                    random_key key = {}) {
-    const auto bind = [&] { return mixing.bind(size, key); };
-    return detail::mixing_proof<std::remove_cvref_t<decltype(bind())>>(size, M::is_doubly_stochastic, M::is_symmetric,
-                                                                       M::keeps_neighbours, bind)
-        .run(over);
-}
-
-/// Whether a mixing keeps the mean of all models: rows and columns sum to 1 in its first 16 rounds, and it says so.
-///
-///     static_assert(topology::mixes_doubly(my_mixing{}, 8));
-///
-template <Mixing M>
-RILL_CONSTEXPR_VECTORS bool mixes_doubly(const M& mixing, int size) {
-    return M::is_doubly_stochastic && verify_mixing(mixing, size).ok;
-}
-
-/// Whether each rank reaches each other in any `window` rounds in a row, of the first 3 times `window`.
-template <Mixing M>
-RILL_CONSTEXPR_VECTORS bool connects(const M& mixing, int size, std::uint64_t window) {
-    return verify_mixing(mixing, size, {.count = 3 * window, .window = window}).ok;
-}
-
-}}}  // namespace rill::RILL_ABI::topology
-
 // ===== rill/topology.hpp
 
-/// All topologies and mixings, and the proofs that a schedule computes its collective and that a mixing mixes.
+/// All topologies, and the proof that a schedule computes its collective. Mixings, which only gossip needs, come with
+/// `rill/mixing.hpp`.
 
 // ===== rill/rill.hpp
 
 /// What every program needs. It uses only the standard library and no threads. In addition, include the transport that
 /// you use (`transport/in_process.hpp`, …), and what you need of `gradient_code/`, `protocol/`, `cost/`, `train/`,
-/// `adapt/` and `testing/`: single headers, or a whole folder (`rill/train.hpp`).
+/// `adapt/` and `testing/`: single headers, or a whole folder (`rill/train.hpp`). For gossip, `rill/mixing.hpp`.
 
 #if defined(RILL_COMPILED)
 #endif
@@ -21845,6 +21769,22 @@ class decorator : public decorator_concurrency<Outer, Net> {
     std::optional<abort_notice> aborted(std::uint64_t context) { return inner_->aborted(context); }
     std::uint64_t next_context(std::uint64_t key) { return inner_->next_context(key); }
     void close(std::uint64_t context) { inner_->close(context); }
+
+    std::uint64_t incarnation(rank_t peer) const
+        requires MonitoredTransport<Net>
+    {
+        return std::as_const(*inner_).incarnation(peer);
+    }
+    void monitor(channel on)
+        requires MonitoredTransport<Net>
+    {
+        inner_->monitor(on);
+    }
+    void fence(rank_t peer, std::uint64_t incarnation)
+        requires MonitoredTransport<Net>
+    {
+        inner_->fence(peer, incarnation);
+    }
 
     std::size_t chunk_bytes() const
         requires ChunkingTransport<Net>
@@ -22358,6 +22298,1025 @@ class survivors {
 
 /// What ranks of a view have in common: who is alive, and which step all have done.
 
+// ===== rill/topology/any_matcher.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// Any `Matcher`, or none: a value that forgets its type, so that a mixing which uses one is no template.
+class any_matcher {
+  public:
+    any_matcher() = default;
+    template <class M>
+        requires(!std::same_as<M, any_matcher> && Matcher<M>)
+    any_matcher(M) : name_(M::name), match_(&M::match) {}  // NOLINT(google-explicit-constructor)
+
+    explicit operator bool() const { return match_ != nullptr; }
+    const char* name() const { return name_; }
+    /// There must be one.
+    std::vector<rank_t> match(int ranks, std::span<const std::array<rank_t, 2>> edges) const {
+        return match_(ranks, edges);
+    }
+
+    friend bool operator==(const any_matcher&, const any_matcher&) = default;
+
+  private:
+    const char* name_ = "none";
+    std::vector<rank_t> (*match_)(int, std::span<const std::array<rank_t, 2>>) = nullptr;
+};
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/topology/detail/disjoint_sets.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology::detail {
+
+/// Sets of ranks that are joined one edge at a time. Source: Tarjan 1975, with path halving.
+class disjoint_sets {
+  public:
+    explicit disjoint_sets(int size) : parent_(static_cast<std::size_t>(size)) {
+        for (std::size_t i = 0; i < parent_.size(); ++i) parent_[i] = static_cast<rank_t>(i);
+    }
+
+    /// One rank stands for all of its set.
+    rank_t of(rank_t rank) {
+        while (at(rank) != rank) rank = std::exchange(at(rank), at(at(rank)));
+        return rank;
+    }
+    /// False if they have been in one set.
+    bool join(rank_t a, rank_t b) {
+        a = of(a), b = of(b);
+        at(a) = b;
+        return a != b;
+    }
+
+  private:
+    rank_t& at(rank_t rank) { return parent_[static_cast<std::size_t>(rank)]; }
+
+    std::vector<rank_t> parent_;
+};
+
+}}}  // namespace rill::RILL_ABI::topology::detail
+
+// ===== rill/topology/detail/link_speeds.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology::detail {
+
+/// How fast two ranks exchange: the speed of the slower way between them.
+class link_speeds {
+  public:
+    /// Throws `contract_violation`, which names the first entry that is no speed by row and column.
+    link_speeds(int size, std::span<const double> matrix) : size_(static_cast<std::size_t>(size)) {
+        if (matrix.size() != size_ * size_)
+            throw contract_violation(text_of({"rill: topology::bandwidth_matching: ", size, " ranks need ",
+                                              size_ * size_, " links, row by row, not ", matrix.size()}));
+        for (std::size_t row = 0; row < size_; ++row)
+            for (std::size_t column = 0; column < size_; ++column) check(row, column, matrix[row * size_ + column]);
+        both_ways_.resize(matrix.size());
+        for (std::size_t row = 0; row < size_; ++row)
+            for (std::size_t column = 0; column < size_; ++column)
+                both_ways_[row * size_ + column] = std::min(matrix[row * size_ + column], matrix[column * size_ + row]);
+    }
+
+    /// 0 where there is no link.
+    double between(rank_t a, rank_t b) const {
+        return both_ways_[static_cast<std::size_t>(a) * size_ + static_cast<std::size_t>(b)];
+    }
+
+  private:
+    static void check(std::size_t row, std::size_t column, double speed) {
+        if (row == column || (0 <= speed && speed <= std::numeric_limits<double>::max())) return;
+        throw contract_violation(text_of({"rill: topology::bandwidth_matching: the link in row ", row, ", column ",
+                                          column, " is ", speed, ", which is no number of bytes per second"}));
+    }
+
+    std::size_t size_;
+    std::vector<double> both_ways_;
+};
+
+}}}  // namespace rill::RILL_ABI::topology::detail
+
+// ===== rill/topology/detail/mixing_rows.hpp
+
+// What several mixings write alike.
+
+namespace rill { inline namespace RILL_ABI { namespace topology::detail {
+
+constexpr int checked_size(int size) {
+    RILL_EXPECTS(size >= 1, "topology: a mixing has at least one rank");
+    return size;
+}
+
+/// A row of a rank that mixes with nobody.
+RILL_CONSTEXPR_VECTORS void clear(mixing_row& row) {
+    row.own_weight = 1;
+    row.senders.clear();
+    row.receivers.clear();
+}
+
+/// Adds a rank that this one sends to and receives from.
+RILL_CONSTEXPR_VECTORS void exchange_with(mixing_row& row, rank_t peer, double weight) {
+    const auto at = std::lower_bound(row.receivers.begin(), row.receivers.end(), peer);
+    row.senders.insert(row.senders.begin() + (at - row.receivers.begin()), {peer, weight});
+    row.receivers.insert(at, peer);
+}
+
+/// One model arrives and one leaves, half and half.
+RILL_CONSTEXPR_VECTORS void halve(mixing_row& row, rank_t sender, rank_t receiver) {
+    row.own_weight = 1.0 / 2;
+    row.senders.assign(1, {sender, 1.0 / 2});
+    row.receivers.assign(1, receiver);
+}
+
+}}}  // namespace rill::RILL_ABI::topology::detail
+
+// ===== rill/topology/detail/shuffled_ranks.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology::detail {
+
+/// All ranks in a random order, which is another one for each number. Memory: two numbers per rank; O(1) but for the
+/// first look at each order, which is O(P).
+class shuffled_ranks {
+  public:
+    RILL_CONSTEXPR_VECTORS shuffled_ranks(int size, random_key key)
+        : key_(key), order_(static_cast<std::size_t>(size), no_rank), place_(order_.size(), 0) {
+        draw(0);
+    }
+
+    RILL_CONSTEXPR_VECTORS int size() const { return static_cast<int>(order_.size()); }
+    RILL_CONSTEXPR_VECTORS void choose(std::uint64_t number) {
+        if (number != number_) draw(number);
+    }
+    RILL_CONSTEXPR_VECTORS int place_of(rank_t rank) const { return place_[static_cast<std::size_t>(rank)]; }
+    RILL_CONSTEXPR_VECTORS rank_t at(int place) const { return order_[static_cast<std::size_t>(place)]; }
+
+  private:
+    RILL_CONSTEXPR_VECTORS void draw(std::uint64_t number) {
+        number_ = number;
+        random_sequence random(key_.derive(number));
+        for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<rank_t>(i);
+        for (std::size_t left = order_.size(); left > 1; --left)
+            std::swap(order_[left - 1], order_[static_cast<std::size_t>(random.below(left))]);
+        for (std::size_t i = 0; i < order_.size(); ++i)
+            place_[static_cast<std::size_t>(order_[i])] = static_cast<int>(i);
+    }
+
+    random_key key_;
+    std::uint64_t number_ = 0;
+    std::vector<rank_t> order_;
+    std::vector<int> place_;
+};
+
+}}}  // namespace rill::RILL_ABI::topology::detail
+
+// ===== rill/topology/bandwidth_matching.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// Which links a round may take that brings together ranks which have not met for long.
+enum class bridges : unsigned char {
+    fastest,  ///< of those that join all of them, the fastest
+    any       ///< as in the paper
+};
+
+/// In each round all ranks form pairs over fast links, which exchange their models half and half. Over some rounds each
+/// rank reaches each other. Models `Mixing`.
+///
+///     const topology::bandwidth_matching fast{
+///         .links = speeds, .least = 3e6, .window = 5, .matcher = adapt::boost_matching{}};
+///
+/// A pair has *met* if it has exchanged in one of the last `window - 1` rounds. If the pairs that have met join all
+/// ranks, a round matches over links of `least` or more. Otherwise it matches over links between ranks that are not
+/// joined, of which it takes the fastest that join them all. Ranks that are left over match over links of `least` or
+/// more, and then over any. Of an odd number one rests, in turn.
+///
+/// The rows of a round depend on the rounds before it. They are a function of links, options, key and round, given the
+/// matcher; each bound object computes them from round 0 on. Memory: O(P²); a round costs O(P² log P) steps and three
+/// matchings.
+///
+/// Errors: `contract_violation` from `bind` if there is no matcher, if `links` is not square or has an entry that is
+/// negative or not finite, which is named by row and column; if `window` is less than ⌈log2 P⌉, since matchings need
+/// that many rounds to bring all models together, and most rounds would ignore `least`.
+///
+/// Source: SAPS-PSGD, algorithm 3, with these deviations. Pairs that have never met count as met infinitely long ago. A
+/// rank that is left over keeps its model. Bridges are the fastest ones, not any (`bridges::any`). Who is left over is
+/// first matched over fast links.
+struct bandwidth_matching {
+    static constexpr const char* name = "bandwidth_matching";
+    static constexpr bool is_doubly_stochastic = true;
+    static constexpr bool is_symmetric = true;
+    static constexpr bool keeps_neighbours = false;
+
+    std::vector<double>
+        links{};       ///< row by row, from row to column, in bytes per second; 0: none. The slower way counts
+    double least = 0;  ///< bytes per second
+    int window = 0;    ///< rounds; 0: ⌈log2 P⌉
+    any_matcher matcher{};
+    bridges bridge = bridges::fastest;
+
+    class bound {
+      public:
+        bound(const bandwidth_matching& of, int size, random_key key)
+            : speeds_(size, of.links),
+              least_(of.least),
+              window_(window_of(of, size)),
+              matcher_(of.matcher),
+              bridge_(of.bridge),
+              key_(key),
+              resting_(size, key.derive(fingerprint("rests"))),
+              is_there_(static_cast<std::size_t>(size), true),
+              partner_(is_there_.size(), no_rank),
+              met_(is_there_.size() * is_there_.size(), 0) {
+            if (!matcher_)
+                throw contract_violation(
+                    "rill: topology::bandwidth_matching: it has no matcher; use adapt::boost_matching{}");
+        }
+
+        void fill(std::uint64_t round, rank_t rank, mixing_row& row) {
+            if (round + 1 < rounds_) forget();
+            while (rounds_ <= round) draw();
+            detail::clear(row);
+            if (const rank_t other = partner(rank); other != no_rank) detail::halve(row, other, other);
+        }
+        /// From the next round on, the rank is matched or not.
+        void attend(rank_t rank, bool is_there) { is_there_[index(rank)] = is_there; }
+
+      private:
+        static std::size_t index(rank_t rank) { return static_cast<std::size_t>(rank); }
+        static std::uint64_t window_of(const bandwidth_matching& of, int size) {
+            const int needed = static_cast<int>(std::bit_width(static_cast<unsigned>(size - 1)));
+            if (of.window != 0 && of.window < needed)
+                throw contract_violation(text_of({"rill: topology::bandwidth_matching: a window of ", of.window,
+                                                  " rounds is too short for ", size, " ranks, which need ", needed}));
+            return static_cast<std::uint64_t>(of.window == 0 ? needed : of.window);
+        }
+
+        int size() const { return resting_.size(); }
+        rank_t& partner(rank_t rank) { return partner_[index(rank)]; }
+        /// The number of the round in which they met last, counted from 1; 0 if they never did.
+        std::uint64_t& met(rank_t a, rank_t b) {
+            return met_[index(std::min(a, b)) * is_there_.size() + index(std::max(a, b))];
+        }
+        void forget() {
+            rounds_ = 0;
+            std::fill(met_.begin(), met_.end(), 0);
+        }
+
+        void draw() {
+            std::fill(partner_.begin(), partner_.end(), no_rank);
+            shuffle();
+            detail::disjoint_sets joined = joined_lately();
+            const auto is_fast = [&](rank_t a, rank_t b) { return speed(a, b) >= least_; };
+            const double slowest_bridge = find_bridges(joined);
+            if (slowest_bridge > 0)
+                match(
+                    [&](rank_t a, rank_t b) { return joined.of(a) != joined.of(b) && speed(a, b) >= slowest_bridge; });
+            match(is_fast);
+            match([](rank_t, rank_t) { return true; });
+            ++rounds_;
+            for (const rank_t rank : free_)
+                if (partner(rank) != no_rank) met(rank, partner(rank)) = rounds_;
+        }
+        double speed(rank_t a, rank_t b) const { return speeds_.between(a, b); }
+
+        /// Puts the ranks that take part into a random order.
+        void shuffle() {
+            detail::shuffled_ranks order(size(), key_.derive(rounds_));
+            free_.clear();
+            for (int place = 0; place < size(); ++place)
+                if (is_there_[index(order.at(place))]) free_.push_back(order.at(place));
+            if (free_.size() % 2 != 0) std::erase(free_, next_to_rest());
+        }
+        rank_t next_to_rest() {
+            const auto turns = static_cast<std::uint64_t>(size());
+            int place = static_cast<int>(rounds_ % turns);
+            while (!is_there_[index(resting_.at(place))]) place = (place + 1) % size();
+            return resting_.at(place);
+        }
+        detail::disjoint_sets joined_lately() {
+            detail::disjoint_sets joined(size());
+            for (const rank_t a : free_)
+                for (const rank_t b : free_)
+                    if (a < b && met(a, b) > 0 && met(a, b) + window_ > rounds_ + 1) joined.join(a, b);
+            return joined;
+        }
+
+        /// The speed of the slowest link that is needed to join all ranks, or 0 if they are joined or no link joins
+        /// them.
+        double find_bridges(detail::disjoint_sets joined) {
+            pairs_.clear();
+            for (const rank_t a : free_)
+                for (const rank_t b : free_)
+                    if (a < b && speed(a, b) > 0 && joined.of(a) != joined.of(b)) pairs_.push_back({a, b});
+            std::sort(pairs_.begin(), pairs_.end(), [&](const auto& one, const auto& other) {
+                return speed(one[0], one[1]) > speed(other[0], other[1]);
+            });
+            double slowest = 0;
+            for (const auto& [a, b] : pairs_)
+                if (bridge_ == bridges::any || joined.join(a, b)) slowest = speed(a, b);
+            return slowest;
+        }
+
+        /// Matches ranks that have no partner yet over the links that `may(a, b)` take.
+        template <class May>
+        void match(May&& may) {
+            std::vector<rank_t> open;
+            for (const rank_t rank : free_)
+                if (partner(rank) == no_rank) open.push_back(rank);
+            pairs_.clear();
+            for (std::size_t i = 0; i < open.size(); ++i)
+                for (std::size_t j = i + 1; j < open.size(); ++j)
+                    if (speed(open[i], open[j]) > 0 && may(open[i], open[j]))
+                        pairs_.push_back({static_cast<rank_t>(i), static_cast<rank_t>(j)});
+            if (pairs_.empty()) return;
+            const std::vector<rank_t> mates = matcher_.match(static_cast<int>(open.size()), pairs_);
+            for (std::size_t i = 0; i < open.size(); ++i)
+                if (mates[i] != no_rank) partner(open[i]) = open[index(mates[i])];
+        }
+
+        detail::link_speeds speeds_;
+        double least_;
+        std::uint64_t window_;
+        any_matcher matcher_;
+        bridges bridge_;
+        random_key key_;
+        detail::shuffled_ranks resting_;
+        std::vector<bool> is_there_;
+        std::vector<rank_t> partner_;  ///< in the round drawn last
+        std::vector<std::uint64_t> met_;
+        std::uint64_t rounds_ = 0;    ///< drawn so far
+        std::vector<rank_t> free_{};  ///< who takes part, in random order
+        std::vector<std::array<rank_t, 2>> pairs_{};
+    };
+
+    bound bind(int size, random_key key) const { return {*this, detail::checked_size(size), key}; }
+    template <class Visit>
+    void visit_options(Visit&& visit) const {
+        for (const double each : links) visit("bytes per second of a link", each);
+        visit("least bytes per second", least);
+        visit("window", window);
+        visit("matcher", fingerprint(matcher.name()));
+        visit("bridges", static_cast<int>(bridge));
+    }
+    friend bool operator==(const bandwidth_matching&, const bandwidth_matching&) = default;
+};
+
+static_assert(Mixing<bandwidth_matching>);
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/topology/directed.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// In each round ranks send along the edges of a given directed graph, from the first end to the second: a rank with d
+/// receivers gives 1/(1 + d) of its model to each and keeps as much. So columns sum to 1 and rows do not: the mixing is
+/// one for push-sum, which needs no edge back. Models `Mixing`.
+///
+///     const topology::directed loop{.edges = {{0, 1}, {1, 2}, {2, 0}, {0, 2}}};
+///
+/// Models come together if each rank reaches each other along the edges. Memory: the graph on each rank. Errors:
+/// `contract_violation` from `bind` if an edge has an end outside, is given twice, or leads from a rank to itself.
+/// Source: Nedić and Olshevsky 2016; SGP (Assran et al. 2019).
+struct directed {
+    static constexpr const char* name = "directed";
+    static constexpr bool is_doubly_stochastic = false;
+    static constexpr bool is_symmetric = false;
+    static constexpr bool keeps_neighbours = true;
+
+    std::vector<std::array<rank_t, 2>> edges{};
+
+    class bound {
+      public:
+        RILL_CONSTEXPR_VECTORS bound(int size, std::span<const std::array<rank_t, 2>> edges)
+            : rows_(static_cast<std::size_t>(detail::checked_size(size))) {
+            for (const auto& [from, to] : edges) {
+                RILL_EXPECTS(0 <= from && from < size && 0 <= to && to < size,
+                             "topology::directed: an edge leads outside");
+                RILL_EXPECTS(from != to, "topology::directed: an edge leads from a rank to itself");
+                row(from).receivers.push_back(to);
+            }
+            for (rank_t from = 0; from < size; ++from) {
+                auto& receivers = row(from).receivers;
+                std::sort(receivers.begin(), receivers.end());
+                RILL_EXPECTS(std::adjacent_find(receivers.begin(), receivers.end()) == receivers.end(),
+                             "topology::directed: an edge is given twice");
+                row(from).own_weight = 1.0 / static_cast<double>(1 + receivers.size());
+                for (const rank_t to : receivers) row(to).senders.push_back({from, row(from).own_weight});
+            }
+        }
+        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t, rank_t rank, mixing_row& into) { into = row(rank); }
+
+      private:
+        RILL_CONSTEXPR_VECTORS mixing_row& row(rank_t rank) { return rows_[static_cast<std::size_t>(rank)]; }
+
+        std::vector<mixing_row> rows_;
+    };
+
+    RILL_CONSTEXPR_VECTORS bound bind(int size, random_key) const { return {size, edges}; }
+    template <class Visit>
+    RILL_CONSTEXPR_VECTORS void visit_options(Visit&& visit) const {
+        for (const auto& [from, to] : edges) {
+            visit("from", from);
+            visit("to", to);
+        }
+    }
+    friend bool operator==(const directed&, const directed&) = default;
+};
+
+static_assert(Mixing<directed>);
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/topology/eigenvalues_above.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// Whether all eigenvalues of a symmetric mixing of `size` ranks are above `least`: whether W - least · I has a
+/// Cholesky decomposition, whose pivots are above 1e-12. For a mixing that keeps its neighbours.
+///
+/// Cost: per rank the square of the distance to its lowest neighbour, at most; so little on rings and grids.
+template <Mixing M>
+bool eigenvalues_above(const M& mixing, int size, double least) {
+    static_assert(
+        M::is_symmetric && M::keeps_neighbours,
+        "rill::topology::eigenvalues_above: the mixing is not the same symmetric matrix in all rounds; use one "
+        "that says is_symmetric and keeps_neighbours");
+    auto bound = mixing.bind(size, {});
+    const auto ranks = static_cast<std::size_t>(size);
+    std::vector<std::vector<double>> rows(ranks);  // of the lower triangle, from the first entry that is not 0
+    std::vector<std::size_t> first(ranks);
+    mixing_row row;
+    for (std::size_t i = 0; i < ranks; ++i) {
+        bound.fill(0, static_cast<rank_t>(i), row);
+        first[i] = row.senders.empty() ? i : std::min(i, static_cast<std::size_t>(row.senders.front().peer));
+        rows[i].assign(i - first[i] + 1, 0.0);
+        for (const mixing_end& from : row.senders)
+            if (const auto j = static_cast<std::size_t>(from.peer); j < i) rows[i][j - first[i]] = from.weight;
+        rows[i].back() = row.own_weight - least;
+        for (std::size_t j = first[i]; j <= i; ++j) {
+            double rest = rows[i][j - first[i]];
+            for (std::size_t k = std::max(first[i], first[j]); k < j; ++k)
+                rest -= rows[i][k - first[i]] * rows[j][k - first[j]];
+            if (j == i && !(rest > 1e-12)) return false;
+            rows[i][j - first[i]] = j < i ? rest / rows[j].back() : std::sqrt(rest);
+        }
+    }
+    return true;
+}
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/topology/exponential.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// In round t each rank sends to the one that is 2^(t mod ⌈log2 P⌉) further and receives from the one that is as far
+/// behind; it halves. One message each way; after ⌈log2 P⌉ rounds all models have met, and where P is a power of two
+/// each is then the mean of all. Models `Mixing`. Source: SGP (Assran et al. 2019).
+struct exponential {
+    static constexpr const char* name = "exponential";
+    static constexpr bool is_doubly_stochastic = true;
+    static constexpr bool is_symmetric = false;
+    static constexpr bool keeps_neighbours = false;
+
+    class bound {
+      public:
+        constexpr explicit bound(int size) : size_(detail::checked_size(size)) {}
+        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t round, rank_t rank, mixing_row& row) const {
+            detail::clear(row);
+            if (size_ == 1) return;
+            const int hop = hop_of(round, size_);
+            detail::halve(row, (rank + size_ - hop) % size_, (rank + hop) % size_);
+        }
+
+      private:
+        int size_;
+    };
+
+    /// How far messages of a round go among `size` > 1 ranks.
+    static constexpr int hop_of(std::uint64_t round, int size) {
+        const auto levels = static_cast<unsigned>(std::bit_width(static_cast<unsigned>(size - 1)));
+        return 1 << (round % levels);
+    }
+    static constexpr bound bind(int size, random_key) { return bound(size); }
+    friend constexpr bool operator==(exponential, exponential) = default;
+};
+
+static_assert(Mixing<exponential>);
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/topology/metropolis.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// Ranks that share an edge of a given graph mix in each round, with weight 1/(1 + d), where d is the higher of the
+/// numbers of their edges. Models `Mixing`.
+///
+///     const topology::metropolis grid{.edges = {{0, 1}, {1, 2}, {0, 3}, {1, 4}, {2, 5}, {3, 4}, {4, 5}}};
+///
+/// Memory: the graph on each rank. Errors: `contract_violation` from `bind` if an edge has an end outside, or is given
+/// twice, in one or in both directions, or leads from a rank to itself. Source: Xiao and Boyd 2004.
+struct metropolis {
+    static constexpr const char* name = "metropolis";
+    static constexpr bool is_doubly_stochastic = true;
+    static constexpr bool is_symmetric = true;
+    static constexpr bool keeps_neighbours = true;
+
+    std::vector<std::array<rank_t, 2>> edges{};
+
+    class bound {
+      public:
+        RILL_CONSTEXPR_VECTORS bound(int size, std::span<const std::array<rank_t, 2>> edges)
+            : neighbours_(static_cast<std::size_t>(detail::checked_size(size))) {
+            for (const auto& [a, b] : edges) {
+                RILL_EXPECTS(0 <= a && a < size && 0 <= b && b < size, "topology::metropolis: an edge leads outside");
+                RILL_EXPECTS(a != b, "topology::metropolis: an edge leads from a rank to itself");
+                at(a).push_back(b);
+                at(b).push_back(a);
+            }
+            for (auto& each : neighbours_) {
+                std::sort(each.begin(), each.end());
+                RILL_EXPECTS(std::adjacent_find(each.begin(), each.end()) == each.end(),
+                             "topology::metropolis: an edge is given twice");
+            }
+        }
+        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t, rank_t rank, mixing_row& row) const {
+            detail::clear(row);
+            for (const rank_t peer : at(rank)) {
+                const double weight = 1.0 / static_cast<double>(1 + std::max(at(rank).size(), at(peer).size()));
+                row.senders.push_back({peer, weight});
+                row.receivers.push_back(peer);
+                row.own_weight -= weight;
+            }
+        }
+
+      private:
+        RILL_CONSTEXPR_VECTORS std::vector<rank_t>& at(rank_t rank) {
+            return neighbours_[static_cast<std::size_t>(rank)];
+        }
+        RILL_CONSTEXPR_VECTORS const std::vector<rank_t>& at(rank_t rank) const {
+            return neighbours_[static_cast<std::size_t>(rank)];
+        }
+
+        std::vector<std::vector<rank_t>> neighbours_;
+    };
+
+    RILL_CONSTEXPR_VECTORS bound bind(int size, random_key) const { return {size, edges}; }
+    template <class Visit>
+    RILL_CONSTEXPR_VECTORS void visit_options(Visit&& visit) const {
+        for (const auto& [a, b] : edges) {
+            visit("end of an edge", a);
+            visit("end of an edge", b);
+        }
+    }
+    friend bool operator==(const metropolis&, const metropolis&) = default;
+};
+
+static_assert(Mixing<metropolis>);
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/topology/mixing_rate.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+namespace detail {
+
+inline void take_from_mean(std::vector<double>& values) {
+    const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+    for (double& each : values) each -= mean;
+}
+
+/// `out` += WᵀW `in`, where `rows` are those of W.
+inline void add_twice_mixed(const std::vector<mixing_row>& rows, const std::vector<double>& in,
+                            std::vector<double>& out) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        double mixed = rows[i].own_weight * in[i];
+        for (const mixing_end& from : rows[i].senders) mixed += from.weight * in[static_cast<std::size_t>(from.peer)];
+        out[i] += rows[i].own_weight * mixed;
+        for (const mixing_end& from : rows[i].senders) out[static_cast<std::size_t>(from.peer)] += from.weight * mixed;
+    }
+}
+
+}  // namespace detail
+
+/// By which factor a mixing shrinks the squared distance of the models from their mean in a round, on average, in the
+/// worst direction: the second largest eigenvalue of the mean of WᵀW over the first `rounds` rounds.
+///
+/// For a mixing that is doubly stochastic. By power iteration, to some 10 digits; where two eigenvalues are close it
+/// gives one of them. Memory O(rounds · edges). Source: Boyd et al. 2006.
+template <Mixing M>
+double mixing_rate(const M& mixing, int size, std::uint64_t rounds, random_key key = {}) {
+    static_assert(M::is_doubly_stochastic,
+                  "rill::topology::mixing_rate: the mixing does not keep the mean of all models; only of one that says "
+                  "is_doubly_stochastic the distance from the mean has a rate");
+    RILL_EXPECTS(rounds >= 1, "topology::mixing_rate: there is at least one round");
+    if (size == 1) return 0;
+    auto bound = mixing.bind(size, key);
+    std::vector<std::vector<mixing_row>> all(static_cast<std::size_t>(rounds),
+                                             std::vector<mixing_row>(static_cast<std::size_t>(size)));
+    for (std::size_t round = 0; round < all.size(); ++round)
+        for (rank_t rank = 0; rank < size; ++rank) bound.fill(round, rank, all[round][static_cast<std::size_t>(rank)]);
+
+    random_sequence random(random_key{1});
+    std::vector<double> now(static_cast<std::size_t>(size)), next(now.size());
+    for (double& each : now) each = random.uniform() - 0.5;
+    double rate = 0;
+    for (int step = 0; step < 20'000; ++step) {
+        detail::take_from_mean(now);
+        const double length = std::sqrt(std::inner_product(now.begin(), now.end(), now.begin(), 0.0));
+        if (length < 1e-150) return 0;
+        for (double& each : now) each /= length;
+        std::fill(next.begin(), next.end(), 0.0);
+        for (const auto& rows : all) detail::add_twice_mixed(rows, now, next);
+        for (double& each : next) each /= static_cast<double>(rounds);
+        const double before = std::exchange(rate, std::inner_product(now.begin(), now.end(), next.begin(), 0.0));
+        now.swap(next);
+        if (step > 10 && std::abs(rate - before) <= 1e-13 * rate) break;
+    }
+    return rate;
+}
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/topology/random_matching.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// In each round all ranks form pairs, drawn anew, which exchange their models half and half. Of an odd number one is
+/// left over; all take turns at that. Memory: four numbers per rank; a round costs O(P) steps. Models `Mixing`.
+/// Source: Boyd et al. 2006.
+struct random_matching {
+    static constexpr const char* name = "random_matching";
+    static constexpr bool is_doubly_stochastic = true;
+    static constexpr bool is_symmetric = true;
+    static constexpr bool keeps_neighbours = false;
+
+    class bound {
+      public:
+        RILL_CONSTEXPR_VECTORS bound(int size, random_key key)
+            : order_(detail::checked_size(size), key), turns_(size, key.derive(1)) {}
+        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t round, rank_t rank, mixing_row& row) {
+            detail::clear(row);
+            order_.choose(round);
+            const rank_t rests = turns_.at(static_cast<int>(round % static_cast<std::uint64_t>(turns_.size())));
+            const bool is_odd = order_.size() % 2 != 0;
+            if (is_odd && rank == rests) return;
+            // The one that rests and the last one change places, so that it is left over.
+            const rank_t last = order_.at(order_.size() - 1);
+            const int partner = order_.place_of(is_odd && rank == last ? rests : rank) ^ 1;
+            const rank_t peer = is_odd && order_.at(partner) == rests ? last : order_.at(partner);
+            detail::halve(row, peer, peer);
+        }
+
+      private:
+        detail::shuffled_ranks order_;  ///< of the round
+        detail::shuffled_ranks turns_;  ///< in which ranks rest
+    };
+
+    static RILL_CONSTEXPR_VECTORS bound bind(int size, random_key key) { return {size, key}; }
+    friend constexpr bool operator==(random_matching, random_matching) = default;
+};
+
+static_assert(Mixing<random_matching>);
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/topology/ring_neighbours.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// Each rank mixes with the two next to it on a ring: it has the weight `own`, at least 0 and below 1, and they have
+/// one half of the rest each; of two ranks, each has ½. Models `Mixing`. Source: D-PSGD (Lian et al. 2017).
+struct ring_neighbours {
+    static constexpr const char* name = "ring_neighbours";
+    static constexpr bool is_doubly_stochastic = true;
+    static constexpr bool is_symmetric = true;
+    static constexpr bool keeps_neighbours = true;
+
+    double own = 1.0 / 3;
+
+    class bound {
+      public:
+        constexpr bound(int size, double own) : size_(detail::checked_size(size)), own_(own) {
+            RILL_EXPECTS(own >= 0 && own < 1,
+                         "topology::ring_neighbours: a rank's own weight is at least 0 and below 1");
+        }
+        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t, rank_t rank, mixing_row& row) const {
+            detail::clear(row);
+            if (size_ == 1) return;
+            const rank_t next = (rank + 1) % size_, previous = (rank + size_ - 1) % size_;
+            if (size_ == 2) return detail::halve(row, next, next);
+            detail::exchange_with(row, next, (1 - own_) / 2);
+            detail::exchange_with(row, previous, (1 - own_) / 2);
+            row.own_weight = own_;
+        }
+
+      private:
+        int size_;
+        double own_;
+    };
+
+    constexpr bound bind(int size, random_key) const { return {size, own}; }
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("own", own);
+    }
+    friend constexpr bool operator==(const ring_neighbours&, const ring_neighbours&) = default;
+};
+
+static_assert(Mixing<ring_neighbours>);
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/topology/rotating.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// Like `exponential`, but every ⌈log2 P⌉ rounds the ranks change places at random, so that each gets new partners. Any
+/// number of ranks. Memory: two numbers per rank. Models `Mixing`. Source: GossipGraD (Daily et al. 2018).
+struct rotating {
+    static constexpr const char* name = "rotating";
+    static constexpr bool is_doubly_stochastic = true;
+    static constexpr bool is_symmetric = false;
+    static constexpr bool keeps_neighbours = false;
+
+    class bound {
+      public:
+        RILL_CONSTEXPR_VECTORS bound(int size, random_key key) : order_(detail::checked_size(size), key) {}
+        RILL_CONSTEXPR_VECTORS void fill(std::uint64_t round, rank_t rank, mixing_row& row) {
+            detail::clear(row);
+            const int size = order_.size();
+            if (size == 1) return;
+            order_.choose(round / static_cast<unsigned>(std::bit_width(static_cast<unsigned>(size - 1))));
+            const int hop = exponential::hop_of(round, size), place = order_.place_of(rank);
+            detail::halve(row, order_.at((place + size - hop) % size), order_.at((place + hop) % size));
+        }
+
+      private:
+        detail::shuffled_ranks order_;
+    };
+
+    static RILL_CONSTEXPR_VECTORS bound bind(int size, random_key key) { return {size, key}; }
+    friend constexpr bool operator==(rotating, rotating) = default;
+};
+
+static_assert(Mixing<rotating>);
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/concept/detail/mixing_defect.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// What is wrong with one row of a mixing, if anything is.
+struct mixing_defect {
+    const char* what = nullptr;  ///< complete sentence, or none
+    rank_t peer = no_rank;       ///< where another rank is concerned
+
+    constexpr explicit operator bool() const { return what != nullptr; }
+};
+
+/// Looks at the row of `rank` by itself: weights are numbers and not negative, ends are other ranks and ascend.
+/// O(degree).
+RILL_CONSTEXPR_VECTORS mixing_defect find_defect(const mixing_row& row, rank_t rank, int size) {
+    const auto is_weight = [](double weight) { return weight >= 0 && weight <= 1e300; };
+    const auto is_other = [&](rank_t peer) { return 0 <= peer && peer < size && peer != rank; };
+    if (!is_weight(row.own_weight)) return {"its own weight is negative or no number"};
+    rank_t last = no_rank;
+    for (const mixing_end& from : row.senders) {
+        if (!is_other(from.peer)) return {"a sender is no other rank", from.peer};
+        if (from.peer <= last) return {"senders do not ascend", from.peer};
+        if (!is_weight(from.weight)) return {"a weight is negative or no number", from.peer};
+        last = from.peer;
+    }
+    last = no_rank;
+    for (const rank_t to : row.receivers) {
+        if (!is_other(to)) return {"a receiver is no other rank", to};
+        if (to <= last) return {"receivers do not ascend", to};
+        last = to;
+    }
+    return {};
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/topology/verify_mixing.hpp
+
+// Proves that a mixing keeps its promises, at compile time for small groups.
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// What the proof of a mixing found: nothing, or the first defect.
+struct mixing_verdict {
+    bool ok = true;
+    std::uint64_t round = 0;
+    rank_t rank = no_rank;    ///< the rank at which it shows
+    rank_t peer = no_rank;    ///< the other one, where two are concerned
+    const char* what = "ok";  ///< complete sentence
+
+    constexpr explicit operator bool() const { return ok; }
+};
+
+/// Which rounds are looked at, and of how many of them in a row the links, taken together, must lead from each rank to
+/// each other.
+struct mixing_rounds {
+    std::uint64_t count = 16;
+    std::uint64_t window = 0;  ///< at most `count`; 0: links need not join the ranks
+};
+
+namespace detail {
+
+/// How far sums may be off, because weights are rounded.
+inline constexpr double mixing_tolerance = 1e-12;
+
+constexpr double distance(double a, double b) { return a < b ? b - a : a - b; }
+
+/// Looks at the rows of all ranks, round by round.
+template <class Bound>
+class mixing_proof {
+  public:
+    /// `bind()` gives each rank an object of its own, as ranks have in a run.
+    template <class Bind>
+    RILL_CONSTEXPR_VECTORS mixing_proof(int size, bool doubly, bool symmetric, bool keeps, const Bind& bind)
+        : is_doubly_(doubly), is_symmetric_(symmetric), keeps_(keeps), rows_(static_cast<std::size_t>(size)) {
+        for (int i = 0; i < size; ++i) bound_.push_back(bind());
+    }
+
+    RILL_CONSTEXPR_VECTORS mixing_verdict run(const mixing_rounds& over) {
+        for (round_ = 0; found_.ok && round_ < over.count; ++round_) {
+            for (rank_t rank = 0; rank < size(); ++rank) bound_[index(rank)].fill(round_, rank, rows_[index(rank)]);
+            if (check_shapes() && check_ends() && check_sums() && check_promises()) remember(over.window);
+        }
+        return found_;
+    }
+
+  private:
+    static constexpr std::size_t index(rank_t rank) { return static_cast<std::size_t>(rank); }
+    RILL_CONSTEXPR_VECTORS rank_t size() const { return static_cast<rank_t>(rows_.size()); }
+    RILL_CONSTEXPR_VECTORS bool blame(const char* what, rank_t rank, rank_t peer = no_rank) {
+        found_ = {.ok = false, .round = round_, .rank = rank, .peer = peer, .what = what};
+        return false;
+    }
+
+    RILL_CONSTEXPR_VECTORS bool check_shapes() {
+        for (rank_t rank = 0; rank < size(); ++rank)
+            if (const auto defect = rill::detail::find_defect(rows_[index(rank)], rank, size()))
+                return blame(defect.what, rank, defect.peer);
+        return true;
+    }
+
+    RILL_CONSTEXPR_VECTORS const mixing_end* sender(rank_t rank, rank_t peer) const {
+        const auto& senders = rows_[index(rank)].senders;
+        const auto at = std::lower_bound(senders.begin(), senders.end(), peer,
+                                         [](const mixing_end& each, rank_t of) { return each.peer < of; });
+        return at != senders.end() && at->peer == peer ? &*at : nullptr;
+    }
+    RILL_CONSTEXPR_VECTORS bool check_ends() {
+        for (rank_t rank = 0; rank < size(); ++rank) {
+            for (const mixing_end& from : rows_[index(rank)].senders) {
+                const auto& receivers = rows_[index(from.peer)].receivers;
+                if (!std::binary_search(receivers.begin(), receivers.end(), rank))
+                    return blame("it awaits a model that its sender does not send", rank, from.peer);
+            }
+            for (const rank_t to : rows_[index(rank)].receivers)
+                if (sender(to, rank) == nullptr) return blame("it sends a model that nobody awaits", rank, to);
+        }
+        return true;
+    }
+
+    RILL_CONSTEXPR_VECTORS bool check_sums() {
+        std::vector<double> columns(rows_.size(), 0.0);
+        for (rank_t rank = 0; rank < size(); ++rank) {
+            const mixing_row& row = rows_[index(rank)];
+            double sum = row.own_weight;
+            columns[index(rank)] += row.own_weight;
+            for (const mixing_end& from : row.senders) {
+                sum += from.weight;
+                columns[index(from.peer)] += from.weight;
+            }
+            if (is_doubly_ && distance(sum, 1) > mixing_tolerance)
+                return blame("the weights of what it takes do not sum to 1", rank);
+        }
+        for (rank_t rank = 0; rank < size(); ++rank)
+            if (distance(columns[index(rank)], 1) > mixing_tolerance)
+                return blame("the weights that its model has do not sum to 1", rank);
+        return true;
+    }
+
+    RILL_CONSTEXPR_VECTORS bool check_promises() {
+        if (is_symmetric_)
+            for (rank_t rank = 0; rank < size(); ++rank)
+                for (const mixing_end& from : rows_[index(rank)].senders) {
+                    const mixing_end* const back = sender(from.peer, rank);
+                    if (back == nullptr || back->weight != from.weight)
+                        return blame("two ranks do not exchange alike, though it says is_symmetric", rank, from.peer);
+                }
+        if (!keeps_) return true;
+        if (round_ == 0) first_ = rows_;
+        for (rank_t rank = 0; rank < size(); ++rank)
+            if (!(rows_[index(rank)] == first_[index(rank)]))
+                return blame("its row changes, though it says keeps_neighbours", rank);
+        return true;
+    }
+
+    /// Keeps who sends to whom, and looks whether the last `window` rounds join all ranks.
+    RILL_CONSTEXPR_VECTORS void remember(std::uint64_t window) {
+        if (window == 0) return;
+        std::vector<std::pair<rank_t, rank_t>> links;
+        for (rank_t rank = 0; rank < size(); ++rank)
+            for (const mixing_end& from : rows_[index(rank)].senders)
+                if (from.weight > 0) links.emplace_back(from.peer, rank);
+        if (recent_.size() < window)
+            recent_.push_back(std::move(links));
+        else
+            recent_[static_cast<std::size_t>(round_ % window)] = std::move(links);
+        if (recent_.size() < window) return;
+        for (const bool forwards : {true, false})
+            if (const rank_t apart = not_reached(forwards); apart != no_rank) {
+                blame(forwards ? "the links of a window of rounds do not lead from rank 0 to it"
+                               : "the links of a window of rounds do not lead from it to rank 0",
+                      apart, 0);
+                found_.round = round_ + 1 - window;
+                return;
+            }
+    }
+    /// A rank that no links lead to from rank 0 (or from it, backwards).
+    RILL_CONSTEXPR_VECTORS rank_t not_reached(bool forwards) const {
+        std::vector<std::vector<rank_t>> next(rows_.size());
+        for (const auto& links : recent_)
+            for (const auto& [from, to] : links) next[index(forwards ? from : to)].push_back(forwards ? to : from);
+        std::vector<unsigned char> reached(rows_.size(), 0);
+        std::vector<rank_t> waiting{0};
+        reached[0] = 1;
+        while (!waiting.empty()) {
+            const rank_t rank = waiting.back();
+            waiting.pop_back();
+            for (const rank_t each : next[index(rank)])
+                if (reached[index(each)] == 0) {
+                    reached[index(each)] = 1;
+                    waiting.push_back(each);
+                }
+        }
+        for (rank_t rank = 0; rank < size(); ++rank)
+            if (reached[index(rank)] == 0) return rank;
+        return no_rank;
+    }
+
+    bool is_doubly_, is_symmetric_, keeps_;
+    std::vector<Bound> bound_{};
+    std::vector<mixing_row> rows_;
+    std::vector<mixing_row> first_{};  ///< of round 0, where they must stay
+    std::vector<std::vector<std::pair<rank_t, rank_t>>> recent_{};
+    std::uint64_t round_ = 0;
+    mixing_verdict found_{};
+};
+
+}  // namespace detail
+
+/// The first defect of a mixing among `size` ranks in the rounds `over`, if it has one.
+///
+/// Defects are: a sender or receiver that is no other rank, or out of order, so also one that is named twice; a model
+/// that is awaited and not sent, or the reverse; a negative weight; a row or column whose sum is off by more than
+/// 1e-12; a flag that does not hold; a window of rounds whose links, taken together, do not lead from each rank to each
+/// other. Also at compile time, for some 17 ranks. Throws `contract_violation` if there is no rank, or if the window is
+/// longer than the rounds. Cost: memory O(P²) for a mixing that draws, else O(P + edges); time per round O(P + edges)
+/// besides `fill`, times `window` where that is given.
+template <Mixing M>
+RILL_CONSTEXPR_VECTORS mixing_verdict verify_mixing(const M& mixing, int size, const mixing_rounds& over = {},
+                                                    random_key key = {}) {
+    RILL_EXPECTS(size >= 1, "topology::verify_mixing: a mixing has at least one rank");
+    RILL_EXPECTS(over.window <= over.count, "topology::verify_mixing: the window is longer than the rounds");
+    const auto bind = [&] { return mixing.bind(size, key); };
+    return detail::mixing_proof<std::remove_cvref_t<decltype(bind())>>(size, M::is_doubly_stochastic, M::is_symmetric,
+                                                                       M::keeps_neighbours, bind)
+        .run(over);
+}
+
+/// Whether a mixing keeps the mean of all models: rows and columns sum to 1 in its first 16 rounds, and it says so.
+///
+///     static_assert(topology::mixes_doubly(my_mixing{}, 8));
+///
+template <Mixing M>
+RILL_CONSTEXPR_VECTORS bool mixes_doubly(const M& mixing, int size) {
+    return M::is_doubly_stochastic && verify_mixing(mixing, size).ok;
+}
+
+/// Whether the links of any `window` rounds in a row, taken together, lead from each rank to each other, in the first 3
+/// times `window` rounds. `window`: at least 1.
+template <Mixing M>
+RILL_CONSTEXPR_VECTORS bool connects(const M& mixing, int size, std::uint64_t window) {
+    RILL_EXPECTS(window >= 1, "topology::connects: a window has at least one round");
+    return verify_mixing(mixing, size, {.count = 3 * window, .window = window}).ok;
+}
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/mixing.hpp
+
+/// All mixings, for gossip (`rill/protocol/gossip.hpp`), and the proof that a mixing mixes.
+
 // ===== rill/protocol/coded_allocation.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -22708,7 +23667,7 @@ class coded_reduce
         if constexpr (detail::require_tensors<In, Out>()) {
             using T = tensor_element<Out>;
             static_assert(std::floating_point<T>, "rill::coded_reduce: decoding needs floating-point elements");
-            this->check(coded, output, {.weight = this->is_root() ? 0.0 : 1.0});
+            this->checked_contribution(coded, output, contribution{.weight = this->is_root() ? 0.0 : 1.0});
             return this->guarded([&] { return contribute<T>(coded, output); });
         } else {
             return {};
@@ -22846,6 +23805,1012 @@ class coded_reduce
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/protocol/detail/coordinated_requirements.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// In the place of the mixing, a mixing that a coordinator asks.
+template <class Mix>
+struct with_coordinator {};
+
+/// The base of a gossip with a coordinator, so that its messages come before all others.
+template <class Net, class Mix>
+struct coordinated_requirements {
+    static_assert(
+        ConcurrentTransport<Net>,
+        "rill::gossip: the transport does not model ConcurrentTransport, so rank 0 cannot coordinate while it "
+        "computes; use in_process, simulated or mpi, or leave the coordinator away");
+    static_assert(Mixing<Mix>,
+                  "rill::gossip: the second argument does not model Mixing; use topology::bandwidth_matching or "
+                  "random_matching (see rill/concept/mixing.hpp)");
+    static_assert(Mix::is_doubly_stochastic && Mix::is_symmetric,
+                  "rill::gossip: the mixing is not one of pairs that exchange, so a coordinator cannot commit both or "
+                  "none; use topology::bandwidth_matching or random_matching, or leave the coordinator away");
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/coordinated_kind.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The messages of a gossip with a coordinator, rank 0.
+struct coordinated_kind {
+    // To the coordinator. `join` and `leave` carry how often the worker has joined, the others the worker's round.
+    static constexpr message_kind join{"coordinated gossip", 1};    ///< weight: whether it needs a model
+    static constexpr message_kind report{"coordinated gossip", 2};  ///< ROUND_END; weight: whether it has the values
+    static constexpr message_kind leave{"coordinated gossip", 3};
+    static constexpr message_kind heard{"coordinated gossip", 4};  ///< that the run is over
+
+    // From the coordinator, each with an `order`.
+    static constexpr message_kind begin{"coordinated gossip", 5};  ///< the next round
+    static constexpr message_kind over{"coordinated gossip", 6};   ///< there is no next round
+    static constexpr message_kind out{"coordinated gossip", 7};    ///< the others go on without this worker
+
+    // Between workers, with their round.
+    static constexpr message_kind values{"coordinated gossip", 8};
+    static constexpr message_kind decline{"coordinated gossip", 9};  ///< instead of values
+    static constexpr message_kind model{"coordinated gossip", 10};   ///< all of it, for who joins
+
+    /// Never sent: what a transport tells of a rank.
+    static constexpr message_kind ended{"coordinated gossip", 11};
+    static constexpr message_kind arrived{"coordinated gossip", 12};
+
+    static constexpr bool is_to_coordinator(message_kind kind) {
+        return kind.protocol == join.protocol && kind.number <= heard.number;
+    }
+    static constexpr bool is_from_coordinator(message_kind kind) {
+        return kind.protocol == join.protocol && begin.number <= kind.number && kind.number <= out.number;
+    }
+    static constexpr bool is_between_workers(message_kind kind) {
+        return kind.protocol == join.protocol && values.number <= kind.number && kind.number <= model.number;
+    }
+};
+
+/// What the coordinator tells one worker at the beginning of a round. It fits into a header.
+struct round_order {
+    std::uint64_t round = 0;
+    std::uint32_t seed = 0;   ///< of the mask
+    rank_t peer = no_rank;    ///< with whom to exchange
+    rank_t other = no_rank;   ///< the newcomer that gets its model; for a newcomer, whose model it gets
+    bool commits = false;     ///< the exchange of the round before
+    std::uint32_t joins = 0;  ///< how often the worker has joined, as the coordinator knows
+
+    void write_to(wire::header& head) const {
+        head.call = seed;
+        head.age = static_cast<std::uint32_t>(peer + 1);
+        head.contributors = static_cast<std::uint32_t>(other + 1);
+        head.weight = static_cast<double>(2 * std::uint64_t{joins} + (commits ? 1 : 0));
+    }
+    static round_order of(const wire::header& head) {
+        const auto weight = static_cast<std::uint64_t>(head.weight);
+        return {.round = head.number,
+                .seed = head.call,
+                .peer = static_cast<rank_t>(head.age) - 1,
+                .other = static_cast<rank_t>(head.contributors) - 1,
+                .commits = weight % 2 == 1,
+                .joins = static_cast<std::uint32_t>(weight / 2)};
+    }
+    friend bool operator==(const round_order&, const round_order&) = default;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/coordinator_machine.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// How long the ranks of a gossip with a coordinator wait, and how many rounds they make.
+struct coordinated_limits {
+    duration timeout{};        ///< for the peer's values
+    duration patience{};       ///< for a worker's report
+    std::uint64_t rounds = 0;  ///< 0: until no worker is left
+};
+
+/// The coordinator of a gossip; a state machine for `run_machine`. It knows who works, and no models.
+///
+/// It waits until all workers have joined, or `patience` has passed. In each round it tells each worker its peer, and
+/// waits for all reports. A worker that has ended or does not report in time is *out*, and the round goes on without
+/// it. An exchange counts if both ends report that they have the values; the order of the next round says so. A worker
+/// that repeats its report has not heard that order, and is told again.
+///
+/// Workers join and leave between rounds. A newcomer gets the model of a worker that goes on, of one that no other
+/// newcomer has. `Bound`: the mixing; where it has `attend(rank, bool)`, it is told who works.
+template <class Bound>
+class coordinator_machine {
+  public:
+    /// The workers are the ranks `first … size-1`.
+    coordinator_machine(Bound mixing, rank_t first, int size, random_key key, const coordinated_limits& limits)
+        : mixing_(std::move(mixing)),
+          key_(key),
+          limits_(limits),
+          first_(first),
+          workers_(static_cast<std::size_t>(size)) {
+        ranks_.resize(static_cast<std::size_t>(size - first));
+        std::iota(ranks_.begin(), ranks_.end(), first);
+    }
+
+    machine_action begin(time_point now) {
+        since_ = now;
+        if (ranks_.empty()) end(now);
+        return next(now);
+    }
+    machine_action on(const machine_event& event, time_point now) {
+        using what = machine_event::what;
+        if (event.happened == what::arrived) take(event);
+        if (event.happened == what::nothing_came) give_up(now);
+        proceed(now);
+        return next(now);
+    }
+
+    std::span<const rank_t> neighbours(segment) const { return ranks_; }
+    /// What the worker is told now.
+    round_order order_of(rank_t rank) const {
+        const worker& each = at(rank);
+        return {.round = round_,
+                .seed = static_cast<std::uint32_t>(key_.derive(round_).value >> 32U),
+                .peer = each.peer,
+                .other = each.other,
+                .commits = each.commits,
+                .joins = each.joins};
+    }
+    std::uint64_t round() const { return round_; }
+    bool is_over() const { return phase_ == phase::over; }
+
+    /// Calls `visit` with each number that the next actions depend on.
+    template <class Visit>
+    void visit_state(Visit&& visit) const {
+        for (const worker& each : workers_) {
+            for (const rank_t rank : {each.peer, each.other}) visit(rank);
+            for (const bool flag : {each.needs_model, each.has_values, each.commits, each.has_left}) visit(flag);
+            visit(static_cast<int>(each.is)), visit(each.joins), visit(each.since.ns);
+        }
+        for (const letter& each : letters_) visit(each.to), visit(each.kind.number);
+        visit(letters_.size()), visit(static_cast<int>(phase_)), visit(round_), visit(since_.ns);
+    }
+
+  private:
+    enum class phase : unsigned char { gathering, rounds, over };
+    /// `told`: that the run is over.
+    enum class state : unsigned char { absent, joining, works, reported, out, told };
+    struct worker {
+        state is = state::absent;
+        std::uint32_t joins = 0;
+        time_point since{};  ///< it has its order
+        rank_t peer = no_rank;
+        rank_t other = no_rank;  ///< who gets its model, or whose model it gets
+        bool needs_model = false;
+        bool has_values = false;
+        bool commits = false;
+        bool has_left = false;  ///< or ended
+    };
+    struct letter {
+        rank_t to;
+        message_kind kind;
+    };
+
+    worker& at(rank_t rank) { return workers_[static_cast<std::size_t>(rank)]; }
+    const worker& at(rank_t rank) const { return workers_[static_cast<std::size_t>(rank)]; }
+    bool any(state is) const {
+        return std::any_of(ranks_.begin(), ranks_.end(), [&](rank_t rank) { return at(rank).is == is; });
+    }
+
+    void take(const machine_event& event) {
+        const message_kind kind = event.head.kind;
+        worker& from = at(event.peer);
+        if (kind == coordinated_kind::ended) from = {.has_left = true};
+        if (kind == coordinated_kind::join) take_join(event.peer, event.head);
+        if (kind == coordinated_kind::report) take_report(event.peer, event.head);
+        if (kind == coordinated_kind::leave && event.head.number == from.joins)
+            from = {.joins = from.joins, .has_left = true};
+        if (kind == coordinated_kind::heard && from.is == state::told) from.is = state::absent;
+    }
+    void take_join(rank_t rank, const wire::header& head) {
+        worker& from = at(rank);
+        if (head.number < from.joins || (head.number == from.joins && from.is == state::absent)) return;
+        if (head.number == from.joins) return repeat(rank);
+        from = {.is = state::joining, .joins = static_cast<std::uint32_t>(head.number), .needs_model = head.weight > 0};
+        if (phase_ == phase::over) tell_over(rank);
+    }
+    void take_report(rank_t rank, const wire::header& head) {
+        worker& from = at(rank);
+        if (from.is == state::works && head.number == round_) {
+            from.is = state::reported;
+            from.has_values = head.weight > 0;
+        } else if (head.number + 1 == round_ || from.is == state::out) {
+            repeat(rank);
+        }
+    }
+    /// It has not heard what it was told last.
+    void repeat(rank_t rank) {
+        const state is = at(rank).is;
+        if (is == state::works) letters_.push_back({rank, coordinated_kind::begin});
+        if (is == state::told) letters_.push_back({rank, coordinated_kind::over});
+        if (is == state::out) letters_.push_back({rank, coordinated_kind::out});
+    }
+
+    /// Nothing has come in time.
+    void give_up(time_point now) {
+        for (const rank_t rank : ranks_) {
+            worker& each = at(rank);
+            const bool is_missing = phase_ == phase::gathering && each.is == state::absent && !each.has_left &&
+                                    now >= since_ + limits_.patience;
+            const bool is_late = each.is == state::works && now >= each.since + limits_.patience;
+            if (is_missing) each = {.is = state::out, .joins = 1};
+            if (!is_late) continue;
+            each = {.is = state::out, .joins = each.joins};
+            letters_.push_back({rank, coordinated_kind::out});
+        }
+        if (phase_ == phase::over && now >= since_ + limits_.timeout * 3)
+            for (const rank_t rank : ranks_) at(rank).is = state::absent;
+    }
+
+    void proceed(time_point now) {
+        const auto is_awaited = [&](rank_t rank) { return at(rank).is == state::absent && !at(rank).has_left; };
+        if (phase_ == phase::gathering && std::none_of(ranks_.begin(), ranks_.end(), is_awaited)) {
+            phase_ = phase::rounds;
+            begin_round(now);
+        }
+        while (phase_ == phase::rounds && !any(state::works)) {
+            judge();
+            ++round_;
+            if (round_ == limits_.rounds || !(any(state::reported) || any(state::joining)))
+                end(now);
+            else
+                begin_round(now);
+        }
+    }
+    bool has_reported(rank_t rank) const { return at(rank).is == state::reported && at(rank).has_values; }
+    void judge() {
+        for (const rank_t rank : ranks_) {
+            const rank_t peer = at(rank).peer;
+            at(rank).commits = peer != no_rank && has_reported(rank) && has_reported(peer) && at(peer).peer == rank;
+        }
+    }
+
+    void begin_round(time_point now) {
+        for (const rank_t rank : ranks_) at(rank).other = no_rank;
+        for (const rank_t rank : ranks_)
+            if (at(rank).is == state::joining && (!at(rank).needs_model || give_model(rank)))
+                at(rank).is = state::works;
+        for (const rank_t rank : ranks_) {
+            if (at(rank).is == state::reported) at(rank).is = state::works;
+            if constexpr (requires { mixing_.attend(rank, true); }) mixing_.attend(rank, works(rank));
+        }
+        if constexpr (requires { mixing_.attend(rank_t{}, true); })
+            for (rank_t rank = 0; rank < first_; ++rank) mixing_.attend(rank, false);
+        for (const rank_t rank : ranks_)
+            if (works(rank)) order(rank, now);
+        if (!any(state::works)) end(now);
+    }
+    bool works(rank_t rank) const { return at(rank).is == state::works; }
+    bool give_model(rank_t newcomer) {
+        for (const rank_t rank : ranks_) {
+            worker& each = at(rank);
+            if (each.is != state::reported || each.other != no_rank) continue;
+            each.other = newcomer;
+            at(newcomer).other = rank;
+            return true;
+        }
+        return false;
+    }
+    void order(rank_t rank, time_point now) {
+        worker& each = at(rank);
+        mixing_.fill(round_, rank, row_);
+        each.peer = row_.senders.empty() ? no_rank : row_.senders.front().peer;
+        if (each.peer != no_rank && (each.peer < first_ || !works(each.peer))) each.peer = no_rank;
+        each.has_values = false;
+        each.since = now;
+        letters_.push_back({rank, coordinated_kind::begin});
+    }
+
+    void end(time_point now) {
+        phase_ = phase::over;
+        since_ = now;
+        for (const rank_t rank : ranks_)
+            if (at(rank).is == state::reported || at(rank).is == state::joining) tell_over(rank);
+    }
+    void tell_over(rank_t rank) {
+        at(rank).is = state::told;
+        letters_.push_back({rank, coordinated_kind::over});
+    }
+
+    /// What finds no room is lost; the worker repeats its report.
+    machine_action next(time_point now) {
+        using ask = machine_action::ask;
+        if (!letters_.empty()) {
+            const letter each = letters_.front();
+            letters_.erase(letters_.begin());
+            return {.what = ask::send, .peer = each.to, .kind = each.kind, .number = round_, .until = now};
+        }
+        if (phase_ == phase::over && !any(state::told)) return {};
+        return {.what = ask::receive, .until = until()};
+    }
+    deadline until() const {
+        if (phase_ == phase::gathering) return since_ + limits_.patience;
+        if (phase_ == phase::over) return since_ + limits_.timeout * 3;
+        time_point first = deadline::never.at;
+        for (const rank_t rank : ranks_)
+            if (works(rank)) first = std::min(first, at(rank).since + limits_.patience);
+        return first;
+    }
+
+    Bound mixing_;
+    random_key key_;
+    coordinated_limits limits_;
+    rank_t first_;
+    std::vector<rank_t> ranks_{};
+    std::vector<worker> workers_;
+    std::vector<letter> letters_{};
+    mixing_row row_{};
+    phase phase_ = phase::gathering;
+    std::uint64_t round_ = 0;
+    time_point since_{};  ///< it began, or the run is over
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/part_frames.hpp
+
+// The messages by which a worker and a server exchange a part of a model. Coordinates count from the part's beginning.
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// All entries as a dense stream of its own.
+template <Element T>
+stream_view<T, std::uint64_t> whole(std::span<const T> values) {
+    return {{0, values.size()}, values};
+}
+
+/// Appends a frame of `view`, raw, to a message that consists of whole frames.
+template <Element T, IndexType Index>
+void append_frame(buffer& message, wire::header head, const stream_view<T, Index>& view) {
+    wire::header_block block;
+    head.dimension = view.range().end;
+    const byte_pieces frame = view_frame(head, view, block.data());
+    const std::size_t before = message.size(), at = next_frame_at(before);
+    message.resize(at + frame.size_bytes());
+    auto to = std::fill_n(message.begin() + static_cast<std::ptrdiff_t>(before), at - before, std::byte{0});
+    for (const byte_view piece : frame) to = std::copy(piece.begin(), piece.end(), to);
+}
+
+/// A message that will hold these values of a part and what travels with them. A push and an answer of as many values
+/// have the same room, so that each can be made in the memory of the other (`buffer_shelf`).
+template <Element T>
+buffer room_for_part(std::span<const T> values) {
+    constexpr std::size_t beside = 512;  // headers, and the rounds of some pushes
+    buffer message;
+    message.reserve(values.size_bytes() + beside);
+    return message;
+}
+
+/// A message that says what its header says, and nothing else.
+inline buffer empty_frame(const wire::header& head) {
+    buffer message;
+    append_frame(message, head, whole(std::span<const std::int32_t>()));
+    return message;
+}
+
+/// Whether `keys` ascend strictly and lie below `dimension`.
+template <IndexType Index>
+bool are_keys(std::span<const Index> keys, std::size_t dimension) {
+    const auto falls = std::adjacent_find(keys.begin(), keys.end(), [](Index a, Index b) { return a >= b; });
+    return falls == keys.end() && (keys.empty() || keys.back() < dimension);
+}
+
+/// The places of the keys that lie in a part.
+template <IndexType Index>
+segment places_of(std::span<const Index> keys, segment part) {
+    const auto place = [&](std::size_t coordinate) {
+        const auto at = std::lower_bound(keys.begin(), keys.end(), coordinate);
+        return static_cast<std::size_t>(at - keys.begin());
+    };
+    return {place(part.begin), place(part.end)};
+}
+
+/// The keys that lie in a part, as integers of their width.
+template <IndexType Index>
+buffer keys_frame(const wire::header& head, std::span<const Index> keys, segment part) {
+    const segment places = places_of(keys, part);
+    std::vector<std::make_signed_t<Index>> own;
+    own.reserve(places.size());
+    for (const Index key : keys.subspan(places.begin, places.size()))
+        own.push_back(static_cast<std::make_signed_t<Index>>(key - part.begin));
+    buffer message;
+    append_frame(message, head, whole(std::span<const std::make_signed_t<Index>>(own)));
+    return message;
+}
+
+/// The entries of a part of a stream.
+template <Element T, IndexType Index>
+buffer part_frame(const wire::header& head, const stream_view<T, Index>& part) {
+    if (part.is_dense()) {
+        buffer message = room_for_part(part.values());
+        append_frame(message, head, whole(part.values()));
+        return message;
+    }
+    buffer message;
+    std::vector<Index> own(part.indices().begin(), part.indices().end());
+    for (Index& index : own) index -= static_cast<Index>(part.range().begin);
+    append_frame(message, head,
+                 stream_view<T, Index>{{0, part.range().size()}, sparse_view<T, Index>{own, part.values()}});
+    return message;
+}
+
+/// What a frame holds that must be raw, read where it lies.
+template <Element T, IndexType Index>
+stream_view<T, Index> raw_content(const frame& of) {
+    frame_scratch<T, Index> unused;
+    return content_of<coding_set{.rounds = false, .indices = index_coding::raw}>(of, unused);
+}
+/// The next frame of a message, which must be dense.
+template <Element T>
+std::span<const T> next_values(frame_reader& frames) {
+    const stream_view<T, std::uint64_t> content = raw_content<T, std::uint64_t>(frames.next<T, std::uint64_t>());
+    wire::detail::require(content.is_dense(), "it is not dense");
+    return content.values();
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/coordinator_service.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The tags of a coordinated gossip's session.
+inline constexpr std::uint32_t to_coordinator = 0;
+inline constexpr std::uint32_t to_mixing_workers = 1;
+
+/// The header of a message of a gossip with a coordinator, or of what the transport tells of a rank, or of no kind.
+/// Throws unless `is_due(kind, source)`.
+template <class Session, class Message, class Place, class IsDue>
+wire::header coordinated_head_of(const Session& of, const Message& got, const Place& place, IsDue&& is_due) {
+    return read_from(place, got.source(), [&]() -> wire::header {
+        if (got.pieces().size_bytes() < wire::header_bytes) {
+            const peer_change change = read_peer_event(got).kind;
+            if (change == peer_change::ended) return {.kind = coordinated_kind::ended};
+            return {.kind = change == peer_change::arrived ? coordinated_kind::arrived : message_kind{}};
+        }
+        const wire::header head = frame_reader(got.pieces()).peek();
+        of.require_own(head);
+        wire::detail::require(is_due(head.kind), "its kind is not one that is due here");
+        return head;
+    });
+}
+
+/// The coordinator of a gossip: a `coordinator_machine` on a transport.
+template <Transport Net, class Bound>
+class coordinator_service {
+  public:
+    /// The workers are the ranks from `first` on.
+    coordinator_service(const session<Net>& of, const Bound& mixing, rank_t first, random_key key,
+                        const coordinated_limits& limits)
+        : session_(of), machine_(mixing, first, of.size(), key, limits) {
+        if constexpr (MonitoredTransport<Net>) of.net().monitor(of.on(to_coordinator));
+    }
+
+    /// Serves until the run is over. A failure is not told to the others yet.
+    void run() {
+        run_machine(session_, {session_.on(to_coordinator), session_.on(to_mixing_workers)}, machine_,
+                    machine_.begin(std::as_const(session_.net()).now()), *this);
+    }
+
+    [[gnu::cold]] detail::scene scene() const { return session_.scene(0, 0, "gossip (coordinator)"); }
+
+  private:
+    template <class Session, class Machine, class Host>
+    friend void run_machine(const Session&, machine_channels, Machine&, machine_action, Host&);
+    using message = typename Net::message;
+
+    buffer frame(const machine_action& asked) {
+        wire::header head = session_.stamped({}, asked.kind, asked.number);
+        machine_.order_of(asked.peer).write_to(head);
+        return empty_frame(head);
+    }
+    wire::header head_of(const message& got) const {
+        return coordinated_head_of(session_, got, *this,
+                                   [](message_kind kind) { return coordinated_kind::is_to_coordinator(kind); });
+    }
+    static std::size_t next_handle() { return 0; }
+    static void keep(message&&, const wire::header&) {}
+    /// It never asks for that.
+    [[noreturn, gnu::cold]] void fail(const machine_action& asked) { scene().refuse(asked.peer, "is not waited for"); }
+
+    const session<Net>& session_;
+    coordinator_machine<Bound> machine_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/exchange_machine.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// One worker of a gossip with a coordinator; a state machine for `run_machine`.
+///
+/// It sends its values to its peer, waits for the peer's, reports to the coordinator whether they have come, and waits
+/// for its next order. That says whether both ends have the values; then the machine answers the order with `keeps`,
+/// upon which the values are mixed in. Values may come before the order that names their sender.
+///
+/// Reports are repeated once in each timeout, since they or their answers may be lost. Values that do not come within
+/// the timeout are waited for no more.
+class exchange_machine {
+  public:
+    exchange_machine(int size, const coordinated_limits& limits)
+        : limits_(limits), ranks_(static_cast<std::size_t>(size)), is_gone_(ranks_.size(), false) {
+        std::iota(ranks_.begin(), ranks_.end(), rank_t{0});
+    }
+
+    /// Asks for a first order, and if it `needs_model` for a model as well.
+    machine_action join(bool needs_model, time_point now) {
+        needs_model_ = needs_model;
+        since_ = now;
+        ask_to_join(now);
+        return next(now);
+    }
+    /// Does the round of the order.
+    machine_action exchange(time_point now) {
+        step_ = step::exchanging;
+        since_ = now;
+        has_mixed_ = false;
+        has_values_ = has_early(coordinated_kind::values);
+        is_declined_ = order_.peer == no_rank || has_early(coordinated_kind::decline) || is_gone(order_.peer);
+        if (order_.peer != no_rank && !is_gone(order_.peer))
+            letters_.push_back({order_.peer, coordinated_kind::values});
+        return next(now);
+    }
+    /// Takes part no more.
+    machine_action leave(time_point now) {
+        if (step_ == step::ordered && order_.peer != no_rank)
+            letters_.push_back({order_.peer, coordinated_kind::decline});
+        letters_.push_back({0, coordinated_kind::leave});
+        step_ = step::outside;
+        return next(now);
+    }
+
+    machine_action on(const machine_event& event, time_point now) {
+        using what = machine_event::what;
+        bool keeps = false;
+        if (event.happened == what::arrived) keeps = take(event, now);
+        if (event.happened == what::nothing_came) give_up(now);
+        machine_action asked = next(now);
+        asked.keeps = keeps;
+        return asked;
+    }
+
+    std::span<const rank_t> neighbours(segment) const { return ranks_; }
+    /// The latest order.
+    const round_order& order() const { return order_; }
+    /// Whether it has an order that it has not followed yet.
+    bool is_ordered() const { return step_ == step::ordered; }
+    bool is_over() const { return step_ == step::over; }
+    /// Whether the others go on without it.
+    bool is_out() const { return step_ == step::out; }
+    /// Whether the coordinator has ended before the run.
+    bool is_abandoned() const { return step_ == step::abandoned; }
+    bool takes_part() const { return step_ == step::ordered || step_ == step::exchanging || step_ == step::awaiting; }
+    bool has_values() const { return has_values_; }
+    bool needs_model() const { return needs_model_; }
+    /// Whether the latest exchange has counted.
+    bool has_mixed() const { return has_mixed_; }
+    std::uint32_t joins() const { return joins_; }
+
+    /// Calls `visit` with each number that the next actions depend on.
+    template <class Visit>
+    void visit_state(Visit&& visit) const {
+        for (const letter& each : letters_) visit(each.to), visit(each.kind.number);
+        for (const bool flag : is_gone_) visit(flag);
+        for (const bool flag : {has_values_, is_declined_, has_mixed_, needs_model_, is_welcome_, has_model_, failed_})
+            visit(flag);
+        for (const rank_t rank : {order_.peer, order_.other, early_.from}) visit(rank);
+        visit(letters_.size()), visit(order_.round), visit(order_.commits), visit(early_.round), visit(joins_);
+        visit(early_.kind.number), visit(static_cast<int>(step_)), visit(since_.ns), visit(told_at_.ns);
+        visit(model_round_), visit(reason_);
+    }
+
+    /// Why it fails.
+    static constexpr std::uint8_t coordinator_is_silent = 1, model_is_missing = 2;
+
+  private:
+    enum class step : unsigned char { outside, joining, ordered, exchanging, awaiting, over, out, abandoned };
+    struct letter {
+        rank_t to;
+        message_kind kind;
+    };
+    /// What a peer has sent before this worker knew that it is the peer.
+    struct early_message {
+        message_kind kind{};
+        rank_t from = no_rank;
+        std::uint64_t round = 0;
+    };
+
+    bool is_gone(rank_t rank) const { return rank != no_rank && is_gone_[static_cast<std::size_t>(rank)]; }
+    bool has_early(message_kind kind) const {
+        return early_.kind == kind && early_.from == order_.peer && early_.round == order_.round;
+    }
+
+    bool take(const machine_event& event, time_point now) {
+        const message_kind kind = event.head.kind;
+        if (kind == coordinated_kind::ended) take_end(event.peer);
+        if (kind == coordinated_kind::arrived) is_gone_[static_cast<std::size_t>(event.peer)] = false;
+        if (kind == coordinated_kind::values || kind == coordinated_kind::decline) return take_values(event);
+        if (kind == coordinated_kind::model) return take_model(event.head.number);
+        if (coordinated_kind::is_from_coordinator(kind)) return take_order(kind, round_order::of(event.head), now);
+        return false;
+    }
+    void take_end(rank_t rank) {
+        is_gone_[static_cast<std::size_t>(rank)] = true;
+        if (rank == 0 && step_ != step::over) {
+            step_ = step::abandoned;
+            letters_.clear();
+        }
+        if (step_ == step::exchanging && rank == order_.peer) is_declined_ = true;
+    }
+    bool take_values(const machine_event& event) {
+        const std::uint64_t round = event.head.number;
+        const bool is_awaited = step_ == step::exchanging && event.peer == order_.peer && round == order_.round;
+        if (is_awaited) {
+            if (has_values_ || is_declined_) return false;
+            (event.head.kind == coordinated_kind::values ? has_values_ : is_declined_) = true;
+            return has_values_;
+        }
+        if (step_ != step::joining && round != order_.round + 1) return false;
+        if (early_.round >= round && early_.from != no_rank) return false;
+        early_ = {event.head.kind, event.peer, round};
+        return event.head.kind == coordinated_kind::values;
+    }
+    bool take_model(std::uint64_t round) {
+        if (step_ != step::joining || !needs_model_ || (has_model_ && model_round_ >= round)) return false;
+        has_model_ = true;
+        model_round_ = round;
+        return true;
+    }
+    bool take_order(message_kind kind, const round_order& given, time_point now) {
+        if (given.joins != joins_) return false;
+        const bool is_next =
+            step_ == step::joining ? !is_welcome_ : step_ == step::awaiting && given.round == order_.round + 1;
+        if (kind == coordinated_kind::out && (step_ == step::joining || step_ == step::awaiting)) {
+            step_ = step::out;
+        } else if (is_next && kind == coordinated_kind::over) {
+            letters_.push_back({0, coordinated_kind::heard});
+            return follow(given, step::over);
+        } else if (is_next && kind == coordinated_kind::begin) {
+            told_at_ = now;  // a model may be on its way
+            if (given.other != no_rank && step_ == step::awaiting)
+                letters_.push_back({given.other, coordinated_kind::model});
+            return follow(given, step_ == step::joining ? step::joining : step::ordered);
+        } else if (kind == coordinated_kind::over && step_ == step::over) {
+            letters_.push_back({0, coordinated_kind::heard});
+        }
+        return false;
+    }
+    bool follow(const round_order& given, step then) {
+        has_mixed_ = step_ == step::awaiting && given.commits && has_values_;
+        is_welcome_ = true;
+        order_ = given;
+        step_ = then;
+        return has_mixed_;
+    }
+
+    void ask_to_join(time_point now) {
+        ++joins_;
+        step_ = is_gone(0) ? step::abandoned : step::joining;
+        if (is_gone(0)) return;
+        is_welcome_ = has_model_ = has_mixed_ = false;
+        early_ = {};
+        tell(coordinated_kind::join, now);
+    }
+    void tell(message_kind kind, time_point now) {
+        letters_.push_back({0, kind});
+        told_at_ = now;
+    }
+    /// Nothing has come in time.
+    void give_up(time_point now) {
+        if (step_ == step::exchanging && now >= since_ + limits_.timeout) is_declined_ = true;
+        if (step_ != step::joining && step_ != step::awaiting) return;
+        if (now >= since_ + limits_.patience + limits_.timeout)
+            return fail(step_ == step::joining && is_welcome_ ? model_is_missing : coordinator_is_silent);
+        if (now < told_at_ + limits_.timeout) return;
+        if (step_ == step::joining && is_welcome_)
+            ask_to_join(now);  // the model has not come; another rank's may
+        else
+            tell(step_ == step::joining ? coordinated_kind::join : coordinated_kind::report, now);
+    }
+    void fail(std::uint8_t reason) {
+        if (step_ == step::over) return;
+        failed_ = true;
+        reason_ = reason;
+    }
+
+    machine_action next(time_point now) {
+        using ask = machine_action::ask;
+        if (failed_) return {.what = ask::fail, .peer = 0, .reason = reason_};
+        if (letters_.empty()) proceed(now);
+        if (!letters_.empty()) {
+            const letter each = letters_.front();
+            letters_.erase(letters_.begin());
+            return {.what = ask::send,
+                    .peer = each.to,
+                    .kind = each.kind,
+                    .number = number_of(each.kind),
+                    .until = now + (may_wait(each.kind) ? limits_.timeout : duration{})};
+        }
+        if (step_ != step::joining && step_ != step::exchanging && step_ != step::awaiting) return {};
+        return {.what = ask::receive, .until = until()};
+    }
+    void proceed(time_point now) {
+        if (step_ == step::exchanging && (has_values_ || is_declined_)) {
+            step_ = step::awaiting;
+            since_ = now;
+            tell(coordinated_kind::report, now);
+        }
+        if (step_ == step::joining && is_welcome_ && (!needs_model_ || (has_model_ && model_round_ == order_.round)))
+            step_ = step::ordered;
+    }
+    std::uint64_t number_of(message_kind kind) const {
+        return kind == coordinated_kind::join || kind == coordinated_kind::leave ? joins_ : order_.round;
+    }
+    static bool may_wait(message_kind kind) {
+        return kind != coordinated_kind::decline && kind != coordinated_kind::leave;
+    }
+    deadline until() const {
+        if (step_ == step::exchanging) return since_ + limits_.timeout;
+        return std::min(told_at_ + limits_.timeout, since_ + limits_.patience + limits_.timeout);
+    }
+
+    coordinated_limits limits_;
+    std::vector<rank_t> ranks_;
+    std::vector<bool> is_gone_;
+    std::vector<letter> letters_{};
+    step step_ = step::outside;
+    round_order order_{};
+    early_message early_{};
+    time_point since_{};    ///< the step began
+    time_point told_at_{};  ///< the coordinator was told something
+    std::uint64_t model_round_ = 0;
+    std::uint32_t joins_ = 0;
+    bool has_values_ = false;   ///< of its peer
+    bool is_declined_ = false;  ///< no values will come
+    bool has_mixed_ = false;
+    bool needs_model_ = false;
+    bool is_welcome_ = false;  ///< it has an order since it has joined
+    bool has_model_ = false;
+    bool failed_ = false;
+    std::uint8_t reason_ = 0;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/exchanged_model.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// What a worker of a gossip with a coordinator mixes in a round, whatever its elements.
+template <Transport Net>
+class exchanged_model {
+  public:
+    using message = typename Net::message;
+
+    exchanged_model() = default;
+    exchanged_model(const exchanged_model&) = delete;
+    exchanged_model& operator=(const exchanged_model&) = delete;
+
+    /// A message of the chosen values.
+    virtual buffer values(const wire::header& head) = 0;
+    /// A message of all of the model, as it is now.
+    virtual buffer whole_model(const wire::header& head) = 0;
+    /// Throws if the peer's values do not belong to this rank's.
+    virtual void check(const message& of_peer) = 0;
+    /// The model becomes the mean of both in the chosen values.
+    virtual void mix(const message& of_peer) = 0;
+
+  protected:
+    ~exchanged_model() = default;
+};
+
+/// The model of one rank, and what its codec has chosen of it. `Links` has a `scene()`.
+template <class Net, class T, class Codec, class Links>
+class exchanged_values final : public exchanged_model<Net> {
+  public:
+    using index = typename Codec::index_type;
+    using message = typename Net::message;
+
+    exchanged_values(const session<Net>& of, const Links& links, Codec& codec, const stream_view<T, index>& chosen,
+                     std::span<T> model, std::span<T> mixed)
+        : session_(of), links_(links), codec_(codec), chosen_(chosen), model_(model), mixed_(mixed) {}
+
+    buffer values(const wire::header& head) override {
+        wire::header own = head;
+        own.call = hash();
+        own.weight = static_cast<double>(model_.size());
+        buffer bytes;
+        append_frame(bytes, own, chosen_);
+        return bytes;
+    }
+    buffer whole_model(const wire::header& head) override {
+        buffer bytes;
+        append_frame(bytes, head, whole(std::span<const T>(model_)));
+        return bytes;
+    }
+    void check(const message& of_peer) override {
+        read_from(links_, of_peer.source(), [&] { return values_in(of_peer); });
+    }
+    void mix(const message& of_peer) override {
+        const std::span<const T> other = values_in(of_peer), own = chosen_.values();
+        const bool is_first = session_.rank() < of_peer.source();
+        const std::span<const T> first = is_first ? own : other, second = is_first ? other : own;
+        for (std::size_t i = 0; i < mixed_.size(); ++i) mixed_[i] = first[i] / 2;
+        kernel::add_scaled<T>(mixed_, second, T{1} / 2, mixed_);
+        codec_.write_back(std::span<const T>(mixed_), model_);
+    }
+
+  private:
+    std::uint32_t hash() const {
+        return option_hash(mix64(fingerprint_of(codec_), static_cast<std::uint64_t>(element_type_of<T>)));
+    }
+    std::span<const T> values_in(const message& got) const {
+        frame_reader frames(got.pieces());
+        const wire::header head = frames.peek();
+        const auto differ = [&](const std::string& how) {
+            links_.scene().fail(failure::mismatch, got.source(), session_.rank(),
+                                text_of({"rank ", got.source(), " mixes ", how}));
+        };
+        if (head.weight != static_cast<double>(model_.size()))
+            differ(text_of({"a model of ", static_cast<std::uint64_t>(head.weight), " values, rank ", session_.rank(),
+                            " one of ", model_.size()}));
+        if (head.call != hash())
+            differ(text_of({"with another codec or type of elements than rank ", session_.rank()}));
+        const stream_view<T, index> content = raw_content<T, index>(frames.template next<T, index>());
+        wire::detail::require(content.is_dense() && content.count() == mixed_.size(), "it is of another size");
+        return content.values();
+    }
+
+    const session<Net>& session_;
+    const Links& links_;
+    Codec& codec_;
+    stream_view<T, index> chosen_;
+    std::span<T> model_;
+    std::span<T> mixed_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/exchange_links.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A worker of a gossip with a coordinator: an `exchange_machine` on a transport. It stands between the machine and its
+/// loop, and counts the traffic.
+template <Transport Net>
+class exchange_links {
+  public:
+    using message = typename Net::message;
+
+    /// `made_in`: the context that the ranks have agreed in.
+    exchange_links(const session<Net>& of, std::uint64_t made_in, const coordinated_limits& limits)
+        : session_(of), made_in_(made_in), limits_(limits), machine_(of.size(), limits) {
+        if constexpr (MonitoredTransport<Net>) of.net().monitor(of.on(to_mixing_workers));
+    }
+
+    const exchange_machine& machine() const { return machine_; }
+    const traffic& counted() const { return counted_; }
+    const traffic& with_coordinator() const { return with_coordinator_; }
+
+    void join(bool needs_model) { run(machine_.join(needs_model, now()), nullptr); }
+    void exchange(exchanged_model<Net>& model) { run(machine_.exchange(now()), &model); }
+    void leave() { run(machine_.leave(now()), nullptr); }
+    /// What a newcomer has been given.
+    message take_given() {
+        message given = std::move(*given_);
+        given_.reset();
+        return given;
+    }
+
+    time_point now() const { return std::as_const(session_.net()).now(); }
+    [[gnu::cold]] detail::scene scene() const {
+        return session_.scene(machine_.order().round, 0, text_of({"gossip (round ", machine_.order().round, ")"}));
+    }
+    /// Throws what has ended this rank's part alone, if anything has.
+    void require_part() const {
+        if (machine_.is_out()) throw_out();
+        if (!machine_.is_abandoned()) return;
+        require_agreed();
+        scene().fail(failure::exception, 0, session_.rank(), "rank 0, the coordinator, has ended");
+    }
+
+  private:
+    template <class Session, class Machine, class Host>
+    friend void run_machine(const Session&, machine_channels, Machine&, machine_action, Host&);
+
+    [[noreturn, gnu::cold]] void throw_out() const {
+        scene().fail(failure::timeout, session_.rank(), 0,
+                     text_of({"rank ", session_.rank(), " has not reported its round within ",
+                              limits_.patience.seconds(), " s, and the others go on without it; join takes it back"}));
+    }
+
+    void run(const machine_action& first, exchanged_model<Net>* model) {
+        model_ = model;
+        run_machine(session_, session_.on(to_mixing_workers), *this, first, *this);
+    }
+
+    machine_action on(const machine_event& event, time_point at) {
+        const bool is_sent = event.happened == machine_event::what::sent;
+        const bool has_come = event.happened == machine_event::what::arrived && event.bytes >= wire::header_bytes;
+        for (traffic* const each : {&counted_, &with_coordinator_}) {
+            if (each == &with_coordinator_ && coordinated_kind::is_between_workers(event.head.kind)) continue;
+            if (is_sent) each->sent(event.bytes);
+            if (has_come) each->received(event.bytes);
+        }
+        return machine_.on(event, at);
+    }
+    auto neighbours(segment from) const { return machine_.neighbours(from); }
+
+    channel channel_of(message_kind kind) const {
+        return session_.on(coordinated_kind::is_to_coordinator(kind) ? to_coordinator : to_mixing_workers);
+    }
+    buffer frame(const machine_action& asked) {
+        wire::header head = session_.stamped({}, asked.kind, asked.number);
+        if (asked.kind == coordinated_kind::values) return model_->values(head);
+        if (asked.kind == coordinated_kind::model) return model_->whole_model(head);
+        if (asked.kind == coordinated_kind::join) head.weight = machine_.needs_model() ? 1 : 0;
+        if (asked.kind == coordinated_kind::report && machine_.has_values()) {
+            model_->check(*slot(asked.number));
+            head.weight = 1;
+        }
+        return empty_frame(head);
+    }
+    wire::header head_of(const message& got) const {
+        return coordinated_head_of(session_, got, *this, [&](message_kind kind) {
+            return coordinated_kind::is_between_workers(kind) ||
+                   (got.source() == 0 && coordinated_kind::is_from_coordinator(kind));
+        });
+    }
+    std::optional<message>& slot(std::uint64_t round) { return got_[static_cast<std::size_t>(round % 2)]; }
+    static std::size_t next_handle() { return 0; }
+    void keep(message&& got, const wire::header& head) {
+        if (head.kind == coordinated_kind::values)
+            slot(head.number) = std::move(got);
+        else if (head.kind == coordinated_kind::model)
+            given_ = std::move(got);
+        else
+            model_->mix(*slot(head.number - 1));
+    }
+
+    [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
+        const rank_t self = session_.rank();
+        if (asked.reason == exchange_machine::model_is_missing)
+            scene().fail(
+                failure::timeout, machine_.order().other, self,
+                text_of({"rank ", self, " joins, and has not got the model of rank ", machine_.order().other}));
+        require_agreed();
+        scene().fail(failure::timeout, 0, self,
+                     text_of({"rank 0, the coordinator, has told rank ", self, " nothing for ",
+                              (limits_.patience + limits_.timeout).seconds(), " s"}));
+    }
+    /// If the ranks have not agreed, some have never begun: throws why.
+    [[gnu::cold]] void require_agreed() const {
+        try {
+            session_.net().inquire(0, made_in_, ~std::uint64_t{0}, now() + session_.timeout() / 8);
+        } catch (const error& thrown) {
+            abort_notice failed = thrown.notice();
+            if (failed.context == made_in_) failed.context = session_.context();
+            throw_error(failed);
+        }
+    }
+
+    const session<Net>& session_;
+    std::uint64_t made_in_;
+    coordinated_limits limits_;
+    exchange_machine machine_;
+    exchanged_model<Net>* model_ = nullptr;
+    std::array<std::optional<message>, 2> got_{};  ///< values, by round
+    std::optional<message> given_{};
+    traffic counted_{};
+    traffic with_coordinator_{};
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/protocol/detail/gossip_links.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -22857,8 +24822,7 @@ class gossip_links {
   public:
     using message = typename Net::message;
 
-    /// `made_in`: the context that the ranks have agreed in.
-    gossip_links(const session<Net>& of, std::uint64_t made_in) : of_(of), made_in_(made_in) {}
+    explicit gossip_links(const session<Net>& of) : of_(of) {}
     gossip_links(const gossip_links&) = delete;
     gossip_links& operator=(const gossip_links&) = delete;
 
@@ -22869,6 +24833,8 @@ class gossip_links {
         start_ = now();
         counted_ = {};
     }
+    /// Where the header of what is sent lies while it is lent.
+    std::byte* header_room() { return header_.data(); }
     /// Borrows the bytes until `finish` or `settle`.
     void send(rank_t peer, const byte_pieces& frame) {
         sent_.push_back({of_.net().post(peer, of_.on(0), frame), peer});
@@ -22935,7 +24901,7 @@ class gossip_links {
         of_.announce(what);
         for (int eighths_left = 3; eighths_left >= 0; --eighths_left) {
             if (has_departed(of_.witnesses().ask(what.peer, of_.context(), 1, deadline::immediate))) {
-                require_agreed(what.peer);
+                of_.require_ground(what.peer, of_.timeout() / 8);
                 scene().fail(failure::exception, what.peer, no_rank,
                              text_of({"rank ", what.peer, " has returned from its body and mixes no more"}));
             }
@@ -22943,33 +24909,93 @@ class gossip_links {
             of_.announce({});
             return;
         }
-        require_agreed(what.peer);
+        of_.require_ground(what.peer, of_.timeout() / 8);
         const standstill origin = origin_of(of_.witnesses(), of_.waits(), 1, what, of_.timeout() / 8);
         scene().fail(
             failure::timeout, origin.peer, origin.waiter,
             text_of({origin.text(of_.timeout()), ", which does not mix: slow, or the link between them is cut"}));
     }
 
-    /// If the ranks have not agreed, some have never begun: throws why.
-    [[gnu::cold, gnu::noinline]] void require_agreed(rank_t peer) const {
-        try {
-            of_.net().inquire(peer, made_in_, ~std::uint64_t{0}, now() + of_.timeout() / 8);
-        } catch (const error& thrown) {
-            abort_notice failed = thrown.notice();
-            if (failed.context == made_in_) failed.context = of_.context();
-            throw_error(std::move(failed));
-        }
-    }
-
     const session<Net>& of_;
-    std::uint64_t made_in_;
     std::uint64_t round_ = 0;
     time_point start_{};
     traffic counted_{};
+    wire::header_block header_{};
     std::vector<sent> sent_;
     std::vector<message> got_;
     std::vector<rank_t> waiting_;  ///< whose messages have not come yet
 };
+
+/// Ends the loans of what a round has sent, when the round has failed and the others have been told.
+template <Transport Net>
+struct settled_at_exit {
+    gossip_links<Net>& links;
+    ~settled_at_exit() { links.settle(); }
+};
+template <Transport Net>
+settled_at_exit(gossip_links<Net>&) -> settled_at_exit<Net>;
+
+/// Rolls a codec back unless its round is kept.
+template <class Codec>
+struct undone_at_exit {
+    Codec* codec;
+    ~undone_at_exit() {
+        if (codec != nullptr) codec->rollback();
+    }
+    void keep() { codec = nullptr; }
+};
+template <class Codec>
+undone_at_exit(Codec*) -> undone_at_exit<Codec>;
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/gossip_frames.hpp
+
+// What the messages of a round of gossip have in common, whatever codec they are of.
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+inline constexpr message_kind gossip_mixes{"gossip", 1};
+
+/// Throws `contract_violation`, which ends the gossip, if a mixing has written a row that cannot be mixed by.
+template <class Net>
+void require_row(const gossip_links<Net>& links, const mixing_row& row, const session<Net>& of) {
+    if (const mixing_defect defect = find_defect(row, of.rank(), of.size())) [[unlikely]]
+        throw contract_violation(
+            text_of({"rill: gossip (round ", links.round(), "): the mixing's row of rank ", of.rank(),
+                     " is wrong: ", defect.what, defect.peer == no_rank ? "" : ": rank ",
+                     defect.peer == no_rank ? std::string() : std::to_string(defect.peer),
+                     "; topology::verify_mixing finds such rows beforehand"}));
+}
+
+/// The frames of a message, which must be of this round, and of a model and a codec like this rank's.
+template <class Net>
+frame_reader frames_of(const session<Net>& of, const gossip_links<Net>& links, const typename Net::message& got,
+                       const wire::header& own) {
+    const frame_reader frames(got.pieces());
+    const wire::header head = frames.peek();
+    of.require_own(head);
+    wire::detail::require(head.kind == own.kind, "it is of another protocol");
+    const auto differ = [&](const std::string& how) {
+        links.scene().fail(failure::mismatch, got.source(), of.rank(),
+                           text_of({"rank ", got.source(), " mixes ", how}));
+    };
+    if (head.number != own.number)
+        differ(text_of({"round ", head.number, ", rank ", of.rank(), " round ", own.number}));
+    if (head.dimension != own.dimension)
+        differ(text_of({"a model of ", head.dimension, " values, rank ", of.rank(), " one of ", own.dimension}));
+    if (head.call != own.call) differ(text_of({"with another codec or type of elements than rank ", of.rank()}));
+    return frames;
+}
+
+/// Refuses `chosen` values that are not finite, by their place among `values`.
+template <class Links, class T>
+void require_finite(const Links& links, std::span<const T> chosen, std::span<const T> values) {
+    if (!kernel::find_non_finite(chosen)) return;
+    const std::size_t coordinate = kernel::find_non_finite(values).value_or(0);
+    throw_error(links.scene().of_self(text_of({" has a value that is not finite at coordinate ", coordinate}),
+                                      failure::invalid_value));
+}
 
 }}}  // namespace rill::RILL_ABI::detail
 
@@ -22983,102 +25009,218 @@ struct gossip_requirements {
     static_assert(
         Mixing<Mix>,
         "rill::gossip: the second argument does not model Mixing; use topology::ring_neighbours, exponential, "
-        "rotating, random_matching or metropolis (see rill/concept/mixing.hpp)");
-    static_assert(Mix::is_doubly_stochastic,
-                  "rill::gossip: the mixing does not keep the mean of all models, since its rows do not sum to 1; use "
-                  "one that says is_doubly_stochastic (see rill/concept/mixing.hpp)");
+        "rotating, random_matching, metropolis or directed (see rill/concept/mixing.hpp)");
+};
+
+template <class Model>
+consteval bool require_gossip_model() {
+    static_assert(OutputTensor<Model>,
+                  "rill::gossip: the model is no tensor that can be written; pass a std::vector<float>, say");
+    if constexpr (OutputTensor<Model>)
+        static_assert(std::floating_point<tensor_element<Model>>,
+                      "rill::gossip: models of integers have no mean; use float or double");
+    return true;
+}
+
+/// Checks a codec that chooses the entries of a model of `T` that are mixed.
+template <class Codec, class T>
+consteval bool require_alike_codec() {
+    if constexpr (require_compressor<Codec&, T>()) {
+        static_assert(
+            AlikeCompressor<Codec, T>,
+            "rill::gossip: the codec does not choose the same entries on all ranks, so that the mean of all models "
+            "would not stay; use compress::random_mask, or, without a coordinator, put the codec into "
+            "compress::difference{...}");
+        if constexpr (AlikeCompressor<Codec, T>) {
+            static_assert(!Codec::possible_codings.rounds,
+                          "rill::gossip: the codec rounds values, which would not keep the mean of all models; use raw "
+                          "values, or, without a coordinator, put the codec into compress::difference{...}");
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Checks a codec of models of `T` that are mixed by `Mix`.
+template <class Mix, class Codec, class T>
+consteval bool require_gossip_codec() {
+    if constexpr (DifferenceCompressor<Codec, T>) {
+        static_assert(
+            Mix::keeps_neighbours,
+            "rill::gossip: compress::difference keeps the sum of its neighbours' replicas, and the mixing "
+            "changes neighbours; use one that says keeps_neighbours: topology::ring_neighbours or metropolis");
+        static_assert(Mix::is_doubly_stochastic,
+                      "rill::gossip: the mixing is not doubly stochastic, so that push-sum divides each model by one "
+                      "weight, and compress::difference sends no whole models; use ring_neighbours or metropolis");
+    } else if constexpr (require_alike_codec<Codec, T>()) {
+        static_assert(Mix::is_doubly_stochastic || Codec::is_lossless,
+                      "rill::gossip: the mixing is not doubly stochastic, so that push-sum divides each model by one "
+                      "weight, and the codec mixes only some of the entries; mix without a codec, or use a mixing "
+                      "that says is_doubly_stochastic");
+    }
+    return true;
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/model_memory.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Memory of a round of gossip, for elements that are not contiguous in a model and for what is made of them.
+class model_memory {
+  public:
+    /// What it has given is free again.
+    void reset() { arena_.reset(); }
+    arena& bytes() { return arena_; }
+
+    template <class T>
+    std::span<T> room(std::size_t size) {
+        return {reinterpret_cast<T*>(arena_.take(size * sizeof(T)).data()), size};
+    }
+    /// The tensor's own memory, or as much room, from which `deliver` copies.
+    template <OutputTensor X>
+    std::span<tensor_element<X>> under(X& x) {
+        using elements = std::span<tensor_element<X>>;
+        if constexpr (ViewableAs<X, elements>)
+            if (has_view<elements>(x)) return traits_of<X>::view(x);
+        return room<tensor_element<X>>(size_of(x));
+    }
+    /// The elements of a tensor: its own memory, or a copy.
+    template <OutputTensor X>
+    std::span<tensor_element<X>> values_of(X& x) {
+        const std::span<tensor_element<X>> values = under(x);
+        if (!has_view<std::span<tensor_element<X>>>(x)) read_tensor(x, values);
+        return values;
+    }
+
+  private:
+    arena arena_{};
 };
 
 }}}  // namespace rill::RILL_ABI::detail
 
-// ===== rill/protocol/detail/part_frames.hpp
-
-// The messages by which a worker and a server exchange a part of a model. Coordinates count from the part's beginning.
+// ===== rill/protocol/detail/service_run.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// All entries as a dense stream of its own.
-template <Element T>
-stream_view<T, std::uint64_t> whole(std::span<const T> values) {
-    return {{0, values.size()}, values};
-}
+/// The activity in which a rank serves a replica, beside the one that computes, and how it has ended. The activity that
+/// computes calls its members.
+template <class Net>
+class service_run {
+  public:
+    explicit service_run(Net& net) : net_(&net), over_(net) {}
 
-/// Appends a frame of `view`, raw, to a message that consists of whole frames.
-template <Element T, IndexType Index>
-void append_frame(buffer& message, wire::header head, const stream_view<T, Index>& view) {
-    wire::header_block block;
-    head.dimension = view.range().end;
-    const byte_pieces frame = view_frame(head, view, block.data());
-    const std::size_t before = message.size(), at = next_frame_at(before);
-    message.resize(at + frame.size_bytes());
-    auto to = std::fill_n(message.begin() + static_cast<std::ptrdiff_t>(before), at - before, std::byte{0});
-    for (const byte_view piece : frame) to = std::copy(piece.begin(), piece.end(), to);
-}
-
-/// A message that says what its header says, and nothing else.
-inline buffer empty_frame(const wire::header& head) {
-    buffer message;
-    append_frame(message, head, whole(std::span<const std::int32_t>()));
-    return message;
-}
-
-/// Whether `keys` ascend strictly and lie below `dimension`.
-template <IndexType Index>
-bool are_keys(std::span<const Index> keys, std::size_t dimension) {
-    const auto falls = std::adjacent_find(keys.begin(), keys.end(), [](Index a, Index b) { return a >= b; });
-    return falls == keys.end() && (keys.empty() || keys.back() < dimension);
-}
-
-/// The places of the keys that lie in a part.
-template <IndexType Index>
-segment places_of(std::span<const Index> keys, segment part) {
-    const auto place = [&](std::size_t coordinate) {
-        const auto at = std::lower_bound(keys.begin(), keys.end(), coordinate);
-        return static_cast<std::size_t>(at - keys.begin());
-    };
-    return {place(part.begin), place(part.end)};
-}
-
-/// The keys that lie in a part, as integers of their width.
-template <IndexType Index>
-buffer keys_frame(const wire::header& head, std::span<const Index> keys, segment part) {
-    const segment places = places_of(keys, part);
-    std::vector<std::make_signed_t<Index>> own;
-    own.reserve(places.size());
-    for (const Index key : keys.subspan(places.begin, places.size()))
-        own.push_back(static_cast<std::make_signed_t<Index>>(key - part.begin));
-    buffer message;
-    append_frame(message, head, whole(std::span<const std::make_signed_t<Index>>(own)));
-    return message;
-}
-
-/// The entries of a part of a stream.
-template <Element T, IndexType Index>
-buffer part_frame(const wire::header& head, const stream_view<T, Index>& part) {
-    buffer message;
-    if (part.is_dense()) {
-        append_frame(message, head, whole(part.values()));
-        return message;
+    /// Runs `serve()`, whose exception is the run's failure, and then `close()`. Later calls do nothing. Throws what
+    /// `resume` has thrown.
+    template <class Serve, class Close>
+    void begin(Serve serve, Close close) {
+        if (activity_) return;
+        rethrow_failure();
+        activity_.emplace(net_->spawn([this, serve, close] {
+            try {
+                serve();
+            } catch (...) {
+                failure_ = std::current_exception();
+            }
+            over_.set();
+            close();
+        }));
     }
-    std::vector<Index> own(part.indices().begin(), part.indices().end());
-    for (Index& index : own) index -= static_cast<Index>(part.range().begin);
-    append_frame(message, head,
-                 stream_view<T, Index>{{0, part.range().size()}, sparse_view<T, Index>{own, part.values()}});
-    return message;
-}
+    /// Runs `restore()`. If it throws, the run cannot begin.
+    template <class Restore>
+    void resume(Restore&& restore) {
+        try {
+            restore();
+        } catch (...) {
+            failure_ = std::current_exception();
+            throw;
+        }
+    }
 
-/// What a frame holds that must be raw, read where it lies.
-template <Element T, IndexType Index>
-stream_view<T, Index> raw_content(const frame& of) {
-    frame_scratch<T, Index> unused;
-    return content_of<coding_set{.rounds = false, .indices = index_coding::raw}>(of, unused);
-}
-/// The next frame of a message, which must be dense.
-template <Element T>
-std::span<const T> next_values(frame_reader& frames) {
-    const stream_view<T, std::uint64_t> content = raw_content<T, std::uint64_t>(frames.next<T, std::uint64_t>());
-    wire::detail::require(content.is_dense(), "it is not dense");
-    return content.values();
+    bool has_begun() const { return activity_.has_value(); }
+    /// Whether the run has ended or failed. After an abort of all contexts, which ends the activity, it waits for that.
+    bool is_over() const {
+        try {
+            return over_.wait(deadline::immediate);
+        } catch (const error&) {
+            if (!net_->aborted(every_context)) throw;
+            if (activity_) activity_->join();
+            return has_begun();
+        }
+    }
+    /// Whether it ends before the run does; for destructors.
+    bool is_cut_short() const noexcept {
+        try {
+            return !is_over();
+        } catch (...) {  // this rank has ended
+            return true;
+        }
+    }
+    /// Waits for the end of the run.
+    void wait() const { over_.wait(deadline::never); }
+    /// Waits for the end of the activity.
+    void join() { activity_.reset(); }
+
+    /// Once the run is over: throws what has ended it early, if anything has.
+    void rethrow_failure() const {
+        if (failure_ != nullptr) std::rethrow_exception(failure_);
+    }
+
+  private:
+    Net* net_;
+    mutable typename Net::event over_;
+    std::exception_ptr failure_{};
+    mutable std::optional<typename Net::activity> activity_{};
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/gossip_differences.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A round of gossip that sends what `codec`, a `DifferenceCompressor`, makes of the model, and moves the model once
+/// all has come. `row`: who mixes with whom. `head`: of this rank's message. `key`: draws how values are rounded.
+/// `list(rank, weight)` is told of each term, by rank.
+template <class Net, class T, class Codec, class List>
+void mix_differences(const session<Net>& of, gossip_links<Net>& links, const mixing_row& row, const wire::header& head,
+                     std::span<T> values, Codec& codec, random_key key, arena& memory, List&& list) {
+    using index = typename Codec::index_type;
+    constexpr coding_set among = codings_of<Codec>;
+    require_finite(links, std::span<const T>(values), std::span<const T>(values));
+    codec.begin(head.number);
+    const stream_view<T, index> sent = codec.encode(std::span<const T>(values));
+    const coding codes = codec.codings().contribution;
+    const bool is_view = among.has_only_views() || codes.is_view();
+    byte_pieces frame = view_frame(head, sent, links.header_room());
+    if constexpr (!among.has_only_views())
+        if (!is_view) frame = byte_pieces(coded_frame<among>(head, sent, codes, key, memory));
+    links.begin();
+    for (const rank_t peer : row.receivers) links.send(peer, frame);
+    links.receive(row.senders);
+
+    const auto content = [&](frame_reader frames) {
+        const auto view = content_of<among>(frames.template next<T, index>(), codec.room());
+        wire::detail::require(view.range() == sent.range(), "it is of another size");
+        return view;
+    };
+    const auto add_own = [&] {
+        codec.collect(is_view ? sent : content(frame_reader(frame)), row.own_weight, true);
+        list(of.rank(), row.own_weight);
+    };
+    bool has_own = false;
+    for (std::size_t i = 0; i < links.received().size(); ++i) {
+        const auto& got = links.received()[i];
+        if (!has_own && got.source() > of.rank()) has_own = (add_own(), true);
+        read_from(links, got.source(),
+                  [&] { codec.collect(content(frames_of(of, links, got, head)), row.senders[i].weight, false); });
+        list(got.source(), row.senders[i].weight);
+    }
+    if (!has_own) add_own();
+    links.release();
+    links.finish();
+    codec.apply(values);
 }
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -23133,6 +25275,20 @@ namespace rill { inline namespace RILL_ABI {
 ///     auto mask = rill::compress::random_mask{.density = 0.01}.bind(model.size());
 ///     while (descend(model)) saps.mix(model, mask);
 ///
+/// A codec that chooses for itself on each rank goes into `compress::difference`, which mixes what all know of each
+/// other's models: DCD-PSGD and CHOCO-SGD.
+///
+/// Where the mixing is only column stochastic (`topology::directed`), the sum of all models stays, and each rank has a
+/// weight that is mixed like its model and travels in the same frame: push-sum. The model over its weight goes to the
+/// mean; gradients are computed there, and move the model (SGP):
+///
+///     rill::gossip push{workers, rill::topology::directed{.edges = {{0, 1}, {1, 2}, {2, 0}, {0, 2}}}};
+///     while (goes_on) {
+///         push.debias(model, z);
+///         descend(model, z);
+///         push.mix(model);
+///     }
+///
 /// The fold is in ascending order of ranks, so that two ranks which exchange with equal weights have equal bits in what
 /// they have mixed. No rank waits for all others: two ranks may be a round apart for every two steps between them in
 /// the graph of who waits for whom. Among the ranks the models come together as `topology::mixing_rate` says.
@@ -23144,15 +25300,16 @@ namespace rill { inline namespace RILL_ABI {
 /// Making it is collective; `workers` must outlive it. One activity calls its members, and all ranks call `mix` equally
 /// often. Cost of a round: a message of the chosen values to each receiver. Memory: the chosen values twice at most,
 /// and one message for each sender. Deterministic: bits depend on models, mixing and seed alone. Source: D-PSGD (Lian
-/// et al. 2017); SAPS-PSGD (Tang et al. 2020), section 3.2, without its coordinator.
+/// et al. 2017); SAPS-PSGD (Tang et al. 2020), section 3.2, without its coordinator; SGP (Assran et al. 2019).
 template <class Net, class Mix>
 class gossip : detail::gossip_requirements<Mix> {
   public:
     /// Errors: `mismatch` if the mixings differ; what `mixing.bind` throws. The group's seed draws what is random.
     template <class Group>
     gossip(Group& workers, const Mix& mixing)
-        : session_(workers.net(), name, workers.options().timeout),
-          links_(session_, workers.context()),
+        : session_(workers.net(), name, workers.options().timeout, session_kind::closed, workers.context()),
+          links_(session_),
+          seed_(workers.options().seed),
           mixing_(mixing.bind(workers.size(), random_key{workers.options().seed}.derive(fingerprint(name)))) {
         constexpr option_names names{{"mixing"}};
         agree(workers, names, {option_hash(fingerprint(mixing))});
@@ -23163,7 +25320,7 @@ class gossip : detail::gossip_requirements<Mix> {
     /// Mixes this rank's model in the next round. See `mix(model, codec)`.
     template <class Model>
     const round_receipt& mix(Model&& model) {
-        static_assert(require_model<Model>());
+        static_assert(detail::require_gossip_model<Model>());
         auto all = compress::keep_all{}.template bind<tensor_element<Model>, std::uint64_t>(detail::size_of(model));
         return mix(model, all);
     }
@@ -23177,26 +25334,23 @@ class gossip : detail::gossip_requirements<Mix> {
     /// rank and coordinate; `timeout`; `peer_failure`.
     template <class Model, class Codec>
     const round_receipt& mix(Model&& model, Codec& codec) {
-        static_assert(require_model<Model>());
+        static_assert(detail::require_gossip_model<Model>());
         using T = tensor_element<Model>;
-        static_assert(
-            AlikeCompressor<Codec, T>,
-            "rill::gossip: the codec chooses other entries on each rank, which would not keep the mean of all "
-            "models; use compress::random_mask, bound to the model's element type");
-        static_assert(!Codec::possible_codings.rounds,
-                      "rill::gossip: the codec rounds values, which would not keep the mean of all models; use raw "
-                      "values");
-        struct at_exit {
-            detail::gossip_links<Net>& links;
-            ~at_exit() { links.settle(); }
-        } const settles{links_};
+        constexpr bool differs = DifferenceCompressor<Codec, T>;
+        static_assert(detail::require_gossip_codec<Mix, Codec, T>());
         const auto loan = detail::lend(&codec, "gossip: the compressor is in another operation, which has not ended");
         session_.require_going();
+        detail::undone_at_exit undone{&codec};
+        const detail::settled_at_exit settled{links_};  // before `undone`: what is encoded is lent until then
         session_.guarded(links_, [&] {
             memory_.reset();
-            const std::span<T> values = values_of(model);
+            const std::span<T> values = memory_.values_of(model);
             RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
-            exchange(values, codec);
+            if constexpr (differs)
+                exchange_differences(values, codec);
+            else
+                exchange(values, codec);
+            undone.keep();
             detail::deliver(std::span<const T>(values), model);
         });
         return made_;
@@ -23204,65 +25358,55 @@ class gossip : detail::gossip_requirements<Mix> {
 
     /// How many rounds have mixed this rank's model.
     std::uint64_t round() const { return links_.round(); }
-    /// Goes on as after so many rounds: all ranks at the same.
-    void resume_at(std::uint64_t round) { links_.resume_at(round); }
+    /// This rank's weight in push-sum; 1 where the mixing is doubly stochastic.
+    double weight() const { return weight_; }
+    /// Goes on as after so many rounds: all ranks at the same. `weight`: the one that this rank had then.
+    void resume_at(std::uint64_t round, double weight = 1) {
+        links_.resume_at(round);
+        weight_ = weight;
+    }
+
+    /// Writes the model over this rank's weight to `z`, which has as many elements and may be the model: this rank's
+    /// estimate of the mean of all models. Needs a weight above 0.
+    template <class Model, class Out>
+    void debias(const Model& model, Out&& z) {
+        static_assert(detail::require_gossip_model<Out>());
+        using T = tensor_element<Out>;
+        RILL_EXPECTS(detail::size_of(model) == detail::size_of(z), "gossip: model and its estimate differ in size");
+        RILL_EXPECTS(weight_ > 0, "gossip: this rank has given all of its weight away");
+        memory_.reset();
+        const std::span<T> values = memory_.under(z);
+        detail::read_tensor(model, values);
+        for (T& value : values) value = static_cast<T>(static_cast<double>(value) / weight_);
+        detail::deliver(std::span<const T>(values), z);
+    }
 
   private:
     static constexpr const char* name = "gossip";
-    static constexpr message_kind mixes{"gossip", 1};
-
-    template <class Model>
-    static constexpr bool require_model() {
-        static_assert(OutputTensor<Model>,
-                      "rill::gossip: the model is no tensor that can be written; pass a std::vector<float>, say");
-        if constexpr (OutputTensor<Model>)
-            static_assert(std::floating_point<tensor_element<Model>>,
-                          "rill::gossip: models of integers have no mean; use float or double");
-        return true;
-    }
-
-    template <class T>
-    std::span<T> room(std::size_t size) {
-        return {reinterpret_cast<T*>(memory_.take(size * sizeof(T)).data()), size};
-    }
-    /// The model's own memory, or a copy, which is written back at the end.
-    template <class Model, class T = tensor_element<Model>>
-    std::span<T> values_of(Model& model) {
-        if constexpr (detail::ViewableAs<Model, std::span<T>>)
-            if (detail::has_view<std::span<T>>(model)) return detail::traits_of<Model>::view(model);
-        const std::span<T> copy = room<T>(detail::size_of(model));
-        detail::read_tensor(model, copy);
-        return copy;
-    }
 
     template <class T, class Codec>
     void exchange(std::span<T> values, Codec& codec) {
         using index = typename Codec::index_type;
-        const auto encode = [&] {
-            codec.begin(links_.round());
-            return codec.encode(std::span<const T>(values));
-        };
-        detail::transaction attempt(codec, encode, true);
-        const stream_view<T, index> chosen = attempt.give();
-        require_finite(chosen.values(), std::span<const T>(values));
-        mixing_.fill(links_.round(), session_.rank(), row_);
+        codec.begin(links_.round());
+        const stream_view<T, index> chosen = codec.encode(std::span<const T>(values));
+        detail::require_finite(links_, chosen.values(), std::span<const T>(values));
+        fill_row();
 
-        wire::header head = session_.stamped({}, mixes, links_.round());
-        head.dimension = values.size();
-        head.call = option_hash(mix64(fingerprint_of(codec), static_cast<std::uint64_t>(element_type_of<T>)));
-        wire::header_block block;
-        const byte_pieces frame = view_frame(head, chosen, block.data());
+        const wire::header head = head_for<T>(values.size(), codec);
+        const byte_pieces frame = view_frame(head, chosen, links_.header_room());
         links_.begin();
         for (const rank_t peer : row_.receivers) links_.send(peer, frame);
 
         links_.receive(row_.senders);
-        const std::span<T> mixed = room<T>(chosen.count());
+        const std::span<T> mixed = memory_.room<T>(chosen.count());
         begin_receipt();
         const auto& got = links_.received();
+        double weight = row_.own_weight * weight_;
         std::size_t next = 0;
         const auto add_received = [&] {
             const auto values_of_peer =
                 read_from(links_, got[next].source(), [&] { return values_in<T, index>(got[next], head, chosen); });
+            weight += row_.senders[next].weight * frame_reader(got[next].pieces()).peek().weight;
             add(mixed, values_of_peer, got[next].source(), row_.senders[next].weight);
             ++next;
         };
@@ -23273,44 +25417,47 @@ class gossip : detail::gossip_requirements<Mix> {
         links_.release();
         links_.finish();
         codec.write_back(std::span<const T>(mixed), values);
-        attempt.commit();
+        codec.commit();
         links_.advance();
-        made_.wire = links_.counted();
-        made_.elapsed = links_.elapsed();
-    }
-
-    template <class T>
-    void require_finite(std::span<const T> chosen, std::span<const T> values) const {
-        if (!kernel::find_non_finite(chosen)) return;
-        const std::size_t coordinate = kernel::find_non_finite(values).value_or(0);
-        throw_error(links_.scene().of_self(text_of({" has a value that is not finite at coordinate ", coordinate}),
-                                           failure::invalid_value));
+        if constexpr (!Mix::is_doubly_stochastic) weight_ = weight;
+        end_receipt();
     }
 
     /// The values of a message, which must be of this round, and of a model and a codec like this rank's.
     template <class T, class Index>
     std::span<const T> values_in(const typename Net::message& got, const wire::header& own,
                                  const stream_view<T, Index>& chosen) const {
-        frame_reader frames(got.pieces());
-        const wire::header head = frames.peek();
-        session_.require_own(head);
-        wire::detail::require(head.kind == mixes, "it is of another protocol");
-        if (head.number != own.number)
-            throw protocol_error(text_of({"it is of round ", head.number, " instead of ", own.number}));
-        const auto differ = [&](const std::string& how) {
-            links_.scene().fail(failure::mismatch, got.source(), session_.rank(),
-                                text_of({"rank ", got.source(), " mixes ", how}));
-        };
-        if (head.dimension != own.dimension)
-            differ(
-                text_of({"a model of ", head.dimension, " values, rank ", session_.rank(), " one of ", own.dimension}));
-        if (head.call != own.call)
-            differ(text_of({"with another codec or type of elements than rank ", session_.rank()}));
+        frame_reader frames = detail::frames_of(session_, links_, got, own);
         const stream_view<T, Index> content = detail::raw_content<T, Index>(frames.template next<T, Index>());
         wire::detail::require(content.is_dense() && content.count() == chosen.count(), "it is of another size");
         return content.values();
     }
 
+    template <class T, class Codec>
+    wire::header head_for(std::size_t dimension, const Codec& codec) const {
+        wire::header head = session_.stamped({}, detail::gossip_mixes, links_.round());
+        head.dimension = dimension;
+        head.weight = weight_;
+        head.call = option_hash(mix64(fingerprint_of(codec), static_cast<std::uint64_t>(element_type_of<T>)));
+        return head;
+    }
+
+    template <class T, class Codec>
+    void exchange_differences(std::span<T> values, Codec& codec) {
+        fill_row();
+        begin_receipt();
+        const wire::header head = head_for<T>(values.size(), codec);
+        const random_key key = random_key{seed_}.derive(fingerprint(name), links_.round(), session_.rank());
+        detail::mix_differences(session_, links_, row_, head, values, codec, key, memory_.bytes(),
+                                [&](rank_t rank, double weight) { list(rank, weight); });
+        links_.advance();
+        end_receipt();
+    }
+
+    void fill_row() {
+        mixing_.fill(links_.round(), session_.rank(), row_);
+        detail::require_row(links_, row_, session_);
+    }
     void begin_receipt() {
         made_.in.clear();
         made_.operation_number = links_.round();
@@ -23326,16 +25473,25 @@ class gossip : detail::gossip_requirements<Mix> {
             for (std::size_t i = 0; i < mixed.size(); ++i) mixed[i] = factor * of[i];
         else
             kernel::add_scaled<T>(mixed, of, factor, mixed);
+        list(rank, weight);
+    }
+    void list(rank_t rank, double weight) {
         made_.in.push_back({.rank = rank, .weight = weight});
         ++made_.contributors;
         made_.weight += weight;
     }
+    void end_receipt() {
+        made_.wire = links_.counted();
+        made_.elapsed = links_.elapsed();
+    }
 
     session<Net> session_;
     detail::gossip_links<Net> links_;
+    std::uint64_t seed_;
     decltype(std::declval<const Mix&>().bind(1, random_key{})) mixing_;
     mixing_row row_{};
-    arena memory_{};
+    double weight_ = 1;
+    detail::model_memory memory_{};
     round_receipt made_{};
 };
 
@@ -23356,6 +25512,248 @@ gossip(Group&, Mix) -> gossip<typename Group::transport_type, Mix>;
 template <class Net, class Mix>
     requires(!detail::MeantAsGroup<Net>)
 gossip(Net&, Mix) -> gossip<detail::wrong_first, Mix>;
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/protocol/coordinated.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Rank 0 coordinates a gossip: see `gossip` with a third argument.
+struct coordinated {
+    std::uint64_t rounds = 0;  ///< 0: until no worker takes part
+    duration patience{};       ///< how long a worker may take for a round; 0: four times the group's timeout
+    bool trains = true;        ///< whether rank 0 is a worker too
+
+    friend bool operator==(const coordinated&, const coordinated&) = default;
+};
+
+/// A gossip with a coordinator, rank 0, which tells each worker in each round with whom to exchange. It goes on without
+/// workers that fail, and mixes both models of a pair or none.
+///
+///     rill::gossip saps{workers, fast_links, rill::coordinated{}};
+///     auto mask = rill::compress::random_mask{.density = 0.01}.bind(model.size());
+///     while (saps.next()) {
+///         descend(model);
+///         saps.mix(model, mask);
+///     }
+///
+/// The mixing must be one of pairs that exchange half and half (`topology::bandwidth_matching`, `random_matching`).
+/// Only rank 0 asks it, so that only rank 0 needs its matcher; what other ranks pass is not looked at. Where its bound
+/// object has `attend(rank, bool)`, ranks that do not take part are matched with nobody; else the one that is matched
+/// with them keeps its model.
+///
+/// - *Both or none.* What a peer has sent waits; both ends report that they have it; the coordinator's next message,
+///   which begins the next round, says whether both did. Only then the models are mixed. An exchange whose values do
+///   not come within the group's timeout is skipped: `receipt.missing` names the peer. So while no rank ends, the sum
+///   of all models stays, whatever happens to messages.
+/// - *Out.* A worker that has ended, or has not reported a round within `patience`, is out, and the others go on. If it
+///   lives, its next call throws `timeout`, which names it. So does one that hears nothing of the coordinator for
+///   `patience` and a timeout more. Its model is not mixed.
+/// - *Coming and going.* `leave` ends this rank's part between two rounds; `join` begins it anew, with the model of a
+///   worker that the coordinator names.
+/// - *The end* comes after `rounds` rounds, or when no worker takes part. Then `next` returns false; on rank 0 when all
+///   workers have heard it. If rank 0 ends, or destroys its gossip earlier, all workers get an error that names it.
+///
+/// The coordinator never sees a model. It and each worker exchange two headers per round, 192 bytes; what was lost is
+/// repeated once in each timeout. It runs in a second activity of rank 0, or in the calling one's stead where rank 0
+/// does not train: then `next` returns false at the end. Making it is collective; `workers` must outlive it. One
+/// activity of a rank calls its members. Memory: the chosen values four times, and all of the model where a newcomer
+/// gets it. Deterministic while nothing is skipped. Source: SAPS-PSGD (Tang et al. 2020), algorithms 1 and 2; the mean
+/// of both replaces the peer's values of line 10, and workers get their peer instead of the matrix.
+template <class Net, class Mix>
+class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requirements<Net, Mix> {
+  public:
+    /// Errors: `mismatch` if the options differ; `contract_violation` from `mixing.bind` on rank 0, or if rank 0 trains
+    /// and its transport's activities make no progress meanwhile (MPI below MPI_THREAD_MULTIPLE). The group's seed
+    /// draws what is random.
+    template <class Group>
+    gossip(Group& workers, const Mix& mixing, const coordinated& options)
+        : session_(workers.net(), name, workers.options().timeout, session_kind::open),
+          options_(options),
+          run_(workers.net()) {
+        RILL_EXPECTS(!options.trains || std::as_const(workers.net()).activities_run_alone(),
+                     "gossip: the transport's activities make no progress while rank 0 computes; a coordinator that "
+                     "does not train can do without (coordinated{.trains = false})");
+        const detail::coordinated_limits limits{
+            .timeout = session_.timeout(),
+            .patience = options.patience == duration{} ? session_.timeout() * 4 : options.patience,
+            .rounds = options.rounds};
+        RILL_EXPECTS(limits.patience >= limits.timeout * 2,
+                     "gossip: the coordinator's patience is at least twice the group's timeout");
+        const random_key key = random_key{workers.options().seed}.derive(fingerprint("gossip"));
+        const rank_t first = options.trains ? 0 : 1;
+        if (session_.rank() >= first) links_.emplace(session_, workers.context(), limits);
+        if (coordinates()) service_.emplace(session_, mixing.bind(session_.size(), key), first, key, limits);
+        constexpr option_names names{{"number of rounds", "patience", "choice of whether rank 0 trains"}};
+        agree(workers, names,
+              {option_hash(options.rounds), option_hash(static_cast<std::uint64_t>(limits.patience.ns)),
+               std::uint32_t{options.trains}});
+    }
+    gossip(const gossip&) = delete;
+    gossip& operator=(const gossip&) = delete;
+    ~gossip() {
+        try {
+            if (links_ && links_->machine().takes_part()) links_->leave();
+        } catch (...) {  // the gossip has failed
+        }
+        try {
+            if (coordinates() && run_.is_cut_short())
+                session_.net().abort(service_->scene().of_self(", the coordinator, has left"));
+        } catch (...) {  // this rank has ended
+        }
+        run_.join();
+    }
+
+    /// Waits for this rank's next round. False: there is none.
+    bool next() {
+        session_.require_going();
+        if (coordinates()) begin_to_serve();
+        if (links_ && !has_joined_) {
+            has_joined_ = true;
+            session_.guarded(*links_, [&] { links_->join(false); });
+        }
+        if (links_) links_->require_part();
+        if (links_ && links_->machine().takes_part()) return true;
+        if (coordinates()) {
+            run_.wait();
+            run_.rethrow_failure();
+        }
+        return false;
+    }
+
+    /// Does the round with all of this rank's model. See `mix(model, codec)`.
+    template <class Model>
+    const round_receipt& mix(Model&& model) {
+        static_assert(detail::require_gossip_model<Model>());
+        auto all = compress::keep_all{}.template bind<tensor_element<Model>, std::uint64_t>(detail::size_of(model));
+        return mix(model, all);
+    }
+
+    /// Does the round with what `codec` chooses of this rank's model, once after each `next`. Returns when this rank
+    /// has its next order. The receipt lists whose models were mixed; or as `missing` the peer of an exchange that was
+    /// skipped.
+    ///
+    /// Errors, after which the model is unchanged: `invalid_value` if a chosen value is not finite, which names rank
+    /// and coordinate and is this rank's alone: it may mix again, or leave. `timeout`: this rank is out. `mismatch` if
+    /// its peer has another dimension, element type or codec, which names both and ends the gossip; and whatever else
+    /// has ended it.
+    template <class Model, class Codec>
+    const round_receipt& mix(Model&& model, Codec& codec) {
+        static_assert(detail::require_gossip_model<Model>());
+        using T = tensor_element<Model>;
+        static_assert(detail::require_alike_codec<Codec, T>());
+        RILL_EXPECTS(links_ && links_->machine().is_ordered(), "gossip: call mix once after each next that is true");
+        const auto loan = detail::lend(&codec, "gossip: the compressor is in another operation, which has not ended");
+        session_.require_going();
+        memory_.reset();
+        const std::span<T> values = memory_.values_of(model);
+        RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
+        exchange(values, codec);
+        detail::deliver(std::span<const T>(values), model);
+        links_->require_part();
+        return made_;
+    }
+
+    /// This rank takes part no more, until it joins again. Waits for nobody.
+    void leave() {
+        if (!links_ || !links_->machine().takes_part()) return;
+        session_.guarded(*links_, [&] { links_->leave(); });
+        has_joined_ = true;
+    }
+    /// After `leave`, or when this rank is out: takes part again from the next round on, with the model of another
+    /// worker, which it writes to `model`. Returns whose model that is, or `no_rank` if the run is over.
+    ///
+    /// Errors: `protocol_error` if the model has another size, which ends the gossip; `timeout` if no worker gives its
+    /// model; `peer_failure` if rank 0 has ended, or `timeout` if it goes on with something else, after the run.
+    template <class Model>
+    rank_t join(Model&& model) {
+        static_assert(detail::require_gossip_model<Model>());
+        using T = tensor_element<Model>;
+        RILL_EXPECTS(links_ && !links_->machine().takes_part(), "gossip: a rank joins once it has left or is out");
+        session_.require_going();
+        has_joined_ = true;
+        session_.guarded(*links_, [&] { links_->join(true); });
+        links_->require_part();
+        if (links_->machine().is_over()) return no_rank;
+        return session_.guarded(*links_, [&] {
+            const auto given = links_->take_given();
+            read_from(*links_, given.source(), [&] {
+                frame_reader frames(given.pieces());
+                const std::span<const T> values = detail::next_values<T>(frames);
+                wire::detail::require(values.size() == detail::size_of(model), "its model has another size");
+                detail::write_tensor(values, model);
+            });
+            return given.source();
+        });
+    }
+
+    /// The number of the round that this rank is in.
+    std::uint64_t round() const { return links_ ? links_->machine().order().round : 0; }
+    /// What this rank and the coordinator have exchanged so far.
+    traffic with_coordinator() const { return links_ ? links_->with_coordinator() : traffic{}; }
+
+  private:
+    static constexpr const char* name = "coordinated gossip";
+    using bound = decltype(std::declval<const Mix&>().bind(1, random_key{}));
+
+    bool coordinates() const { return session_.rank() == 0; }
+    void begin_to_serve() {
+        run_.begin([this] { session_.guarded(*service_, [&] { service_->run(); }); }, [] {});
+    }
+
+    template <class T, class Codec>
+    void exchange(std::span<T> values, Codec& codec) {
+        const detail::round_order order = links_->machine().order();
+        detail::transaction attempt(
+            codec,
+            [&] {
+                codec.begin(order.seed);
+                return codec.encode(std::span<const T>(values));
+            },
+            true);
+        const auto chosen = attempt.give();
+        detail::require_finite(*links_, chosen.values(), std::span<const T>(values));
+        detail::exchanged_values<Net, T, Codec, detail::exchange_links<Net>> exchanged(
+            session_, *links_, codec, chosen, values, memory_.room<T>(chosen.count()));
+        const time_point start = links_->now();
+        const traffic before = links_->counted();
+        session_.guarded(*links_, [&] { links_->exchange(exchanged); });
+        if (links_->machine().has_mixed()) attempt.commit();
+        write_receipt(order);
+        made_.wire = links_->counted() - before;
+        made_.elapsed = links_->now() - start;
+    }
+    void write_receipt(const detail::round_order& order) {
+        const rank_t self = session_.rank();
+        const bool has_mixed = links_->machine().has_mixed();
+        made_.operation_number = order.round;
+        made_.in.clear();
+        made_.missing.clear();
+        made_.in.push_back({.rank = self, .weight = has_mixed ? 0.5 : 1.0});
+        if (has_mixed)
+            made_.in.insert(order.peer < self ? made_.in.begin() : made_.in.end(), {.rank = order.peer, .weight = 0.5});
+        if (!has_mixed && order.peer != no_rank) made_.missing.push_back(order.peer);
+        made_.contributors = static_cast<int>(made_.in.size());
+        made_.weight = 1;
+        made_.rounds = 1;
+    }
+
+    session<Net> session_;
+    coordinated options_;
+    std::optional<detail::exchange_links<Net>> links_{};                ///< of a worker
+    std::optional<detail::coordinator_service<Net, bound>> service_{};  ///< of rank 0
+    detail::service_run<Net> run_;
+    detail::model_memory memory_{};
+    round_receipt made_{};
+    bool has_joined_ = false;  ///< at some time
+};
+
+template <detail::MeantAsGroup Group, class Mix>
+gossip(Group&, Mix, coordinated) -> gossip<typename Group::transport_type, detail::with_coordinator<Mix>>;
+template <class Net, class Mix>
+    requires(!detail::MeantAsGroup<Net>)
+gossip(Net&, Mix, coordinated) -> gossip<detail::wrong_first, Mix>;
 
 }}  // namespace rill::RILL_ABI
 
@@ -24138,11 +26536,8 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <class Net, class T, class Who, class Owner>
 class pair_service {
   public:
-    /// `made_in`: the context that the ranks have agreed in.
-    pair_service(const session<Net>& of, std::uint64_t made_in, const Who& who, random_key key, Owner& owner,
-                 std::span<const T> first)
+    pair_service(const session<Net>& of, const Who& who, random_key key, Owner& owner, std::span<const T> first)
         : session_(of),
-          made_in_(made_in),
           machine_(who, of.size(), of.rank(), key, of.timeout()),
           owner_(owner),
           model_(first.begin(), first.end()) {
@@ -24225,102 +26620,18 @@ class pair_service {
 
     /// A rank that has never begun has failed before, and tells it.
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
-        try {
-            const time_point now = std::as_const(session_.net()).now();
-            session_.net().inquire(asked.peer, made_in_, last_tag, now + session_.timeout() / 8);
-        } catch (const error& thrown) {
-            abort_notice failed = thrown.notice();
-            failed.context = session_.context();
-            throw_error(failed);
-        }
+        session_.require_ground(asked.peer, session_.timeout() / 8);
         scene().fail(failure::timeout, asked.peer, session_.rank(),
                      text_of({"rank ", session_.rank(), " is cut off from half of the ranks that live: rank ",
                               asked.peer, " and it have waited for each other in vain"}));
     }
 
     const session<Net>& session_;
-    std::uint64_t made_in_;
     pair_machine<Who> machine_;
     Owner& owner_;
     aligned_vector<T> model_;
     aligned_vector<T> sent_;    ///< with this rank's request
     aligned_vector<T> before_;  ///< before it averaged with who has asked
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/protocol/detail/service_run.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// The activity in which a rank serves a replica, beside the one that computes, and how it has ended. The activity that
-/// computes calls its members.
-template <class Net>
-class service_run {
-  public:
-    explicit service_run(Net& net) : net_(&net), over_(net) {}
-
-    /// Runs `serve()`, whose exception is the run's failure, and then `close()`. Later calls do nothing. Throws what
-    /// `resume` has thrown.
-    template <class Serve, class Close>
-    void begin(Serve serve, Close close) {
-        if (activity_) return;
-        rethrow_failure();
-        activity_.emplace(net_->spawn([this, serve, close] {
-            try {
-                serve();
-            } catch (...) {
-                failure_ = std::current_exception();
-            }
-            over_.set();
-            close();
-        }));
-    }
-    /// Runs `restore()`. If it throws, the run cannot begin.
-    template <class Restore>
-    void resume(Restore&& restore) {
-        try {
-            restore();
-        } catch (...) {
-            failure_ = std::current_exception();
-            throw;
-        }
-    }
-
-    bool has_begun() const { return activity_.has_value(); }
-    /// Whether the run has ended or failed. After an abort of all contexts, which ends the activity, it waits for that.
-    bool is_over() const {
-        try {
-            return over_.wait(deadline::immediate);
-        } catch (const error&) {
-            if (!net_->aborted(every_context)) throw;
-            if (activity_) activity_->join();
-            return has_begun();
-        }
-    }
-    /// Whether it ends before the run does; for destructors.
-    bool is_cut_short() const noexcept {
-        try {
-            return !is_over();
-        } catch (...) {  // this rank has ended
-            return true;
-        }
-    }
-    /// Waits for the end of the run.
-    void wait() const { over_.wait(deadline::never); }
-    /// Waits for the end of the activity.
-    void join() { activity_.reset(); }
-
-    /// Once the run is over: throws what has ended it early, if anything has.
-    void rethrow_failure() const {
-        if (failure_ != nullptr) std::rethrow_exception(failure_);
-    }
-
-  private:
-    Net* net_;
-    mutable typename Net::event over_;
-    std::exception_ptr failure_{};
-    mutable std::optional<typename Net::activity> activity_{};
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -24443,7 +26754,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     template <class Model>
     pair_averaging(Net& net, const Who& who, const Move& move, const Model& first, const group_options& options = {})
         : group_(net, topology::tree{}, named(options, net)),
-          session_(net, name, options.timeout, session_kind::open),
+          session_(net, name, options.timeout, session_kind::open, group_.context()),
           update_(move.template bind<T>(detail::size_of(first))),
           shelf_(net),
           pushes_(net),
@@ -24452,7 +26763,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         held_.values.resize(detail::size_of(first));
         detail::read_tensor(first, std::span<T>(held_.values));
         agree_on(who, move);
-        service_.emplace(session_, group_.context(), who, random_key{options.seed}.derive(fingerprint(name)), *this,
+        service_.emplace(session_, who, random_key{options.seed}.derive(fingerprint(name)), *this,
                          std::span<const T>(held_.values));
     }
     pair_averaging(const pair_averaging&) = delete;
@@ -24857,9 +27168,8 @@ class server_links {
   public:
     using message = typename Net::message;
 
-    /// The servers are the last ranks. `made_in`: the context that the ranks have agreed in.
-    server_links(const session<Net>& of, int servers, std::uint64_t made_in)
-        : session_(of), made_in_(made_in), links_(static_cast<std::size_t>(servers)) {
+    /// The servers are the last ranks.
+    server_links(const session<Net>& of, int servers) : session_(of), links_(static_cast<std::size_t>(servers)) {
         for (int i = 0; i < servers; ++i) servers_.push_back(of.size() - servers + i);
     }
 
@@ -24887,6 +27197,11 @@ class server_links {
             send(server);
         } catch (const error&) {  // the run has failed, which the next question finds
         }
+    }
+    /// Waits, until the timeout at most, for room for what has found none.
+    void flush() {
+        const time_point until = std::as_const(session_.net()).now() + session_.timeout();
+        for (std::size_t i = 0; i < count(); ++i) send(i, until);
     }
     /// Hands the same message to all servers.
     void tell(const wire::header& head) {
@@ -24956,11 +27271,11 @@ class server_links {
         bool has_answered = false;  ///< any question
     };
 
-    /// Sends what there is room for.
-    void send(std::size_t server) {
+    /// Sends what there is room for. Each message waits for room until `until`.
+    void send(std::size_t server, deadline until = deadline::immediate) {
         std::deque<buffer>& waiting = links_[server].waiting;
         while (!waiting.empty() &&
-               session_.net().post(servers_[server], session_.on(to_servers), std::move(waiting.front())))
+               session_.net().post(servers_[server], session_.on(to_servers), std::move(waiting.front()), until))
             waiting.pop_front();
     }
 
@@ -25013,17 +27328,11 @@ class server_links {
         Net& net = session_.net();
         const time_point until = std::as_const(net).now() + patience;
         const auto said = net.inquire(rank, session_.context(), joined.number, until);
-        if (said && !has_departed(said)) return;
-        try {
-            net.inquire(rank, made_in_, ~std::uint64_t{0}, until);
-        } catch (const error& thrown) {
-            throw_own(thrown.notice());
-        }
+        if (!said || has_departed(said)) session_.require_ground(rank, until - std::as_const(net).now());
     }
     static constexpr call_signature joined{.number = 1, .kind = operation::handshake};
 
     const session<Net>& session_;
-    std::uint64_t made_in_;
     std::vector<rank_t> servers_;
     std::vector<link> links_;
     std::uint64_t number_ = 0;  ///< of the latest question
@@ -25039,9 +27348,8 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <Transport Net, Element T>
 class server_worker {
   public:
-    /// `made_in`: the context that the ranks have agreed in.
-    server_worker(session<Net>& of, int servers, std::uint64_t made_in, std::size_t dimension)
-        : session_(of), links_(of, servers, made_in), dimension_(dimension), pushes_(links_.count()) {}
+    server_worker(session<Net>& of, int servers, std::size_t dimension)
+        : session_(of), links_(of, servers), dimension_(dimension), pushes_(links_.count()) {}
 
     server_links<Net>& links() { return links_; }
     const server_links<Net>& links() const { return links_; }
@@ -25107,9 +27415,10 @@ class server_worker {
         departs_by_ = how;
         ask_to_leave();
     }
-    /// Departs without an answer.
+    /// Departs without an answer. All that it has pushed is on its way to the servers then.
     void leave() {
         if (!is_leaving_) links_.tell(head(server_kind::retire, 0));
+        links_.flush();
     }
 
   private:
@@ -25197,12 +27506,13 @@ class model_shard {
         if (worker.question != head.number) worker.forget();
         worker.question = head.number;
         worker.of_question = worker.rounds.size();
-        buffer message;
+        const bool by_keys = worker.by_keys && head.kind == server_kind::answer;
+        const std::span<const T> values = by_keys ? chosen(worker.keys) : std::span<const T>(values_);
+        buffer message = room_for_part(values);
         numbers_ = {static_cast<std::int64_t>(version_), static_cast<std::int64_t>(worker.first)};
         numbers_.insert(numbers_.end(), worker.rounds.begin(), worker.rounds.end());
         append_frame(message, head, whole(std::span<const std::int64_t>(numbers_)));
-        const bool by_keys = worker.by_keys && head.kind == server_kind::answer;
-        append_frame(message, head, whole(by_keys ? chosen(worker.keys) : std::span<const T>(values_)));
+        append_frame(message, head, whole(values));
         return message;
     }
 
@@ -25688,11 +27998,12 @@ namespace rill { inline namespace RILL_ABI {
 /// - *The end*: once one rank has called `end`, or all have retired, `pull` returns nothing, and the model that it
 ///   writes is the same on all workers: all that was pushed is in it.
 ///
-/// A push with a NaN counts as nothing but moves the clock. A worker that is destroyed early retires. If a worker dies,
+/// A push with a NaN counts as nothing but moves the clock. A worker that is destroyed early retires: its destructor
+/// waits, until the timeout at most, until the servers' mailboxes have room for what it has pushed. If a worker dies,
 /// nobody waits for it under `unbounded`; where the staleness makes a `pull` wait for it, that throws and names it: at
 /// the timeout, or at once on a `MonitoredTransport`. After `give_up(rank)` the others go on. Only for these errors
 /// `pull` may be called again. Every other failure, the end of a server among them, ends the run on all ranks with one
-/// culprit. Of a worker that has died, the last push may be on some servers only.
+/// culprit. Of a worker that has died or been given up, the last pushes may be on some servers only.
 ///
 /// Making it is collective. One activity calls its members; `net` must outlive it. `push` copies; what finds no room in
 /// a server's mailbox is sent by the next call. Cost of a pull or push: a message to each server, of a frame and its
@@ -25711,8 +28022,8 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     parameter_server(Net& net, const server_options& options, const Age& age, const Move& move, const Model& first)
         : options_(checked(net, options)),
           group_(net, topology::tree{}, {.timeout = options.timeout, .name = name}),
-          session_(net, name, options.timeout),
-          worker_(session_, options.servers, group_.context(), detail::size_of(first)),
+          session_(net, name, options.timeout, session_kind::closed, group_.context()),
+          worker_(session_, options.servers, detail::size_of(first)),
           dimension_(detail::size_of(first)) {
         const std::span<const T> model = detail::elements_of_input(first, stage_);
         agree_on(age, move, model);
@@ -25790,16 +28101,26 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         push_view(gradient.view(), held);
     }
 
+    /// A view is refused at compile time.
+    template <class Other, IndexType Index>
+    void push(const stream_view<Other, Index>&, const held_version&) {
+        static_assert(!std::same_as<Other, Other>,
+                      "rill::parameter_server: a stream_view is pushed; pass the rill::stream that it is a view of");
+    }
+
     /// What has become of a push that has not been told yet, in the order of pushes; empty if there is none. `pull`
     /// learns it.
     std::optional<push_fate> fate() { return worker_.fate(); }
 
-    /// This worker pushes no more, and nobody waits for it.
+    /// This worker pushes no more, and nobody waits for it. `retire` and `end` throw `contract_violation` on a
+    /// dedicated server, which serves until the workers end the run.
     void retire() { depart(detail::server_kind::retire); }
     /// Ends the run on all ranks. The other workers learn it by their next `pull`, for which this one's waits.
     void end() { depart(detail::server_kind::end); }
 
-    /// No `pull` waits any more for a worker that has not kept up. If it lives, it may go on.
+    /// No `pull` waits any more for a worker that has not kept up, also not at the end. If it lives, it may go on until
+    /// the others' run is over. What it pushes about that time, or where a link is slow or cut, may move the model on
+    /// some servers only: each counts what comes to it before its run is over. The fate of such a push is `run_over`.
     void give_up(rank_t worker) {
         RILL_EXPECTS(works(), "parameter_server: a dedicated server gives up nobody");
         RILL_EXPECTS(0 <= worker && worker < workers() && worker != session_.rank(),
@@ -25807,12 +28128,13 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         worker_.links().tell(worker_.head(detail::server_kind::give_up, static_cast<std::uint64_t>(worker)));
     }
 
-    /// The final model once the run has ended; on a dedicated server its part.
+    /// The final model; on a dedicated server its part. Throws `contract_violation` before this rank's run has ended:
+    /// until its `pull` has returned nothing.
     std::span<const T> newest() const {
         RILL_EXPECTS(is_over(), "parameter_server: newest is known once the run has ended");
         return works() ? worker_.final_model() : service_->shard().values();
     }
-    /// How many pushes have moved the first server's part; on a dedicated server its own part.
+    /// How many pushes have moved the first server's part; on a dedicated server its own part. Throws as `newest` does.
     std::uint64_t version() const {
         RILL_EXPECTS(is_over(), "parameter_server: version is known once the run has ended");
         return works() ? worker_.version() : service_->shard().version();
@@ -25827,9 +28149,11 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         if (serves()) service_->shard().save(out, std::string(prefix) + "server.");
     }
 
-    /// Goes on where the saved run had ended, before the first `pull`. Collective, with as many servers. `also()` reads
-    /// what else a rank resumes. Throws on all ranks, and the run cannot begin, if the state of a rank does not fit: on
-    /// that rank what the reader or `also` throws, elsewhere `mismatch`, which names a rank.
+    /// Goes on where the saved run had ended, before the first `pull`. Collective, with as many servers. Another number
+    /// is refused, unless servers that also work become fewer and the update keeps no state for each coordinate: then
+    /// the run goes on too. `also()` reads what else a rank resumes. Throws on all ranks, and the run cannot begin, if
+    /// the state of a rank does not fit: on that rank what the reader or `also` throws, elsewhere `mismatch`, which
+    /// names a rank.
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {
@@ -25854,10 +28178,11 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         return options;
     }
     void agree_on(const Age& age, const Move& move, std::span<const T> first) {
-        constexpr option_names names{{"choice of servers", "staleness", "update", "first model"}};
+        constexpr option_names names{{"choice of servers", "patience", "staleness", "update", "first model"}};
         agree(group_, names,
               {option_hash(mix64(static_cast<std::uint64_t>(options_.servers), options_.dedicated ? 1U : 0U)),
-               option_hash(fingerprint(age)), option_hash(fingerprint_if_named(move)), option_hash(hash_of(first))});
+               option_hash(static_cast<std::uint64_t>(options_.patience.ns)), option_hash(fingerprint(age)),
+               option_hash(fingerprint_if_named(move)), option_hash(hash_of(first))});
     }
 
     /// All ranks have restored their own state when it returns. If not, or if their states are not of one run, none
@@ -26658,9 +28983,9 @@ struct through_options {
 ///
 /// - *Trigger*: who must be ready for a round to start. A rank is ready when it has pushed something that no round has
 ///   taken. Ranks that the trigger asks tell the round's coordinator, which is drawn at random.
-/// - *Staleness*: `accepts(age)`: whether a gradient still counts whose model `age` rounds have moved since it was
-///   pulled; the others are dropped. `may_lead(n)`: whether `pull` returns at once where this rank has pushed `n`
-///   gradients at the newest model; otherwise it waits for the next version.
+/// - *Staleness*: `accepts(age)`: whether a gradient still counts whose model is `age` rounds behind the newest; the
+///   others are dropped. `may_lead(n)`: whether `pull` returns at once where this rank has pushed `n` gradients, at
+///   least one, at the newest model; otherwise it waits for the next version.
 /// - *Backlog*: how the gradients that a rank has pushed since its last contribution become one.
 ///
 /// `through(center, …)` lets several such groups share one model: see there.
@@ -26808,12 +29133,14 @@ class partial_all_reduce
     /// its traffic and time. Empty before the first.
     const round_receipt& latest() const { return held_.made_by; }
 
-    /// The newest model that this rank has, and its version: once the run has ended or failed.
+    /// The newest model that this rank has, and its version: once the run has ended or failed. Not after a `restore`
+    /// that has thrown, because then no run has begun.
     std::span<const T> newest() const {
         RILL_EXPECTS(run_.is_over(), "partial_all_reduce: newest is known once the run has ended");
         return model_;
     }
-    /// How many rounds have moved `newest()`.
+    /// How many rounds `newest()` has behind it, also those in which nobody contributed and which moved nothing. The
+    /// last round often is such a one.
     std::uint64_t version() const {
         RILL_EXPECTS(run_.is_over(), "partial_all_reduce: version is known once the run has ended");
         return version_;
@@ -26871,8 +29198,8 @@ class partial_all_reduce
         try {
             return make();
         } catch (const error&) {
-            const time_point now = std::as_const(workers.net()).now();
-            workers.net().inquire(workers.rank(), workers.context(), last_tag, now + workers.options().timeout / 8);
+            detail::require_ground(detail::witnesses(workers.net()), workers.context(), workers.rank(),
+                                   workers.options().timeout / 8, workers.context());
             throw;
         }
     }
@@ -26911,7 +29238,7 @@ class partial_all_reduce
         return is_new;
     }
 
-    bool must_wait() const { return is_leaving_ || !age_.may_lead(lead_); }
+    bool must_wait() const { return is_leaving_ || (lead_ > 0 && !age_.may_lead(lead_)); }
 
     void depart(std::atomic<bool>& how) {
         if (is_leaving_ && how) return;
@@ -27000,7 +29327,7 @@ class partial_all_reduce
     std::vector<rank_t> partakers_;  ///< the ranks that have not retired, ascending
     std::vector<push_fate> told_;    ///< the fates of the round under way
     round_receipt made_{};           ///< what the latest round did
-    std::uint64_t version_ = 0;      ///< how many rounds have moved the model
+    std::uint64_t version_ = 0;      ///< how many rounds there were
     std::uint64_t pushes_seen_ = 0;
     detail::departure_wish told_wish_{};  ///< what the others know of this rank's wish to leave
     bool is_done_ = false;
@@ -29022,6 +31349,75 @@ inline network_link fit_link(std::span<const round_trip> trips) {
 
 }}}  // namespace rill::RILL_ABI::cost::detail
 
+// ===== rill/cost/detail/probe_messages.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost::detail {
+
+/// The messages of a measurement: frames of int32, in growing sizes. It must live until the operation ends, because
+/// messages are read until then.
+template <class Net>
+class probe_messages {
+  public:
+    explicit probe_messages(std::size_t largest_bytes) : zeros_(largest_bytes / sizeof(std::int32_t)) {}
+
+    /// In elements.
+    std::size_t largest() const { return zeros_.size(); }
+    std::span<const std::int32_t> zeros(std::size_t count) const {
+        return std::span<const std::int32_t>(zeros_).first(count);
+    }
+    /// The bytes of a message.
+    static std::size_t bytes(std::size_t count) { return wire::header_bytes + count * sizeof(std::int32_t); }
+
+    /// Calls `visit(count)` for each size, in elements.
+    template <class Visit>
+    void for_each_size(Visit&& visit) const {
+        visit(std::size_t{0});
+        for (std::size_t count = 64; count < zeros_.size(); count *= 4) visit(count);
+        visit(zeros_.size());
+    }
+
+    void send(exchange<Net>& call, rank_t peer, std::span<const std::int32_t> values) {
+        call.send(peer, view_frame(rill::detail::frame_header_of(call), view({0, values.size()}, values),
+                                   headers_.take(wire::header_bytes).data()));
+    }
+    /// Receives a frame of `count` values and calls `use(values)` on them.
+    template <class Use>
+    void receive(exchange<Net>& call, rank_t peer, std::size_t count, Use&& use) {
+        call.expect(peer, {});
+        const auto message = call.receive(peer);
+        const frame f = only_frame<std::int32_t, std::uint32_t>(call, peer, message.pieces(), {0, count});
+        const view content = read_from(call, peer, [&] { return content_of(f, unused_); });
+        if (!content.is_dense()) call.scene().refuse(peer, "sent a sparse stream where a dense one was due");
+        use(content.values());
+    }
+    void receive(exchange<Net>& call, rank_t peer, std::size_t count) {
+        receive(call, peer, count, [](std::span<const std::int32_t>) {});
+    }
+
+    /// The median time of so many calls of `trip()`, after one that warms up.
+    template <class Trip>
+    static duration median_time(exchange<Net>& call, int repetitions, Trip&& trip) {
+        std::vector<duration> times;
+        for (int i = -1; i < repetitions; ++i) {
+            const time_point start = call.net().now();
+            trip();
+            if (i >= 0) times.push_back(call.net().now() - start);
+        }
+        const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+        std::nth_element(times.begin(), middle, times.end());
+        return *middle;
+    }
+
+  private:
+    using view = stream_view<std::int32_t>;
+
+    std::vector<std::int32_t> zeros_;
+    frame_scratch<std::int32_t, std::uint32_t> unused_;
+    arena headers_;
+};
+
+}}}  // namespace rill::RILL_ABI::cost::detail
+
 // ===== rill/cost/measure_link.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
@@ -29042,21 +31438,20 @@ namespace detail {
 template <class Net>
 class ping_pong {
   public:
-    explicit ping_pong(const link_probe& probe) : probe_(probe), zeros_(probe.largest_bytes / sizeof(std::int32_t)) {}
+    explicit ping_pong(const link_probe& probe) : probe_(probe), messages_(probe.largest_bytes) {}
 
-    std::size_t largest() const { return zeros_.size(); }
+    std::size_t largest() const { return messages_.largest(); }
 
     /// Runs the rank's part. This object must live until the operation ends, because its messages are read until then.
     network_link run(exchange<Net>& call) {
-        call_ = &call;
         const rank_t self = call.net().rank();
         if (self == probe_.from) {
-            write(measure());
+            write(measure(call));
             for (rank_t other = 0; other < call.net().size(); ++other)
-                if (other != self) send(other, figures_);
+                if (other != self) messages_.send(call, other, figures_);
         } else {
-            if (self == probe_.to) answer();
-            receive(probe_.from, figures_.size(), [&](std::span<const std::int32_t> values) {
+            if (self == probe_.to) answer(call);
+            messages_.receive(call, probe_.from, figures_.size(), [&](std::span<const std::int32_t> values) {
                 std::copy(values.begin(), values.end(), figures_.begin());
             });
         }
@@ -29064,16 +31459,6 @@ class ping_pong {
     }
 
   private:
-    using view = stream_view<std::int32_t>;
-
-    /// Calls `visit(count)` for each size, in elements.
-    template <class Visit>
-    void for_each_size(Visit&& visit) const {
-        visit(std::size_t{0});
-        for (std::size_t count = 64; count < zeros_.size(); count *= 4) visit(count);
-        visit(zeros_.size());
-    }
-
     void write(const network_link& found) {
         std::memcpy(figures_.data(), &found.latency.ns, 8);
         std::memcpy(figures_.data() + 2, &found.bandwidth, 8);
@@ -29085,55 +31470,28 @@ class ping_pong {
         return found;
     }
 
-    void send(rank_t peer, std::span<const std::int32_t> values) {
-        call_->send(peer, view_frame(rill::detail::frame_header_of(*call_), view({0, values.size()}, values),
-                                     headers_.take(wire::header_bytes).data()));
-    }
-    /// Receives a frame of `count` values and calls `use(values)` on them.
-    template <class Use>
-    void receive(rank_t peer, std::size_t count, Use&& use) {
-        call_->expect(peer, {});
-        const auto message = call_->receive(peer);
-        const frame f = only_frame<std::int32_t, std::uint32_t>(*call_, peer, message.pieces(), {0, count});
-        const view content = read_from(*call_, peer, [&] { return content_of(f, unused_); });
-        if (!content.is_dense()) call_->scene().refuse(peer, "sent a sparse stream where a dense one was due");
-        use(content.values());
-    }
-    static void ignore(std::span<const std::int32_t>) {}
-
-    network_link measure() {
+    network_link measure(exchange<Net>& call) {
         std::vector<round_trip> trips;
-        for_each_size([&](std::size_t count) {
-            const std::span<const std::int32_t> values = std::span<const std::int32_t>(zeros_).first(count);
-            std::vector<duration> times;
-            for (int i = -1; i < probe_.repetitions; ++i) {  // the first one warms up
-                const time_point start = call_->net().now();
-                send(probe_.to, values);
-                receive(probe_.to, count, ignore);
-                if (i >= 0) times.push_back(call_->net().now() - start);
-            }
-            const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-            std::nth_element(times.begin(), middle, times.end());
-            trips.push_back({wire::header_bytes + values.size_bytes(), *middle});
+        messages_.for_each_size([&](std::size_t count) {
+            trips.push_back({messages_.bytes(count), messages_.median_time(call, probe_.repetitions, [&] {
+                                 messages_.send(call, probe_.to, messages_.zeros(count));
+                                 messages_.receive(call, probe_.to, count);
+                             })});
         });
         return fit_link(trips);
     }
-    void answer() {
-        for_each_size([&](std::size_t count) {
-            const std::span<const std::int32_t> values = std::span<const std::int32_t>(zeros_).first(count);
+    void answer(exchange<Net>& call) {
+        messages_.for_each_size([&](std::size_t count) {
             for (int i = -1; i < probe_.repetitions; ++i) {
-                receive(probe_.from, count, ignore);
-                send(probe_.from, values);
+                messages_.receive(call, probe_.from, count);
+                messages_.send(call, probe_.from, messages_.zeros(count));
             }
         });
     }
 
-    exchange<Net>* call_ = nullptr;
     link_probe probe_;
-    std::vector<std::int32_t> zeros_;
+    probe_messages<Net> messages_;
     std::array<std::int32_t, 4> figures_{};
-    frame_scratch<std::int32_t, std::uint32_t> unused_;
-    arena headers_;
 };
 
 }  // namespace detail
@@ -29171,6 +31529,126 @@ network_link measure_link(Group& group, link_probe probe = {}) {
         },
         names);
     return found;
+}
+
+}}}  // namespace rill::RILL_ABI::cost
+
+// ===== rill/cost/measure_links.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost {
+
+/// How carefully all links are measured.
+struct links_probe {
+    std::size_t largest_bytes = std::size_t{1} << 20;  ///< payload; sizes grow from 0 by factors of 4
+    int repetitions = 3;                               ///< per size and direction; their median is used
+
+    friend bool operator==(const links_probe&, const links_probe&) = default;
+};
+
+namespace detail {
+
+/// The opponent in a round of a tournament in which each of `players` meets each other once, or no rank: of an odd
+/// number one rests in each round. There are `players - 1` rounds, or `players` if that is odd. The circle method.
+constexpr rank_t opponent(int players, int round, rank_t player) {
+    const int seats = players + players % 2, circle = seats - 1;
+    rank_t other = player == circle ? round : (2 * round + circle - player % circle) % circle;
+    if (other == player) other = circle;
+    return other < players ? other : no_rank;
+}
+constexpr int tournament_rounds(int players) { return players + players % 2 - 1; }
+
+/// Measures both ways of the link to one other rank: a message there, an empty one back.
+template <class Net>
+class both_ways {
+  public:
+    explicit both_ways(const links_probe& probe) : probe_(probe), messages_(probe.largest_bytes) {}
+
+    std::size_t largest() const { return messages_.largest(); }
+
+    /// The link from this rank to `peer`. The lower rank measures first. This object must live until the operation
+    /// ends.
+    network_link run(exchange<Net>& call, rank_t peer) {
+        const bool is_first = call.net().rank() < peer;
+        if (!is_first) answer(call, peer);
+        const network_link found = measure(call, peer);
+        if (is_first) answer(call, peer);
+        return found;
+    }
+
+  private:
+    /// What a longer message takes more is the way there alone. `fit_link` expects it twice, of there and back.
+    network_link measure(exchange<Net>& call, rank_t peer) {
+        std::vector<round_trip> trips;
+        messages_.for_each_size([&](std::size_t count) {
+            const duration time = messages_.median_time(call, probe_.repetitions, [&] {
+                messages_.send(call, peer, messages_.zeros(count));
+                messages_.receive(call, peer, 0);
+            });
+            trips.push_back({messages_.bytes(count), trips.empty() ? time : time * 2 - trips.front().time});
+        });
+        return fit_link(trips);
+    }
+    void answer(exchange<Net>& call, rank_t peer) {
+        messages_.for_each_size([&](std::size_t count) {
+            for (int i = -1; i < probe_.repetitions; ++i) {
+                messages_.receive(call, peer, count);
+                messages_.send(call, peer, messages_.zeros(0));
+            }
+        });
+    }
+
+    links_probe probe_;
+    probe_messages<Net> messages_;
+};
+
+}  // namespace detail
+
+/// Measures the links between all ranks, row by row: entry `i * P + j` is the link from rank i to rank j, and those on
+/// the diagonal have no latency and no limit. `matrix_links{P, links}` is a network of them.
+///
+/// Collective: every rank calls it with the same `probe` and gets the same links. All pairs are measured in P - 1
+/// rounds (P if that is odd) of pairs that do not share a rank, at once. Each round is an operation of the group, and
+/// must end within its timeout. Both ways are measured on their own; the latency is half of that there and back. On a
+/// simulated network whose links have two equal ways the result is exact. Cost: P rounds of some 2.7 (repetitions + 1)
+/// largest_bytes / bandwidth of the slowest link in each. Errors: those of `barrier`.
+template <class Group>
+std::vector<network_link> measure_links(Group& group, const links_probe& probe = {}) {
+    RILL_EXPECTS(probe.repetitions >= 1 && probe.largest_bytes >= 1024,
+                 "cost::measure_links: needs a repetition, and messages of 1024 bytes");
+    const int size = group.size();
+    std::vector<std::int64_t> own(2 * static_cast<std::size_t>(size)), all(own.size() * static_cast<std::size_t>(size));
+    constexpr option_names names{{"round", "number of repetitions"}};
+    for (int round = 0; size > 1 && round < detail::tournament_rounds(size); ++round) {
+        detail::both_ways<typename Group::transport_type> probing(probe);
+        group.run(
+            {.kind = operation::broadcast,
+             .element = element_type::int32,
+             .dimension = probing.largest(),
+             .options = names.with({static_cast<std::uint32_t>(round), static_cast<std::uint32_t>(probe.repetitions)})},
+            [&](auto& call) {
+                const rank_t peer = detail::opponent(size, round, group.rank());
+                if (peer == no_rank) return receipt{};
+                const network_link found = probing.run(call, peer);
+                own[2 * static_cast<std::size_t>(peer)] = found.latency.ns;
+                own[2 * static_cast<std::size_t>(peer) + 1] = static_cast<std::int64_t>(found.bandwidth);
+                return receipt{};
+            },
+            names);
+    }
+    all_gather(group, own, all);
+    std::vector<network_link> links;
+    for (std::size_t i = 0; i < all.size(); i += 2)
+        links.push_back({duration(all[i]), static_cast<std::uint64_t>(all[i + 1])});
+    return links;
+}
+
+/// The speeds of links, as `topology::bandwidth_matching` takes them. A link without a limit counts as one of an
+/// exabyte per second.
+inline std::vector<double> bytes_per_second(std::span<const network_link> links) {
+    std::vector<double> speeds;
+    for (const network_link& each : links)
+        speeds.push_back(each.bandwidth == 0 ? 1e18 : static_cast<double>(each.bandwidth));
+    return speeds;
 }
 
 }}}  // namespace rill::RILL_ABI::cost
@@ -29901,6 +32379,18 @@ void compute(Net& net, double work) {
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/transport/control_plane.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// How the control channel (`abort`, `announce`, `inquire`) of a simulated or a faulty network gets from rank to rank.
+enum class control_plane : std::uint8_t {
+    ideal,       ///< at once and always: it takes no time and passes cut links
+    travelling,  ///< over the links, as messages do: see `simulated::network::control` and `fault_scene`
+};
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/transport/delays.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -29965,6 +32455,7 @@ struct early_message {
     channel on{};
     time_point due{};
     byte_pieces pieces{};
+    std::uint64_t life = 0;  ///< the incarnation of its sender
 
     bool is_for(std::span<const rank_t> peers, channel wanted) const {
         return on == wanted && std::find(peers.begin(), peers.end(), inner.source()) != peers.end();
@@ -29979,7 +32470,31 @@ class delayed_inbox {
 
     void hold(held&& early) {
         const std::lock_guard lock(mutex_);
+        if (is_monitored_) early.due = between_ends(early);
         held_.push_back(std::move(early));
+    }
+
+    /// From now on the ends of peers are told.
+    void monitor() {
+        const std::lock_guard lock(mutex_);
+        is_monitored_ = true;
+    }
+    /// A life of a peer has ended. Holds the message that says so until `at`, and until all is due that it has sent as
+    /// far as it is held. What is taken later was still on its sender's link and becomes due with the end.
+    void hold_end(held&& end, time_point now, time_point at) {
+        const std::lock_guard lock(mutex_);
+        life_of_peer& of = life_of(end.inner.source(), end.life);
+        if (!of.has_ended) {
+            const bool is_followed = std::any_of(lives_.begin(), lives_.end(), [&](const life_of_peer& other) {
+                return other.peer == of.peer && &other > &of;
+            });
+            of.end = is_followed ? now : at;
+            of.has_ended = true;
+            for (const held& each : held_)
+                if (each.life == end.life && each.inner.source() == of.peer) of.end = std::max(of.end, each.due);
+        }
+        end.due = of.end;
+        held_.push_back(std::move(end));
     }
 
     /// When the next message from any of `peers` is due, or never.
@@ -30020,7 +32535,34 @@ class delayed_inbox {
         drop_if([&](const held& each) { return each.on.context == context; });
     }
 
+    void drop_life(rank_t peer, std::uint64_t life) {
+        const std::lock_guard lock(mutex_);
+        drop_if([&](const held& each) { return each.life == life && each.inner.source() == peer; });
+    }
+
   private:
+    struct life_of_peer {
+        rank_t peer = no_rank;
+        std::uint64_t life = 0;
+        bool has_ended = false;
+        time_point end{};
+    };
+
+    life_of_peer& life_of(rank_t peer, std::uint64_t life) {
+        for (life_of_peer& each : lives_)
+            if (each.peer == peer && each.life == life) return each;
+        return lives_.emplace_back(life_of_peer{.peer = peer, .life = life});
+    }
+    /// When a message is due: not after the end of its life, and not before that of the last one.
+    time_point between_ends(const held& early) {
+        const life_of_peer own = life_of(early.inner.source(), early.life);
+        if (own.has_ended) return std::min(early.due, own.end);
+        time_point due = early.due;
+        for (const life_of_peer& each : lives_)
+            if (each.peer == own.peer && each.has_ended) due = std::max(due, each.end);
+        return due;
+    }
+
     std::optional<held> take_at(std::size_t place) {
         if (place == held_.size()) return std::nullopt;
         std::optional<held> taken(std::move(held_[place]));
@@ -30034,6 +32576,8 @@ class delayed_inbox {
 
     mutable std::mutex mutex_;
     std::vector<held> held_;  ///< in the order in which they were taken
+    bool is_monitored_ = false;
+    std::vector<life_of_peer> lives_;  ///< those that were heard of, of each peer in order
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -30082,30 +32626,43 @@ class delayed_link {
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The size of a stamp: the instant at which a message is due, which travels behind its bytes.
-inline constexpr std::size_t stamp_bytes = sizeof(time_point::ns);
+/// What travels behind the bytes of a message: when it is due, and the incarnation of its sender, 0 where the inner
+/// transport knows none.
+struct stamped {
+    time_point due{};
+    std::uint64_t life = 0;
+};
+inline constexpr std::size_t stamp_bytes = 2 * sizeof(std::uint64_t);
+
+/// Set in each stamp, so that none is taken for a `peer_event`, which has no stamp.
+inline constexpr std::uint64_t stamp_mark = std::uint64_t{1} << 63U;
+
+inline void write_stamp(std::byte* to, const stamped& what) {
+    const std::uint64_t words[] = {static_cast<std::uint64_t>(what.due.ns) | stamp_mark, what.life};
+    std::memcpy(to, words, stamp_bytes);
+}
 
 /// The stamp of a borrowed message. Its address is fixed until it is given back.
 struct stamp {
-    std::byte due[stamp_bytes];
-    buffer joined{};  ///< the caller's last piece and `due`, where a message has no room for one more piece
+    std::byte bytes[stamp_bytes];
+    buffer joined{};  ///< the caller's last piece and `bytes`, where a message has no room for one more piece
 };
 
 /// The stamps of messages under way. Allocates only while more are in use than ever before.
 class stamp_pool {
   public:
     /// Returns a stamp, and the non-empty `pieces` followed by that stamp.
-    std::pair<stamp*, byte_pieces> put_behind(const byte_pieces& pieces, time_point due) {
+    std::pair<stamp*, byte_pieces> put_behind(const byte_pieces& pieces, const stamped& what) {
         stamp* const taken = take();
-        std::memcpy(taken->due, &due.ns, stamp_bytes);
-        byte_pieces stamped;
+        write_stamp(taken->bytes, what);
+        byte_pieces all;
         for (const byte_view piece : pieces) {
             if (piece.empty()) continue;
-            if (stamped.count() + 1 == byte_pieces::most) return {taken, join(stamped, piece, *taken)};
-            stamped.push(piece);
+            if (all.count() + 1 == byte_pieces::most) return {taken, join(all, piece, *taken)};
+            all.push(piece);
         }
-        stamped.push(taken->due);
-        return {taken, stamped};
+        all.push(taken->bytes);
+        return {taken, all};
     }
 
     void give_back(stamp* unused) noexcept {
@@ -30114,11 +32671,11 @@ class stamp_pool {
     }
 
   private:
-    static byte_pieces join(byte_pieces stamped, byte_view last, stamp& own) {
+    static byte_pieces join(byte_pieces before, byte_view last, stamp& own) {
         own.joined.assign(last.begin(), last.end());
-        own.joined.insert(own.joined.end(), own.due, own.due + stamp_bytes);
-        stamped.push(own.joined);
-        return stamped;
+        own.joined.insert(own.joined.end(), own.bytes, own.bytes + stamp_bytes);
+        before.push(own.joined);
+        return before;
     }
 
     stamp* take() {
@@ -30137,35 +32694,105 @@ class stamp_pool {
     std::vector<stamp*> unused_;
 };
 
-/// A received message: when it is due, and the caller's bytes without the stamp.
+/// A received message: its stamp, and the caller's bytes without it. Without a stamp, `is_stamped` is false.
 struct unstamped {
-    time_point due{};
+    bool is_stamped = false;
+    stamped stamp{};
     byte_pieces pieces{};
 };
 
 /// Separates the stamp from a message. The stamp is the last `stamp_bytes` bytes, in whatever pieces they lie: the
 /// inner transport may have joined or split pieces.
-inline unstamped take_stamp(const byte_pieces& received, rank_t source, rank_t self) {
+inline unstamped take_stamp(const byte_pieces& received) {
     const std::size_t size = received.size_bytes();
-    if (size < stamp_bytes)
-        throw protocol_error(
-            "rank " + std::to_string(self) + " received " + std::to_string(size) + " bytes from rank " +
-            std::to_string(source) +
-            ", less than the time stamp of a delayed transport: it is delayed on all ranks or on none");
-    std::byte due[stamp_bytes];
-    std::size_t payload = size - stamp_bytes, read = 0;
     unstamped result;
+    if (size < stamp_bytes) return result;
+    std::byte bytes[stamp_bytes];
+    std::size_t payload = size - stamp_bytes, read = 0;
     for (const byte_view piece : received) {
         const std::size_t kept = std::min(payload, piece.size());
         if (kept > 0) result.pieces.push(piece.first(kept));
         payload -= kept;
         const byte_view rest = piece.subspan(kept);
-        std::copy(rest.begin(), rest.end(), due + read);
+        std::copy(rest.begin(), rest.end(), bytes + read);
         read += rest.size();
     }
-    std::memcpy(&result.due.ns, due, stamp_bytes);
+    std::uint64_t words[2];
+    std::memcpy(words, bytes, stamp_bytes);
+    result.is_stamped = (words[0] & stamp_mark) != 0;
+    result.stamp = {{static_cast<std::int64_t>(words[0] & ~stamp_mark)}, words[1]};
     return result;
 }
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void throw_unstamped(std::size_t size, rank_t source, rank_t self) {
+    throw protocol_error(text_of({"rank ", self, " received ", size, " bytes from rank ", source,
+                                  ", without the time stamp of a delayed transport: it is delayed on all ranks or on "
+                                  "none"}));
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/transport/detail/delayed_message.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A message that is due.
+template <class Message>
+class delayed_message {
+  public:
+    rank_t source() const { return received_.inner.source(); }
+    byte_pieces pieces() const { return received_.pieces; }
+
+    explicit delayed_message(early_message<Message>&& due) : received_(std::move(due)) {}
+
+  private:
+    early_message<Message> received_;
+};
+
+/// A borrowed send under way, with the stamp behind it.
+template <class Outer, Transport Net>
+class delayed_sending {
+  public:
+    delayed_sending() = default;
+    delayed_sending(delayed_sending&& other) noexcept
+        : net_(other.net_),
+          context_(other.context_),
+          stamp_(std::exchange(other.stamp_, nullptr)),
+          inner_(std::move(other.inner_)) {}
+    delayed_sending& operator=(delayed_sending&& other) noexcept {
+        delayed_sending moved(std::move(other));
+        std::swap(net_, moved.net_);
+        std::swap(context_, moved.context_);
+        std::swap(stamp_, moved.stamp_);
+        std::swap(inner_, moved.inner_);
+        return *this;
+    }
+    // No destructor gives the stamp back: the receiver of an abandoned send may still read it.
+
+    bool done() { return concluded(inner_.done()); }
+    bool wait(deadline until) { return concluded(inner_.wait(until)); }
+    void settle() noexcept {
+        if (stamp_ == nullptr) return;
+        // All ranks may be settling at once, each holding a message whose release another one waits for.
+        net_->drop_if_ended(context_);
+        inner_.settle();
+        concluded(true);
+    }
+
+  private:
+    friend Outer;
+    delayed_sending(Outer& net, std::uint64_t context, stamp* stamp) : net_(&net), context_(context), stamp_(stamp) {}
+
+    bool concluded(bool is_done) noexcept {
+        if (is_done && stamp_ != nullptr) net_->stamps_.give_back(std::exchange(stamp_, nullptr));
+        return is_done;
+    }
+
+    Outer* net_ = nullptr;
+    std::uint64_t context_ = 0;
+    stamp* stamp_ = nullptr;
+    typename Net::sending inner_;
+};
 
 }}}  // namespace rill::RILL_ABI::detail
 
@@ -30174,16 +32801,19 @@ inline unstamped take_stamp(const byte_pieces& received, rank_t source, rank_t s
 namespace rill { inline namespace RILL_ABI {
 
 /// A transport on which messages take time, on the inner one's clock: a network of one's choice among threads, say, to
-/// see on two cores what a cluster would do. Models `ConcurrentTransport` and `ExpectingTransport` where the inner one
-/// does, and never `SharedMemoryTransport`: what ranks read in each other's memory is no message, and would take no
-/// time.
+/// see on two cores what a cluster would do. Models `ConcurrentTransport`, `ExpectingTransport` and
+/// `MonitoredTransport` where the inner one does, and never `SharedMemoryTransport`: what ranks read in each other's
+/// memory is no message, and would take no time.
 ///
 /// A message becomes receivable `bytes / bandwidth + latency` after its post. A rank sends over one link, which its
 /// messages occupy one after the other, so concurrent sends share the bandwidth. Messages to oneself and the control
 /// channel take no time. All ranks must use `delayed` and share one clock.
 ///
-/// Borrowed messages are still read in the sender's memory. Eight extra bytes travel behind each message and are not
-/// counted; a buffer that is handed over is copied unless it has eight bytes of spare capacity. A message counts as
+/// A monitored channel tells the end of a peer one latency after this rank has looked there and after all that it holds
+/// of that peer; what the peer's link then still carries becomes due with the end. Other news of peers take no time.
+///
+/// Borrowed messages are still read in the sender's memory. Sixteen extra bytes travel behind each message and are not
+/// counted; a buffer that is handed over is copied unless it has sixteen bytes of spare capacity. A message counts as
 /// taken once a receiver has waited for it, even if the receiver's deadline passes first. Two activities must not wait
 /// at once for messages of one channel from the same rank. A `delayed` must outlive its messages and sendings.
 template <Transport Net>
@@ -30191,12 +32821,12 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
     using forwarding = detail::decorator<delayed, Net>;
 
   public:
-    class message;
-    class sending;
+    using message = detail::delayed_message<typename Net::message>;
+    using sending = detail::delayed_sending<delayed, Net>;
 
     /// Without `computing`, `compute(work)` takes no time.
     explicit delayed(Net& inner, const delays& chosen = {}, compute_model computing = {})
-        : forwarding(inner), link_(chosen), computing_(std::move(computing)) {
+        : forwarding(inner), link_(chosen), computing_(std::move(computing)), life_(own_life(inner)) {
         detail::require_option(chosen.latency.ns >= 0, "delays: latency (ns)", chosen.latency.ns, "at least 0",
                                inner.rank());
     }
@@ -30217,7 +32847,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         const std::size_t size = pieces.size_bytes();
-        const auto [stamp, stamped] = stamps_.put_behind(pieces, reserve(peer, size).due);
+        const auto [stamp, stamped] = stamps_.put_behind(pieces, {reserve(peer, size).due, life_});
         sending posted(*this, on.context, stamp);
         posted.inner_ = inner_->post(peer, on, stamped);
         counted_.sent(size);
@@ -30227,7 +32857,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
         const std::size_t size = bytes.size();
         const auto slot = reserve(peer, size);
         bytes.resize(size + detail::stamp_bytes);
-        std::memcpy(bytes.data() + size, &slot.due.ns, detail::stamp_bytes);
+        detail::write_stamp(bytes.data() + size, {slot.due, life_});
         if (inner_->post(peer, on, std::move(bytes), until)) return counted_.sent(size), true;
         bytes.resize(size);
         if (peer != rank()) link_.give_back(slot);
@@ -30263,6 +32893,19 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
         inner_->forget(on);
     }
 
+    void monitor(channel on)
+        requires MonitoredTransport<Net>
+    {
+        inbox_.monitor();
+        inner_->monitor(on);
+    }
+    void fence(rank_t peer, std::uint64_t incarnation)
+        requires MonitoredTransport<Net>
+    {
+        inner_->fence(peer, incarnation);
+        inbox_.drop_life(peer, incarnation);
+    }
+
     void close(std::uint64_t context) {
         inbox_.drop(context);
         inner_->close(context);
@@ -30270,6 +32913,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
 
   private:
     friend detail::decorator_concurrency<delayed, Net>;
+    friend sending;
     using forwarding::inner_;
     using inbox = detail::delayed_inbox<typename Net::message>;
 
@@ -30278,13 +32922,46 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
         return peer == rank() ? detail::delayed_link::slot{posted, posted, posted} : link_.reserve(posted, bytes);
     }
 
+    static std::uint64_t own_life([[maybe_unused]] const Net& inner) {
+        if constexpr (MonitoredTransport<Net>)
+            return inner.incarnation(inner.rank());
+        else
+            return 0;
+    }
+
     /// Takes a message from the inner transport, due or not; false when none came before `until`.
     bool take_one(std::span<const rank_t> peers, channel on, deadline until) {
-        auto received = inner_->receive(peers, on, until);
+        auto received = receive_early(peers, on, until);
         if (!received) return false;
-        const auto content = detail::take_stamp(received->pieces(), received->source(), rank());
-        inbox_.hold({std::move(*received), on, content.due, content.pieces});
+        const auto content = detail::take_stamp(received->pieces());
+        if (content.is_stamped)
+            inbox_.hold({std::move(*received), on, content.stamp.due, content.pieces, content.stamp.life});
+        else
+            hold_event(std::move(*received), on);
         return true;
+    }
+    /// Peers that have all ended make the inner transport throw, though messages of theirs may still be held.
+    std::optional<typename Net::message> receive_early(std::span<const rank_t> peers, channel on, deadline until) {
+        try {
+            return inner_->receive(peers, on, until);
+        } catch (const peer_failure&) {
+            if (inner_->aborted(on.context) || inbox_.next_due(peers, on).is_never()) throw;
+        }
+        return inner_->receive(peers.first(0), on, until);
+    }
+    /// Holds what a monitored channel tells of a peer.
+    void hold_event(typename Net::message&& received, channel on) {
+        const rank_t source = received.source();
+        const byte_pieces pieces = received.pieces();
+        if constexpr (MonitoredTransport<Net>)
+            if (pieces.size_bytes() == peer_event_bytes) {
+                const peer_event news = read_peer_event(received);
+                const time_point told = now();
+                typename inbox::held early{std::move(received), on, told, pieces, news.incarnation};
+                if (news.kind != peer_change::ended) return inbox_.hold(std::move(early));
+                return inbox_.hold_end(std::move(early), told, told + link_.chosen().latency);
+            }
+        detail::throw_unstamped(pieces.size_bytes(), source, rank());
     }
     void collect(std::span<const rank_t> peers, channel on) {
         guarded(on, [&] {
@@ -30326,69 +33003,11 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
 
     detail::delayed_link link_;
     compute_model computing_;
+    std::uint64_t life_;  ///< of this rank
     std::atomic<std::uint64_t> computations_{0};
     detail::stamp_pool stamps_;
     inbox inbox_;
     detail::traffic_counter counted_;
-};
-
-/// A message that is due.
-template <Transport Net>
-class delayed<Net>::message {
-  public:
-    rank_t source() const { return received_.inner.source(); }
-    byte_pieces pieces() const { return received_.pieces; }
-
-  private:
-    friend delayed;
-    explicit message(typename inbox::held&& due) : received_(std::move(due)) {}
-
-    typename inbox::held received_;
-};
-
-/// A borrowed send under way, with the stamp behind it.
-template <Transport Net>
-class delayed<Net>::sending {
-  public:
-    sending() = default;
-    sending(sending&& other) noexcept
-        : net_(other.net_),
-          context_(other.context_),
-          stamp_(std::exchange(other.stamp_, nullptr)),
-          inner_(std::move(other.inner_)) {}
-    sending& operator=(sending&& other) noexcept {
-        sending moved(std::move(other));
-        std::swap(net_, moved.net_);
-        std::swap(context_, moved.context_);
-        std::swap(stamp_, moved.stamp_);
-        std::swap(inner_, moved.inner_);
-        return *this;
-    }
-    // No destructor gives the stamp back: the receiver of an abandoned send may still read it.
-
-    bool done() { return concluded(inner_.done()); }
-    bool wait(deadline until) { return concluded(inner_.wait(until)); }
-    void settle() noexcept {
-        if (stamp_ == nullptr) return;
-        // All ranks may be settling at once, each holding a message whose release another one waits for.
-        net_->drop_if_ended(context_);
-        inner_.settle();
-        concluded(true);
-    }
-
-  private:
-    friend delayed;
-    sending(delayed& net, std::uint64_t context, detail::stamp* stamp) : net_(&net), context_(context), stamp_(stamp) {}
-
-    bool concluded(bool is_done) noexcept {
-        if (is_done && stamp_ != nullptr) net_->stamps_.give_back(std::exchange(stamp_, nullptr));
-        return is_done;
-    }
-
-    delayed* net_ = nullptr;
-    std::uint64_t context_ = 0;
-    detail::stamp* stamp_ = nullptr;
-    typename Net::sending inner_;
 };
 
 }}  // namespace rill::RILL_ABI
@@ -30400,9 +33019,10 @@ namespace rill { inline namespace RILL_ABI {
 /// Stands for any rank in a fault.
 inline constexpr rank_t any_rank = -2;
 
-/// One thing that goes wrong, or right again, in a network. Faults affect the messages between ranks. Abort
-/// notices and announced calls always arrive, except from a killed rank; but a simulated network whose control travels
-/// delays them, and loses them until they are repeated (`simulated::network::control`).
+/// One thing that goes wrong, or right again, in a network. Faults affect the messages between ranks, and control where
+/// it travels, which is the default: notices and inquiries are delayed, and lost until they are repeated (see
+/// `simulated::network::control` and `fault_scene`). Where control is ideal, they always arrive, except from a killed
+/// rank.
 struct fault {
     enum class what : std::uint8_t {
         loss,       ///< messages from `from` to `to` are lost, each with the probability `amount`
@@ -30910,17 +33530,158 @@ class fault_judge {
 
 }}}  // namespace rill::RILL_ABI::detail
 
+// ===== rill/transport/detail/fault_control.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Says what happens to a control message of a link that is sent at a time.
+using letter_judge = function_ref<fault_judge::verdict(rank_t source, rank_t receiver, duration now)>;
+
+/// A control message on its way. What is lost is sent again, first after 1 ms, then after twice as long each time, up
+/// to 1 s.
+class fault_letter {
+  public:
+    fault_letter() = default;
+    fault_letter(rank_t source, rank_t receiver, duration sent) : source_(source), receiver_(receiver), next_(sent) {}
+
+    rank_t source() const { return source_; }
+    /// When it arrives, or is sent again.
+    duration next() const { return next_; }
+    bool has_arrived(duration now, letter_judge judge) {
+        while (!is_on_way_ && next_ <= now) {
+            const auto fate = judge(source_, receiver_, next_);
+            is_on_way_ = !fate.lost;
+            next_ = next_ + (fate.lost ? milliseconds(std::int64_t{1} << std::min(repeated_++, 10)) : fate.late);
+        }
+        return is_on_way_ && next_ <= now;
+    }
+
+  private:
+    rank_t source_ = no_rank;
+    rank_t receiver_ = no_rank;
+    duration next_{};
+    int repeated_ = 0;
+    bool is_on_way_ = false;
+};
+
+/// The notices of the ranks of a fault scene, where control travels: each rank knows those that have reached it. Any
+/// thread may call it.
+class fault_control {
+  public:
+    explicit fault_control(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
+
+    /// Adds a notice unless this rank knows one of its context, and sends it to all others. Returns the one that holds.
+    [[gnu::cold, gnu::noinline]] abort_notice abort(rank_t self, const abort_notice& notice, duration now) {
+        const std::lock_guard lock(mutex_);
+        if (const abort_notice* first = find(self, {notice.context, notice.first_tag})) return *first;
+        issued_.push_back({notice, self});
+        of(self).known.push_back(&issued_.back());
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (peer != self) of(peer).coming.push_back({&issued_.back(), {self, peer, now}});
+        is_quiet_.store(false, std::memory_order_release);
+        return notice;
+    }
+
+    /// The notice that ends a channel on a rank, of those that have arrived by now.
+    std::optional<abort_notice> notice_for(rank_t self, channel on, duration now, letter_judge judge) {
+        if (is_quiet_.load(std::memory_order_acquire)) return std::nullopt;
+        return look(self, on, now, judge);
+    }
+
+    /// A rank that is asked tells the notice of that channel that it knows.
+    [[gnu::cold, gnu::noinline]] void forward(rank_t from, rank_t to, channel on, duration now) {
+        const std::lock_guard lock(mutex_);
+        for (const issued* each : of(from).known) {
+            const bool is_meant = each->notice.context == on.context || each->notice.context == every_context;
+            const bool is_coming = std::any_of(of(to).coming.begin(), of(to).coming.end(), [&](const letter& other) {
+                return other.what == each && other.way.source() == from;
+            });
+            if (is_meant && !is_coming && !knows(to, *each)) of(to).coming.push_back({each, {from, to, now}});
+        }
+    }
+
+    /// What a rank has heard ends with its life, and so does what it has sent and what is lost.
+    [[gnu::cold, gnu::noinline]] void forget(rank_t rank) {
+        const std::lock_guard lock(mutex_);
+        of(rank) = {};
+        for (of_rank& each : ranks_)
+            std::erase_if(each.coming, [&](const letter& sent) { return sent.way.source() == rank; });
+    }
+    /// A rank has begun anew: the others tell it their notices again.
+    [[gnu::cold, gnu::noinline]] void catch_up(rank_t rank, duration now) {
+        const std::lock_guard lock(mutex_);
+        for (const issued& each : issued_)
+            if (each.by != rank && knows(each.by, each)) of(rank).coming.push_back({&each, {each.by, rank, now}});
+    }
+
+  private:
+    struct issued {
+        abort_notice notice;
+        rank_t by;
+    };
+    struct letter {
+        const issued* what;
+        fault_letter way;
+    };
+    struct of_rank {
+        std::vector<const issued*> known{};
+        std::vector<letter> coming{};
+    };
+
+    int size() const { return static_cast<int>(ranks_.size()); }
+    of_rank& of(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+    bool knows(rank_t rank, const issued& one) {
+        const auto& known = of(rank).known;
+        return std::find(known.begin(), known.end(), &one) != known.end();
+    }
+
+    [[gnu::cold, gnu::noinline]] std::optional<abort_notice> look(rank_t self, channel on, duration now,
+                                                                  letter_judge judge) {
+        const std::lock_guard lock(mutex_);
+        std::erase_if(of(self).coming, [&](letter& each) {
+            if (!each.way.has_arrived(now, judge)) return false;
+            const abort_notice& heard = each.what->notice;
+            if (find(self, {heard.context, heard.first_tag}) == nullptr) of(self).known.push_back(each.what);
+            return true;
+        });
+        const abort_notice* const first = find(self, on);
+        return first == nullptr ? std::nullopt : std::optional(*first);
+    }
+    const abort_notice* find(rank_t rank, channel on) {
+        for (const std::uint64_t context : {on.context, every_context})
+            for (const issued* each : of(rank).known)
+                if (each->notice.context == context && each->notice.ends(on.tag)) return &each->notice;
+        return nullptr;
+    }
+
+    std::mutex mutex_;
+    std::atomic<bool> is_quiet_{true};
+    std::deque<issued> issued_;  ///< known to ranks by their addresses
+    std::vector<of_rank> ranks_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/transport/fault_scene.hpp
 
 namespace rill { inline namespace RILL_ABI {
 
 /// The progress of a fault plan in one run, shared by the `faulty` transports of one process; make it before the ranks
-/// begin. All ranks may use it at once. Memory: three numbers for each pair of ranks.
+/// begin. All ranks may use it at once. Memory: four numbers for each pair of ranks.
+///
+/// By default control travels where the plan has faults of messages: a notice, a question and its answer, and the news
+/// of a peer's end are each delayed, lost and cut as messages of their link are. What is lost is sent again after 1 ms,
+/// then after twice as long each time, up to 1 s. On each rank the first notice that reaches it wins. Waits look for
+/// what has arrived every 2 ms. With `control_plane::ideal`, control is that of the inner transport, which no fault
+/// strikes.
 class fault_scene {
   public:
-    fault_scene(int ranks, fault_plan plan)
+    fault_scene(int ranks, fault_plan plan, control_plane control = control_plane::travelling)
         : size_(at_least_one(ranks)),
           judge_(std::move(plan), ranks),
+          travels_(control == control_plane::travelling && judge_.concerns_messages()),
+          restarts_planned_(restarts_of(judge_.plan())),
+          notices_(ranks),
           ranks_(new rank_state[static_cast<std::size_t>(ranks)]),
           links_(new link_state[static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)]) {}
 
@@ -30948,17 +33709,20 @@ class fault_scene {
         if (end != nullptr && end->has_begun(now, number)) kill(rank);
         return !is_alive(rank);
     }
-    void kill(rank_t rank) { at(rank).is_dead.store(true, std::memory_order_release); }
+    void kill(rank_t rank) {
+        if (!at(rank).is_dead.exchange(true, std::memory_order_acq_rel)) notices_.forget(rank);
+    }
 
     /// The restart that follows a rank's present life, whose `begins` is the time after its end; null where none does.
     const fault* restart_of(rank_t rank) const { return judge_.restart_after(rank, life(rank)); }
     /// The start of a rank that does not begin with the run; null where there is none.
     const fault* start_of(rank_t rank) const { return judge_.start_of(rank); }
-    void revive(rank_t rank) {
+    void revive(rank_t rank, duration now) {
         rank_state& own = at(rank);
         own.life.fetch_add(1, std::memory_order_relaxed);
         own.posted.store(0, std::memory_order_relaxed);
         own.is_dead.store(false, std::memory_order_release);
+        notices_.catch_up(rank, now);
     }
 
     double slowness(rank_t rank, duration now) const {
@@ -30974,6 +33738,31 @@ class fault_scene {
         if (verdict.lost) link.lost.fetch_add(1, std::memory_order_relaxed);
         return verdict;
     }
+
+    bool control_travels() const { return travels_; }
+    detail::fault_control& notices() { return notices_; }
+    /// Says what happens to a control message of a link.
+    detail::fault_judge::verdict judge_letter(rank_t source, rank_t receiver, duration now) {
+        link_state& link = between(source, receiver);
+        const std::uint64_t number = link.posted.load(std::memory_order_relaxed) + 1;
+        const std::uint64_t letter = link.letters.fetch_add(1, std::memory_order_relaxed);
+        auto verdict = judge_.of_letter(source, receiver, number, now, letter);
+        verdict.lost |= !is_alive(receiver);
+        return verdict;
+    }
+
+    /// How often a rank has been restarted, and whether it is dead, at one time.
+    std::pair<std::uint64_t, bool> state_of(rank_t rank) const {
+        while (true) {
+            const std::uint64_t number = life(rank);
+            const bool is_dead = !is_alive(rank);
+            if (number == life(rank)) return {number, is_dead};
+        }
+    }
+    /// Whether the plan restarts any rank.
+    bool has_restarts() const { return restarts_planned_ > 0; }
+    /// How often the plan restarts ranks, all together.
+    std::uint64_t restarts_planned() const { return restarts_planned_; }
 
     bool reorders() const { return judge_.reorders(); }
     /// How long at most the next message that `receiver` takes from `source` waits to be overtaken; 0: not at all.
@@ -30996,8 +33785,14 @@ class fault_scene {
         counter posted{0};
         counter lost{0};
         counter taken{0};
+        counter letters{0};
     };
 
+    static std::uint64_t restarts_of(const fault_plan& plan) {
+        std::uint64_t all = 0;
+        for (const fault& f : plan.faults) all += f.kind == fault::what::restart;
+        return all;
+    }
     static int at_least_one(int ranks) {
         RILL_EXPECTS(ranks >= 1, "fault_scene: needs at least one rank");
         return ranks;
@@ -31012,90 +33807,523 @@ class fault_scene {
 
     int size_;
     detail::fault_judge judge_;
+    bool travels_;
+    std::uint64_t restarts_planned_;
+    detail::fault_control notices_;
     std::unique_ptr<rank_state[]> ranks_;
     std::unique_ptr<link_state[]> links_;
 };
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/transport/detail/faulty_message.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A message of the inner transport, or what a monitored channel tells of a peer.
+template <Transport Net>
+class faulty_message {
+  public:
+    rank_t source() const { return source_; }
+    byte_pieces pieces() const { return inner_ ? inner_->pieces() : byte_pieces(byte_view(told_)); }
+
+    explicit faulty_message(typename Net::message&& received)
+        : source_(received.source()), inner_(std::move(received)) {}
+    faulty_message(rank_t peer, const peer_event& told) : source_(peer), told_(to_message(told)) {}
+
+  private:
+    rank_t source_;
+    std::optional<typename Net::message> inner_;
+    buffer told_;
+};
+
+/// A borrowed send in progress. If its message was lost, it is never done.
+template <class Outer, Transport Net>
+class faulty_sending {
+  public:
+    faulty_sending() = default;
+    faulty_sending(faulty_sending&& other) noexcept
+        : net_(std::exchange(other.net_, nullptr)),
+          on_(other.on_),
+          is_lost_(std::exchange(other.is_lost_, false)),
+          inner_(std::move(other.inner_)) {}
+    faulty_sending& operator=(faulty_sending&& other) noexcept {
+        faulty_sending moved(std::move(other));
+        std::swap(net_, moved.net_);
+        std::swap(on_, moved.on_);
+        std::swap(is_lost_, moved.is_lost_);
+        std::swap(inner_, moved.inner_);
+        return *this;
+    }
+
+    bool done() { return !is_lost_ && inner_.done(); }
+    bool wait(deadline until) {
+        if (net_ == nullptr) return true;
+        return net_->alive_through(on_, until, [&](deadline at) {
+            if (!is_lost_) return inner_.wait(at);
+            net_->wait_in_vain(on_, at);
+            return false;
+        });
+    }
+    void settle() noexcept {
+        if (!is_lost_) inner_.settle();
+    }
+
+  private:
+    friend Outer;
+    faulty_sending(Outer& net, channel on, typename Net::sending&& posted)
+        : net_(&net), on_(on), inner_(std::move(posted)) {}
+    faulty_sending(Outer& net, channel on) : net_(&net), on_(on), is_lost_(true) {}
+
+    Outer* net_ = nullptr;
+    channel on_{};
+    bool is_lost_ = false;
+    typename Net::sending inner_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/transport/detail/lookout.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// What one rank watches and has been told of the others, for a `MonitoredTransport`. Its owner guards it.
+class lookout {
+  public:
+    [[gnu::cold, gnu::noinline]] explicit lookout(int ranks)
+        : ended_(static_cast<std::size_t>(ranks)), fenced_(static_cast<std::size_t>(ranks)) {}
+
+    const std::vector<channel>& channels() const { return channels_; }
+    void watch(channel on) { channels_.push_back(on); }
+    void forget(std::uint64_t context) {
+        std::erase_if(channels_, [&](channel each) { return each.context == context; });
+    }
+
+    bool is_fenced(rank_t peer) const { return has_fences_ && fenced_[static_cast<std::size_t>(peer)] != 0; }
+    void fence(rank_t peer) {
+        has_fences_ = true;
+        fenced_[static_cast<std::size_t>(peer)] = 1;
+    }
+
+    /// True the first time that it is said.
+    bool ends(rank_t peer) { return std::exchange(ended_[static_cast<std::size_t>(peer)], char{1}) == 0; }
+    bool has_ended(rank_t peer) const { return ended_[static_cast<std::size_t>(peer)] != 0; }
+    /// It has begun anew, in a life that is not fenced.
+    void begins(rank_t peer) { ended_[static_cast<std::size_t>(peer)] = fenced_[static_cast<std::size_t>(peer)] = 0; }
+
+    /// Whether a receive waits for peers of which nothing will come: see `MonitoredTransport`.
+    bool waits_in_vain(std::span<const rank_t> peers, channel on) const {
+        return !channels_.empty() && !peers.empty() && is_answered_elsewhere(on) && are_gone(peers);
+    }
+
+  private:
+    /// Whether the end of a peer is told on another channel of the same context.
+    bool is_answered_elsewhere(channel on) const {
+        bool is_open = false;
+        for (const channel each : channels_) {
+            if (each == on) return false;
+            is_open = is_open || each.context == on.context;
+        }
+        return is_open;
+    }
+    bool are_gone(std::span<const rank_t> peers) const {
+        for (const rank_t peer : peers)
+            if (!is_fenced(peer) && !has_ended(peer)) return false;
+        return true;
+    }
+
+    bool has_fences_ = false;
+    std::vector<channel> channels_;
+    std::vector<char> ended_, fenced_;  ///< by rank
+};
+
+/// Why a receive throws where `waits_in_vain`.
+[[gnu::cold, gnu::noinline]] inline abort_notice notice_of_ends(rank_t self, std::span<const rank_t> peers,
+                                                                channel on) {
+    std::string names;
+    for (const rank_t peer : peers) names += text_of({names.empty() ? "" : ", ", peer});
+    return {.context = on.context,
+            .culprit = peers[0],
+            .reason = text_of(
+                {"rank ", self, " waits for a message from ranks ", names, ", which will not come: they have ended"})};
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/transport/detail/fault_news.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// What a faulty transport tells one rank of its peers. News travel from the peer as control does; a message of the
+/// peer that gets through brings them along. Any activity may call it.
+class fault_news {
+  public:
+    explicit fault_news(int ranks, rank_t self) : self_(self), watch_(ranks), peers_(static_cast<std::size_t>(ranks)) {}
+
+    /// What is ready on a monitored channel.
+    struct item {
+        rank_t peer = no_rank;
+        channel on{};
+        peer_change kind{};
+        std::uint64_t life = 0;  ///< how often the peer had been restarted
+    };
+
+    bool is_of_context(std::uint64_t context) {
+        if (!is_monitored_.load(std::memory_order_acquire)) return false;
+        const std::lock_guard lock(mutex_);
+        return std::any_of(watch_.channels().begin(), watch_.channels().end(),
+                           [&](channel each) { return each.context == context; });
+    }
+    bool is_monitored() const { return is_monitored_.load(std::memory_order_acquire); }
+
+    /// `life(peer)`: the peer's present life, of those that begin here.
+    template <class Life>
+    void monitor(channel on, Life&& life) {
+        const std::lock_guard lock(mutex_);
+        if (!is_monitored_.exchange(true))
+            for (rank_t peer = 0; peer < size(); ++peer) of(peer).happened = of(peer).told = life(peer);
+        watch_.watch(on);
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (watch_.has_ended(peer) && !watch_.is_fenced(peer))
+                ready_.push_back({peer, on, peer_change::ended, of(peer).told});
+    }
+    void close(std::uint64_t context) {
+        const std::lock_guard lock(mutex_);
+        watch_.forget(context);
+        std::erase_if(ready_, [&](const item& each) { return each.on.context == context; });
+    }
+
+    /// By now the peer is in its `life`, or after its end.
+    void learn(rank_t peer, std::uint64_t life, bool has_ended, duration now) {
+        const std::lock_guard lock(mutex_);
+        for (; of(peer).happened < life; ++of(peer).happened) {
+            send_end(peer, now);
+            of(peer).has_ended = false;
+            send(peer, peer_change::arrived, of(peer).happened + 1, now);
+        }
+        if (has_ended) send_end(peer, now);
+    }
+    /// What else the inner transport tells of a peer's present life.
+    void learn(rank_t peer, peer_change kind, duration now) {
+        const std::lock_guard lock(mutex_);
+        if (kind == peer_change::ended)
+            send_end(peer, now);
+        else
+            send(peer, kind, of(peer).happened, now);
+    }
+
+    /// Makes ready what has arrived by now.
+    void review(duration now, letter_judge judge) {
+        const std::lock_guard lock(mutex_);
+        for (std::size_t i = 0; i < coming_.size();) {
+            const rank_t peer = coming_[i].what.peer;
+            const bool is_first = std::none_of(coming_.begin(), coming_.begin() + static_cast<std::ptrdiff_t>(i),
+                                               [&](const letter& each) { return each.what.peer == peer; });
+            if (is_first && coming_[i].way.has_arrived(now, judge))
+                arrive(i);
+            else
+                ++i;
+        }
+    }
+    /// A message of the peer has come.
+    void hear(rank_t peer) {
+        const std::lock_guard lock(mutex_);
+        for (std::size_t i = 0; i < coming_.size();) coming_[i].what.peer == peer ? arrive(i) : void(++i);
+    }
+
+    std::optional<item> take(std::span<const rank_t> peers, channel on) {
+        const std::lock_guard lock(mutex_);
+        const auto first = std::find_if(ready_.begin(), ready_.end(), [&](const item& each) {
+            return each.on == on && std::find(peers.begin(), peers.end(), each.peer) != peers.end();
+        });
+        if (first == ready_.end()) return std::nullopt;
+        const item taken = *first;
+        ready_.erase(first);
+        return taken;
+    }
+    bool waits_in_vain(std::span<const rank_t> peers, channel on) {
+        const std::lock_guard lock(mutex_);
+        return watch_.waits_in_vain(peers, on);
+    }
+
+    void fence(rank_t peer, std::uint64_t life) {
+        const std::lock_guard lock(mutex_);
+        fenced_.push_back({peer, life});
+        has_fences_.store(true, std::memory_order_release);
+        if (of(peer).told == life) watch_.fence(peer);
+        std::erase_if(coming_, [&](const letter& each) { return each.what.peer == peer && each.what.life == life; });
+        std::erase_if(ready_, [&](const item& each) { return each.peer == peer && each.life == life; });
+    }
+    bool has_fences() const { return has_fences_.load(std::memory_order_acquire); }
+    bool is_fenced(rank_t peer, std::uint64_t life) {
+        if (!has_fences()) return false;
+        const std::lock_guard lock(mutex_);
+        return is_cut_off(peer, life);
+    }
+    /// The life that was told; only where something is monitored.
+    std::uint64_t life(rank_t peer) {
+        const std::lock_guard lock(mutex_);
+        return of(peer).told;
+    }
+
+  private:
+    struct of_peer {
+        std::uint64_t happened = 0;  ///< its life as it is
+        bool has_ended = false;
+        std::uint64_t told = 0;  ///< its life as this rank has been told
+    };
+    struct letter {
+        item what;
+        fault_letter way;
+    };
+
+    int size() const { return static_cast<int>(peers_.size()); }
+    of_peer& of(rank_t peer) { return peers_[static_cast<std::size_t>(peer)]; }
+
+    bool is_cut_off(rank_t peer, std::uint64_t life) const {
+        return std::find(fenced_.begin(), fenced_.end(), std::pair(peer, life)) != fenced_.end();
+    }
+    void send_end(rank_t peer, duration now) {
+        if (of(peer).has_ended) return;
+        of(peer).has_ended = true;
+        send(peer, peer_change::ended, of(peer).happened, now);
+    }
+    void send(rank_t peer, peer_change kind, std::uint64_t life, duration now) {
+        if (peer == self_ || is_cut_off(peer, life)) return;
+        coming_.push_back({{peer, {}, kind, life}, {peer, self_, now}});
+    }
+    void arrive(std::size_t place) {
+        item what = coming_[place].what;
+        coming_.erase(coming_.begin() + static_cast<std::ptrdiff_t>(place));
+        of(what.peer).told = what.life;
+        if (what.kind == peer_change::arrived) watch_.begins(what.peer);
+        if (what.kind == peer_change::ended) watch_.ends(what.peer);
+        for (const channel on : watch_.channels()) {
+            what.on = on;
+            ready_.push_back(what);
+        }
+    }
+
+    std::mutex mutex_;
+    rank_t self_;
+    std::atomic<bool> is_monitored_{false}, has_fences_{false};
+    lookout watch_;
+    std::vector<of_peer> peers_;
+    std::deque<letter> coming_;
+    std::deque<item> ready_;
+    std::vector<std::pair<rank_t, std::uint64_t>> fenced_;  ///< lives of peers
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/transport/detail/faulty_waits.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// How a faulty transport waits: until what it waits for comes, or its rank dies, or a notice reaches it.
+template <class Outer, Transport Net>
+class faulty_waits : public decorator<Outer, Net> {
+    using forwarding = decorator<Outer, Net>;
+
+  public:
+    using forwarding::now;
+    using forwarding::rank;
+
+  protected:
+    using forwarding::inner_;
+
+    faulty_waits(Net& inner, fault_scene& scene, time_point start)
+        : forwarding(inner), scene_(&scene), start_(start), news_(inner.size(), inner.rank()) {
+        RILL_EXPECTS(scene.size() == inner.size(), "faulty: the scene is for another number of ranks");
+    }
+
+    /// Throws when this rank is dead, or dies now.
+    void live() const {
+        if (now() >= scene_->end_of(rank(), start_).at) scene_->kill(rank());
+        if (!scene_->is_alive(rank())) throw rank_killed{rank()};
+    }
+
+    duration since() const { return now() - start_; }
+    bool travels() const { return scene_->control_travels(); }
+    auto judge() const {
+        return [this](rank_t source, rank_t receiver, duration sent) {
+            return travels() ? scene_->judge_letter(source, receiver, sent) : fault_judge::verdict{};
+        };
+    }
+    bool has_arrived(fault_letter& letter, rank_t peer) const {
+        return peer == rank() || !travels() || letter.has_arrived(since(), judge());
+    }
+
+    /// Throws when this rank is dead, or when a notice that has reached it ends the channel.
+    void go_on(channel on) const {
+        live();
+        if (const auto notice = notice_for(on)) throw_error(*notice);
+    }
+    std::optional<abort_notice> notice_for(channel on) const {
+        if (travels()) return scene_->notices().notice_for(rank(), on, since(), judge());
+        if (!scene_->has_restarts()) return std::nullopt;  // otherwise it may wait on another channel of the inner one
+        auto known = inner_->aborted(on.context);
+        return known && known->ends(on.tag) ? known : std::nullopt;
+    }
+
+    template <class Wait>
+    auto alive_through(channel on, deadline until, Wait&& wait) -> decltype(wait(until)) {
+        go_on(on);
+        return in_slices(on, until, wait);
+    }
+    /// What is there already can be had after a notice too, as can the end of a closed queue.
+    template <class Wait>
+    auto waited(const char*, deadline until, Wait&& wait) {
+        live();
+        return in_slices({every_context}, until, wait);
+    }
+    /// Waits in slices of 2 ms where something may come during the wait of which the inner transport knows nothing:
+    /// this rank's end, by time or by another activity, control that travels, or news of peers.
+    template <class Wait>
+    auto in_slices(channel on, deadline until, Wait&& wait) -> decltype(wait(until)) {
+        const bool may_end = scene_->is_mortal(rank()) || travels() || scene_->has_restarts() || news_.is_monitored();
+        if (until.is_immediate() || !may_end) return wait(until);
+        while (true) {
+            const deadline turn = std::min({until, scene_->end_of(rank(), start_), deadline(now() + milliseconds(2))});
+            auto seen = wait(turn);
+            live();
+            if (seen || turn == until || now() < turn.at) return seen;  // a closed queue ends a wait early
+            go_on(on);
+        }
+    }
+
+    /// Waits until the deadline or until the context ends, by a receive on a channel that nobody uses.
+    void wait_in_vain(channel on, deadline until) const {
+        constexpr std::uint32_t of_nobody = 0xFFFF'FFFE;
+        inner_->receive(rank(), {.context = on.context, .tag = of_nobody}, until);
+    }
+
+    void idle_until(deadline until) const {
+        if (!until.is_immediate()) inner_->sleep_until(until.at);
+    }
+
+    fault_scene* scene_;
+    time_point start_;
+    mutable fault_news news_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/transport/faulty.hpp
 
 namespace rill { inline namespace RILL_ABI {
 
 /// A transport among threads on which things go wrong as planned, as they do in a simulated network: what is tested
-/// there can be seen among real threads. Models `ConcurrentTransport` where the inner one does. It never models
-/// `SharedMemoryTransport`, since a plan strikes messages and memory has none, nor `ExpectingTransport`, since a
-/// message that is lost or comes twice would come to the wrong place.
+/// there can be seen among real threads. Models `ConcurrentTransport` and `MonitoredTransport` where the inner one
+/// does. It never models `SharedMemoryTransport`, since a plan strikes messages and memory has none, nor
+/// `ExpectingTransport`, since a message that is lost or comes twice would come to the wrong place.
 ///
 /// Times of the plan count from `start`. A delayed message blocks its sender for the delay. A receive from several
 /// ranks passes over a message that is to be overtaken until another has come. `slow` affects `compute`, where the
 /// inner transport has it. A killed rank gets `rank_killed` from its next call or during a wait; `run_faulty` catches
 /// it and restarts the rank where the plan says so. A restarted rank still finds the messages that were sent to it and
 /// not taken before its end.
+///
+/// Control travels as `fault_scene` says. An exception that leaves a body ends the run at once, as on the inner
+/// transport. Monitored channels also tell ends and arrivals of ranks that the plan kills and restarts; over an inner
+/// transport on which messages take time, what a killed rank has sent may arrive after its end.
 template <Transport Net>
-class faulty : public detail::decorator<faulty<Net>, Net> {
-    using forwarding = detail::decorator<faulty, Net>;
+class faulty : public detail::faulty_waits<faulty<Net>, Net> {
+    using waits = detail::faulty_waits<faulty, Net>;
 
   public:
-    using message = typename Net::message;
-    class sending;
+    using message = detail::faulty_message<Net>;
+    using sending = detail::faulty_sending<faulty, Net>;
 
     /// All ranks must pass the same `scene`.
-    faulty(Net& inner, fault_scene& scene, time_point start) : forwarding(inner), scene_(&scene), start_(start) {
-        RILL_EXPECTS(scene.size() == inner.size(), "faulty: the scene is for another number of ranks");
-    }
+    faulty(Net& inner, fault_scene& scene, time_point start) : waits(inner, scene, start) {}
 
-    using forwarding::now;
-    using forwarding::rank;
+    using waits::now;
+    using waits::rank;
     const fault_scene& scene() const { return *scene_; }
 
     /// How often this rank has been killed and begun anew.
     int restarts() const { return scene_->restarts(rank()); }
 
     void sleep_until(time_point instant) {
-        alive_through(instant, [&](deadline at) { return inner_->sleep_until(at.at), false; });
+        alive_through({every_context}, instant, [&](deadline at) { return inner_->sleep_until(at.at), false; });
     }
     /// Computes on the inner transport, with the work multiplied by the factor of a slow rank.
     void compute(double work)
         requires ComputingTransport<Net>
     {
         live();
-        inner_->compute(work * scene_->slowness(rank(), now() - start_));
+        inner_->compute(work * scene_->slowness(rank(), since()));
     }
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         const auto fate = fate_of_message(peer);
-        if (fate.lost) return sending(*this, on.context);
-        sending posted(*this, inner_->post(peer, on, pieces));
-        if (fate.twice) inner_->post(peer, on, joined(pieces));
+        if (fate.lost) return sending(*this, on);
+        const channel here = in_this_life(on);
+        sending posted(*this, on, inner_->post(peer, here, pieces));
+        if (fate.twice) inner_->post(peer, here, joined(pieces));
         return posted;
     }
     bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
         const auto fate = fate_of_message(peer);
         if (fate.lost) return buffer().swap(bytes), true;
         buffer copy = fate.twice ? bytes : buffer();
-        const bool taken =
-            alive_through(until, [&](deadline at) { return inner_->post(peer, on, std::move(bytes), at); });
-        if (taken && fate.twice) inner_->post(peer, on, std::move(copy));
+        const channel here = in_this_life(on);
+        bool taken = inner_->post(peer, here, std::move(bytes));
+        if (!taken && !until.is_immediate())
+            taken =
+                alive_through(on, until, [&](deadline at) { return inner_->post(peer, here, std::move(bytes), at); });
+        if (taken && fate.twice) inner_->post(peer, here, std::move(copy));
         return taken;
     }
 
     std::optional<message> receive(rank_t peer, channel on, deadline until) {
-        return took(alive_through(until, [&](deadline at) { return inner_->receive(peer, on, at); }));
+        return receive_by({&peer, 1}, on, until, first_of{*inner_});
     }
     std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
         if (scene_->reorders() && peers.size() > 1)
-            if (auto overtaking = receive_overtaking(peers, on, until)) return took(std::move(overtaking));
-        return took(alive_through(until, [&](deadline at) { return inner_->receive(peers, on, at); }));
+            if (auto overtaking = receive_overtaking(peers, on, until)) return overtaking;
+        return receive_by(peers, on, until, first_of{*inner_});
     }
     std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
-        return took(alive_through(until, [&](deadline at) { return inner_->receive_latest(peers, on, at); }));
+        auto newest = receive_by(peers, on, until, last_of{*inner_});
+        while (newest && scene_->has_restarts()) {  // each life has its own channels
+            auto newer = receive_by(peers, on, deadline::immediate, last_of{*inner_});
+            if (!newer) break;
+            newest = std::move(newer);
+        }
+        return newest;
     }
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
-        const bool came =
-            alive_through(until, [&](deadline at) { return inner_->receive_into(peer, on, targets, at); });
+        const auto into = [&](std::span<const rank_t>, channel in_life, deadline at) {
+            return inner_->receive_into(peer, in_life, targets, at);
+        };
+        const bool came = alive_through(on, until, [&](deadline at) { return in_all_lives({&peer, 1}, on, at, into); });
         if (came) scene_->taken(peer, rank());
         return came;
+    }
+
+    std::uint64_t incarnation(rank_t peer) const
+        requires MonitoredTransport<Net>
+    {
+        return incarnation_of(peer, news_.is_monitored() ? news_.life(peer) : scene_->state_of(peer).first);
+    }
+    void monitor(channel on)
+        requires MonitoredTransport<Net>
+    {
+        live();
+        if (!news_.is_monitored()) inner_->monitor(of_news);
+        news_.monitor(on, [&](rank_t peer) { return scene_->state_of(peer).first; });
+    }
+    void fence(rank_t peer, std::uint64_t incarnation)
+        requires MonitoredTransport<Net>
+    {
+        live();
+        for (std::uint64_t life = 0; life <= scene_->state_of(peer).first; ++life) {
+            if (incarnation == 0 || incarnation != incarnation_of(peer, life)) continue;
+            news_.fence(peer, life);
+            if (!scene_->has_restarts()) inner_->fence(peer, std::as_const(*inner_).incarnation(peer));
+        }
     }
 
     void announce(std::uint64_t context, const call_signature& call) {
@@ -31104,17 +34332,40 @@ class faulty : public detail::decorator<faulty<Net>, Net> {
     }
     /// An inquiry about a dead rank gets no answer and waits until the deadline.
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
-        return alive_through(until, [&](deadline at) -> std::optional<call_signature> {
-            auto entered = inner_->inquire(peer, context, number, at);
-            if (entered && !scene_->is_alive(peer)) wait_in_vain(context, at), entered.reset();
-            return entered;
+        const channel on{.context = context, .tag = tag_of(number)};
+        detail::fault_letter question(rank(), peer, since()), answer;
+        std::optional<call_signature> said;
+        return alive_through(on, until, [&](deadline at) -> std::optional<call_signature> {
+            if (!has_arrived(question, peer)) return idle_until(at), std::nullopt;
+            if (travels()) scene_->notices().forward(peer, rank(), on, since());
+            if (!said) {
+                said = inner_->inquire(peer, context, number, at);
+                if (said && !scene_->is_alive(peer)) wait_in_vain(on, at), said.reset();
+                if (said && said->number != number && at < until) said.reset();  // a later call, until the time is up
+                if (!said) return std::nullopt;
+                answer = detail::fault_letter(peer, rank(), since());
+            }
+            if (has_arrived(answer, peer)) return said;
+            return idle_until(at), std::nullopt;
         });
     }
     /// A dead rank's abort is not passed on.
-    abort_notice abort(const abort_notice& notice) { return scene_->is_alive(rank()) ? inner_->abort(notice) : notice; }
+    abort_notice abort(const abort_notice& notice) {
+        if (!scene_->is_alive(rank())) return notice;
+        return travels() ? scene_->notices().abort(rank(), notice, since()) : inner_->abort(notice);
+    }
+    std::optional<abort_notice> aborted(std::uint64_t context) {
+        if (auto known = notice_for({.context = context, .tag = last_tag})) return known;
+        return inner_->aborted(context);
+    }
     std::uint64_t next_context(std::uint64_t key) {
         live();
         return inner_->next_context(key);
+    }
+    void close(std::uint64_t context) {
+        news_.close(context);
+        inner_->close(context);
+        for (std::uint64_t life = 1; life <= scene_->restarts_planned(); ++life) inner_->close(of_life(context, life));
     }
 
     /// The plan strikes whole messages.
@@ -31122,44 +34373,26 @@ class faulty : public detail::decorator<faulty<Net>, Net> {
 
   private:
     friend detail::decorator_concurrency<faulty, Net>;
-    using forwarding::inner_;
-
-    /// Throws when this rank is dead, or dies now.
-    void live() const {
-        if (now() >= scene_->end_of(rank(), start_).at) scene_->kill(rank());
-        if (!scene_->is_alive(rank())) throw rank_killed{rank()};
-    }
-
-    /// Waits in slices of 2 ms, because this rank's end may come during the wait, by time or by another activity.
-    template <class Wait>
-    auto alive_through(deadline until, Wait&& wait) -> decltype(wait(until)) {
-        live();
-        if (until.is_immediate() || !scene_->is_mortal(rank())) return wait(until);
-        while (true) {
-            const deadline turn = std::min({until, scene_->end_of(rank(), start_), deadline(now() + milliseconds(2))});
-            auto seen = wait(turn);
-            live();
-            if (seen || turn == until || now() < turn.at) return seen;  // a closed queue ends a wait early
-        }
-    }
-
-    template <class Wait>
-    auto waited(const char*, deadline until, Wait&& wait) {
-        return alive_through(until, wait);
-    }
-
-    /// Waits until the deadline or until the context ends, by a receive on a channel that nobody uses.
-    void wait_in_vain(std::uint64_t context, deadline until) const {
-        constexpr std::uint32_t of_nobody = 0xFFFF'FFFE;
-        inner_->receive(rank(), {.context = context, .tag = of_nobody}, until);
-    }
+    friend sending;
+    using waits::alive_through;
+    using waits::has_arrived;
+    using waits::idle_until;
+    using waits::inner_;
+    using waits::judge;
+    using waits::live;
+    using waits::news_;
+    using waits::notice_for;
+    using waits::scene_;
+    using waits::since;
+    using waits::travels;
+    using waits::wait_in_vain;
+    using waits::waited;
 
     detail::fault_judge::verdict fate_of_message(rank_t peer) {
         live();
-        const duration since = now() - start_;
-        if (scene_->is_dead_before_post(rank(), since)) throw rank_killed{rank()};
+        if (scene_->is_dead_before_post(rank(), since())) throw rank_killed{rank()};
         if (peer == rank()) return {};
-        const auto fate = scene_->judge(rank(), peer, since);
+        const auto fate = scene_->judge(rank(), peer, since());
         if (fate.late.ns > 0) sleep_until(now() + fate.late);
         return fate;
     }
@@ -31170,19 +34403,95 @@ class faulty : public detail::decorator<faulty<Net>, Net> {
         std::vector<rank_t> faster;
         duration longest{};
         for (const rank_t peer : peers) {
-            const duration held = scene_->holds(peer, rank(), now() - start_);
+            const duration held = scene_->holds(peer, rank(), since());
             const bool is_last_hope = faster.empty() && peer == peers.back();
             if (held.ns == 0 || is_last_hope) faster.push_back(peer);
             longest = std::max(longest, held);
         }
         if (longest.ns == 0) return std::nullopt;
         const deadline limit = std::min(until, deadline(now() + longest));
-        return alive_through(limit, [&](deadline at) { return inner_->receive(faster, on, at); });
+        return receive_by(faster, on, limit, first_of{*inner_});
     }
 
-    std::optional<message> took(std::optional<message>&& received) {
-        if (received) scene_->taken(received->source(), rank());
-        return std::move(received);
+    /// Where ranks are restarted, each life sends in contexts of its own, so that what it has sent can be fenced.
+    static std::uint64_t of_life(std::uint64_t context, std::uint64_t life) {
+        return life == 0 ? context : mix64(context, of_news.context, life);
+    }
+    channel in_this_life(channel on) const {
+        return {.context = of_life(on.context, scene_->state_of(rank()).first), .tag = on.tag};
+    }
+    /// Receives what the lives of the peers have sent, the first ones first, and waits for the last.
+    template <class Receive>
+    auto in_all_lives(std::span<const rank_t> peers, channel on, deadline until, Receive&& receive)
+        -> decltype(receive(peers, on, until)) {
+        if (!scene_->has_restarts()) return receive(peers, on, until);
+        std::uint64_t last = 0;
+        for (const rank_t peer : peers) last = std::max(last, scene_->state_of(peer).first);
+        for (std::uint64_t life = 0; life <= last; ++life) {
+            std::vector<rank_t> open;
+            for (const rank_t peer : peers)
+                if (!news_.is_fenced(peer, life)) open.push_back(peer);
+            const channel here{.context = of_life(on.context, life), .tag = on.tag};
+            if (auto got = receive(open, here, life < last ? deadline::immediate : until)) return got;
+        }
+        return {};
+    }
+    struct first_of {
+        Net& inner;
+        auto operator()(std::span<const rank_t> peers, channel on, deadline until) const {
+            return inner.receive(peers, on, until);
+        }
+    };
+    struct last_of {
+        Net& inner;
+        auto operator()(std::span<const rank_t> peers, channel on, deadline until) const {
+            return inner.receive_latest(peers, on, until);
+        }
+    };
+    template <class Receive>
+    std::optional<message> receive_by(std::span<const rank_t> peers, channel on, deadline until, Receive&& receive) {
+        return alive_through(on, until, [&](deadline at) -> std::optional<message> {
+            if (!news_.is_monitored()) return took(in_all_lives(peers, on, at, receive));
+            if (auto got = took(in_all_lives(peers, on, deadline::immediate, receive))) return got;
+            hear_news();
+            if (auto told = told_of(peers, on)) return told;
+            if (news_.waits_in_vain(peers, on)) throw_error(detail::notice_of_ends(rank(), peers, on));
+            return at.is_immediate() ? std::nullopt : took(in_all_lives(peers, on, at, receive));
+        });
+    }
+    std::optional<message> took(std::optional<typename Net::message>&& received) {
+        if (!received) return std::nullopt;
+        const rank_t source = received->source();
+        scene_->taken(source, rank());
+        if (news_.is_monitored() && source != rank()) {
+            hear_news();
+            news_.hear(source);
+        }
+        return message(std::move(*received));
+    }
+
+    /// Learns what has become of the peers: of the ends and restarts that the plan makes from the scene, of the rest
+    /// from the inner transport.
+    void hear_news() {
+        if constexpr (MonitoredTransport<Net>) {
+            for (rank_t peer = 0; peer < this->size(); ++peer) {
+                const auto [life, is_dead] = scene_->state_of(peer);
+                if (peer != rank()) news_.learn(peer, life, is_dead, since());
+                while (const auto told = inner_->receive(peer, of_news, deadline::immediate))
+                    news_.learn(peer, read_peer_event(*told).kind, since());
+            }
+            news_.review(since(), judge());
+        }
+    }
+    std::optional<message> told_of([[maybe_unused]] std::span<const rank_t> peers, [[maybe_unused]] channel on) {
+        if constexpr (MonitoredTransport<Net>)
+            if (const auto told = news_.take(peers, on))
+                return message(told->peer, {told->kind, incarnation_of(told->peer, told->life)});
+        return std::nullopt;
+    }
+    std::uint64_t incarnation_of(rank_t peer, std::uint64_t life) const {
+        const std::uint64_t inner = std::as_const(*inner_).incarnation(peer);
+        return inner == 0 ? 0 : inner + (life << 48U);
     }
 
     static buffer joined(const byte_pieces& pieces) {
@@ -31191,48 +34500,8 @@ class faulty : public detail::decorator<faulty<Net>, Net> {
         return all;
     }
 
-    fault_scene* scene_;
-    time_point start_;
-};
-
-/// A borrowed send in progress. If its message was lost, it is never done.
-template <Transport Net>
-class faulty<Net>::sending {
-  public:
-    sending() = default;
-    sending(sending&& other) noexcept
-        : net_(std::exchange(other.net_, nullptr)),
-          lost_in_(std::exchange(other.lost_in_, std::nullopt)),
-          inner_(std::move(other.inner_)) {}
-    sending& operator=(sending&& other) noexcept {
-        sending moved(std::move(other));
-        std::swap(net_, moved.net_);
-        std::swap(lost_in_, moved.lost_in_);
-        std::swap(inner_, moved.inner_);
-        return *this;
-    }
-
-    bool done() { return !lost_in_ && inner_.done(); }
-    bool wait(deadline until) {
-        if (net_ == nullptr) return true;
-        return net_->alive_through(until, [&](deadline at) {
-            if (!lost_in_) return inner_.wait(at);
-            net_->wait_in_vain(*lost_in_, at);
-            return false;
-        });
-    }
-    void settle() noexcept {
-        if (!lost_in_) inner_.settle();
-    }
-
-  private:
-    friend faulty;
-    sending(faulty& net, typename Net::sending&& posted) : net_(&net), inner_(std::move(posted)) {}
-    sending(faulty& net, std::uint64_t lost_in) : net_(&net), lost_in_(lost_in) {}
-
-    faulty* net_ = nullptr;
-    std::optional<std::uint64_t> lost_in_;
-    typename Net::sending inner_;
+    /// Where the inner transport tells what becomes of peers.
+    static constexpr channel of_news{.context = 0x6E65'7773'6F66'7065, .tag = 0};
 };
 
 }}  // namespace rill::RILL_ABI
@@ -31349,6 +34618,76 @@ class boards {
 
 }}}  // namespace rill::RILL_ABI::in_process::detail
 
+// ===== rill/transport/detail/undelivered.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The messages of one receiver that nobody has taken, in the order of their arrival, one list per sender. `Node` has
+/// `source`, `on`, `arrival`, `next` and `previous`; others own the nodes.
+///
+/// The simulator has lists of its own: for 10,000 ranks, a list for each pair would take too much memory.
+template <class Node>
+class undelivered {
+  public:
+    explicit undelivered(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
+
+    /// Appends a message whose source and channel are set.
+    void append(Node& added) {
+        added.arrival = ++arrivals_;
+        list& from = of(added.source);
+        added.next = nullptr;
+        added.previous = from.last;
+        (from.last == nullptr ? from.first : from.last->next) = &added;
+        from.last = &added;
+    }
+    /// Puts a message back to its place, before all others of its channel.
+    void put_back(Node& first) {
+        list& from = of(first.source);
+        first.previous = nullptr;
+        first.next = from.first;
+        (from.first == nullptr ? from.last : from.first->previous) = &first;
+        from.first = &first;
+    }
+    void unlink(Node& n) {
+        list& from = of(n.source);
+        (n.previous == nullptr ? from.first : n.previous->next) = n.next;
+        (n.next == nullptr ? from.last : n.next->previous) = n.previous;
+    }
+
+    /// The earliest message of a sender on a channel, or null.
+    Node* first(rank_t source, channel on) { return skip(of(source).first, on); }
+    static Node* next(Node& after) { return skip(after.next, after.on); }
+
+    /// Visits what `which(node)` selects; the visitor may unlink what it gets.
+    template <class Which, class Visit>
+    void for_each(Which which, Visit visit) {
+        for (std::size_t source = 0; source < lists_.size(); ++source)
+            for_each_of(static_cast<rank_t>(source), which, visit);
+    }
+    template <class Which, class Visit>
+    void for_each_of(rank_t source, Which which, Visit visit) {
+        for (Node* n = of(source).first; n != nullptr;)
+            if (Node* const seen = std::exchange(n, n->next); which(*seen)) visit(*seen);
+    }
+
+  private:
+    struct list {
+        Node* first = nullptr;
+        Node* last = nullptr;
+    };
+
+    list& of(rank_t source) { return lists_[static_cast<std::size_t>(source)]; }
+    static Node* skip(Node* n, channel on) {
+        while (n != nullptr && n->on != on) n = n->next;
+        return n;
+    }
+
+    std::vector<list> lists_;
+    std::uint64_t arrivals_ = 0;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/transport/detail/in_process_mailbox.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
@@ -31379,7 +34718,7 @@ struct node {
 /// guards everything except `retire`.
 class mailbox {
   public:
-    [[gnu::cold, gnu::noinline]] explicit mailbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
+    [[gnu::cold, gnu::noinline]] explicit mailbox(int ranks) : waiting_(ranks) {}
 
     /// Bytes handed over and not yet taken.
     std::size_t held_bytes() const { return held_bytes_; }
@@ -31404,7 +34743,7 @@ class mailbox {
     node* take(std::span<const rank_t> peers, channel on) {
         node* best = nullptr;
         for (const rank_t peer : peers)
-            if (node* first = earliest(peer, on);
+            if (node* first = waiting_.first(peer, on);
                 first != nullptr && (best == nullptr || first->arrival < best->arrival))
                 best = first;
         if (best != nullptr) mark_taken(*best);
@@ -31424,20 +34763,19 @@ class mailbox {
 
     template <class Drop>
     void drop_context(std::uint64_t context, Drop&& drop) {
-        for (list& from : lists_)
-            drop_from(
-                from, [&](const node& n) { return n.on.context == context; }, drop);
+        waiting_.for_each([=](const node& n) { return n.on.context == context; },
+                          [&](node& n) { mark_taken(n), drop(n); });
     }
     template <class Drop>
     void drop_source(rank_t source, Drop&& drop) {
-        drop_from(
-            of(source), [](const node&) { return true; }, drop);
+        waiting_.for_each_of(
+            source, [](const node&) { return true; }, [&](node& n) { mark_taken(n), drop(n); });
     }
 
     /// Removes a borrowed message that nobody has taken; false when a receiver has taken it.
     bool withdraw(node& posted) {
         if ((posted.marks.load(std::memory_order_relaxed) & node::taken) != 0) return false;
-        unlink(posted);
+        waiting_.unlink(posted);
         return true;
     }
 
@@ -31451,36 +34789,15 @@ class mailbox {
     }
 
   private:
-    struct list {
-        node* first = nullptr;
-        node* last = nullptr;
-    };
     static constexpr std::size_t nodes_per_block = 32;
-
-    template <class Meant, class Drop>
-    void drop_from(list& from, Meant&& is_meant, Drop&& drop) {
-        for (node* n = from.first; n != nullptr;) {
-            node* const dropped = std::exchange(n, n->next);
-            if (!is_meant(*dropped)) continue;
-            mark_taken(*dropped);
-            drop(*dropped);
-        }
-    }
-
-    list& of(rank_t source) { return lists_[static_cast<std::size_t>(source)]; }
 
     [[gnu::noinline]] node& append(rank_t source, rank_t receiver, channel on) {
         node& added = unused();
         added.source = source;
         added.receiver = receiver;
         added.on = on;
-        added.arrival = ++arrivals_;
         added.marks.store(0, std::memory_order_relaxed);
-        list& from = of(source);
-        added.next = nullptr;
-        added.previous = from.last;
-        (from.last == nullptr ? from.first : from.last->next) = &added;
-        from.last = &added;
+        waiting_.append(added);
         return added;
     }
 
@@ -31493,29 +34810,16 @@ class mailbox {
         return *std::exchange(free_, free_->next);
     }
 
-    node* earliest(rank_t peer, channel on) {
-        node* n = of(peer).first;
-        while (n != nullptr && n->on != on) n = n->next;
-        return n;
-    }
-
     void mark_taken(node& n) {
-        unlink(n);
+        waiting_.unlink(n);
         if (!n.borrowed) held_bytes_ -= n.owned.size();
         n.marks.fetch_or(node::taken, std::memory_order_relaxed);
     }
 
-    void unlink(node& n) {
-        list& from = of(n.source);
-        (n.previous == nullptr ? from.first : n.previous->next) = n.next;
-        (n.next == nullptr ? from.last : n.next->previous) = n.previous;
-    }
-
-    std::vector<list> lists_;
+    rill::detail::undelivered<node> waiting_;
     chain<std::unique_ptr<node[]>> blocks_;
     node* free_ = nullptr;
     std::atomic<node*> retired_{nullptr};
-    std::uint64_t arrivals_ = 0;
     std::size_t held_bytes_ = 0;
 };
 
@@ -31745,79 +35049,22 @@ class bells {
 
 }}}  // namespace rill::RILL_ABI::in_process::detail
 
-// ===== rill/transport/detail/in_process_lookout.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
-
-/// What one rank watches and has been told of the others. Its rank's mutex guards it.
-class lookout {
-  public:
-    [[gnu::cold, gnu::noinline]] explicit lookout(int ranks)
-        : ended_(static_cast<std::size_t>(ranks)), fenced_(static_cast<std::size_t>(ranks)) {}
-
-    const std::vector<channel>& channels() const { return channels_; }
-    void watch(channel on) { channels_.push_back(on); }
-    void forget(std::uint64_t context) {
-        std::erase_if(channels_, [&](channel each) { return each.context == context; });
-    }
-
-    /// Nothing is sent to a free seat.
-    bool is_free() const { return is_free_; }
-    void take_seat() { is_free_ = false; }
-
-    bool is_fenced(rank_t peer) const { return has_fences_ && fenced_[static_cast<std::size_t>(peer)] != 0; }
-    void fence(rank_t peer) {
-        has_fences_ = true;
-        fenced_[static_cast<std::size_t>(peer)] = 1;
-    }
-
-    /// True the first time that it is said.
-    bool ends(rank_t peer) { return std::exchange(ended_[static_cast<std::size_t>(peer)], char{1}) == 0; }
-    bool has_ended(rank_t peer) const { return ended_[static_cast<std::size_t>(peer)] != 0; }
-
-    /// Whether a receive waits for peers of which nothing will come: see `MonitoredTransport`.
-    bool waits_in_vain(std::span<const rank_t> peers, channel on) const {
-        return !channels_.empty() && !peers.empty() && is_answered_elsewhere(on) && are_gone(peers);
-    }
-
-  private:
-    /// Whether the end of a peer is told on another channel of the same context.
-    bool is_answered_elsewhere(channel on) const {
-        bool is_open = false;
-        for (const channel each : channels_) {
-            if (each == on) return false;
-            is_open = is_open || each.context == on.context;
-        }
-        return is_open;
-    }
-    bool are_gone(std::span<const rank_t> peers) const {
-        for (const rank_t peer : peers)
-            if (!is_fenced(peer) && !has_ended(peer)) return false;
-        return true;
-    }
-
-    bool is_free_ = true;
-    bool has_fences_ = false;
-    std::vector<channel> channels_;
-    std::vector<char> ended_, fenced_;  ///< by rank
-};
-
-}}}  // namespace rill::RILL_ABI::in_process::detail
-
 // ===== rill/transport/detail/in_process_rank_state.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
 using rill::detail::call_table;
+using rill::detail::lookout;
 
 /// The state of one rank that other ranks access.
 struct alignas(64) rank_state {
     [[gnu::cold, gnu::noinline]] explicit rank_state(int ranks) : box(ranks), watch(ranks) {}
 
-    std::mutex mutex;  ///< guards box, calls, watch and awaiting_room; bells may be rung while it is held
+    std::mutex mutex;  ///< guards box, calls, watch, is_free and awaiting_room; bells may be rung while it is held
     mailbox box;
     call_table calls;
     lookout watch;
+    bool is_free = true;  ///< nothing is sent to a free seat
     std::vector<rank_t> awaiting_room;
     class bells bells;
     std::atomic<std::uint64_t> incarnation{0};  ///< 0: the seat is free
@@ -32266,7 +35513,7 @@ class world : public waits {
         if (!at(rank).incarnation.compare_exchange_strong(none, life, std::memory_order_seq_cst)) return false;
         {
             const std::lock_guard lock(at(rank).mutex);
-            at(rank).watch.take_seat();
+            at(rank).is_free = false;
         }
         tell_others(rank, peer_change::arrived);
         return true;
@@ -32302,7 +35549,7 @@ class world : public waits {
   private:
     /// Whether a message finds its receiver's mailbox: not in a closed context, through a fence, or at a free seat.
     bool takes(const rank_state& target, rank_t from, channel on) const {
-        return !target.calls.is_closed(on.context) && !target.watch.is_fenced(from) && !target.watch.is_free();
+        return !target.calls.is_closed(on.context) && !target.watch.is_fenced(from) && !target.is_free;
     }
 
     [[gnu::cold, gnu::noinline]] void tell_others(rank_t rank, peer_change change) {
@@ -32323,16 +35570,6 @@ class world : public waits {
     }
     [[gnu::cold, gnu::noinline]] void say(rank_state& other, rank_t peer, rank_t of, channel on, peer_change change) {
         other.box.hand_over(of, peer, on, to_message({.kind = change, .incarnation = incarnation(of)}));
-    }
-
-    [[gnu::cold, gnu::noinline]] static abort_notice have_ended(rank_t self, std::span<const rank_t> peers,
-                                                                channel on) {
-        std::string names;
-        for (const rank_t peer : peers) names += text_of({names.empty() ? "" : ", ", peer});
-        return {.context = on.context,
-                .culprit = peers[0],
-                .reason = text_of({"rank ", self, " waits for a message from ranks ", names,
-                                   ", which will not come: they have ended"})};
     }
 
     /// The latest call that a rank has announced or exposed, from `number` on.
@@ -32375,7 +35612,7 @@ class world : public waits {
             in_vain = found == nullptr && own.watch.waits_in_vain(peers, on);
             return found != nullptr || in_vain;
         });
-        if (in_vain) throw_error(have_ended(self, peers, on));
+        if (in_vain) throw_error(rill::detail::notice_of_ends(self, peers, on));
         if (found != nullptr) {
             own.messages_received.fetch_add(1, std::memory_order_relaxed);
             own.bytes_received.fetch_add(found->pieces.size_bytes(), std::memory_order_relaxed);
@@ -32584,28 +35821,45 @@ using queue = rill::detail::meeting_queue<T, detail::meeting_place>;
 
 }}}  // namespace rill::RILL_ABI::in_process
 
-// ===== rill/transport/detail/in_process_message.hpp
+// ===== rill/transport/detail/received_message.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace in_process {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// A received message. Its pieces lie in the sender's memory, or in the buffer that was handed over. Its destructor
-/// releases them, so that the sender can go on.
-class message {
+/// A received message. Its pieces lie in the sender's memory, in the buffer that was handed over, or in memory that the
+/// transport reuses. Its destructor releases them, so that the sender can go on. `Owner`: points to what has
+/// `release(node)`.
+template <class Owner, class Node>
+class received_message {
   public:
+    received_message(Owner by, Node& taken) : owner_(std::move(by)), node_(&taken) {}
+    received_message(received_message&& other) noexcept
+        : owner_(std::move(other.owner_)), node_(std::exchange(other.node_, nullptr)) {}
+    received_message& operator=(received_message&& other) noexcept {
+        received_message moved(std::move(other));
+        std::swap(owner_, moved.owner_);
+        std::swap(node_, moved.node_);
+        return *this;
+    }
+    ~received_message() {
+        if (node_ != nullptr) owner_->release(*node_);
+    }
+
     rank_t source() const { return node_->source; }
     byte_pieces pieces() const { return node_->pieces; }
 
   private:
-    friend class endpoint;
-    struct releaser {
-        detail::world* of;
-        void operator()(detail::node* read) const noexcept { of->release(*read); }
-    };
-
-    message(detail::world& world, detail::node& taken) : node_(&taken, {&world}) {}
-
-    std::unique_ptr<detail::node, releaser> node_;
+    Owner owner_;
+    Node* node_;  ///< null: moved from
 };
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/transport/detail/in_process_message.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace in_process {
+
+/// A received message, in the memory of its sender until it is destroyed.
+using message = rill::detail::received_message<detail::world*, detail::node>;
 
 /// A borrowed send in progress; it is done when the receiver has destroyed its message.
 class sending {
@@ -33058,7 +36312,7 @@ class endpoint {
 
     std::optional<message> wrap(detail::node* taken) {
         if (taken == nullptr) return std::nullopt;
-        return message(*world_, *taken);
+        return message(world_, *taken);
     }
 
     detail::world* world_;
@@ -33181,7 +36435,7 @@ void run_faulty(Net& inner, fault_scene& scene, Body&& body) {
             const fault* const again = scene.restart_of(inner.rank());
             if (again == nullptr) return;
             inner.sleep_until(inner.now() + again->begins);
-            scene.revive(inner.rank());
+            scene.revive(inner.rank(), inner.now() - start);
         }
     }
 }
@@ -33640,22 +36894,6 @@ class traced : public detail::decorator<traced<Net>, Net>, public detail::traced
         const bool taken = inner_->post(peer, on, std::move(bytes), until);
         taken ? finish(entry) : finish_in_vain(entry, "post refused", until);
         return taken;
-    }
-
-    std::uint64_t incarnation(rank_t peer) const
-        requires MonitoredTransport<Net>
-    {
-        return std::as_const(*inner_).incarnation(peer);
-    }
-    void monitor(channel on)
-        requires MonitoredTransport<Net>
-    {
-        inner_->monitor(on);
-    }
-    void fence(rank_t peer, std::uint64_t incarnation)
-        requires MonitoredTransport<Net>
-    {
-        inner_->fence(peer, incarnation);
     }
 
     std::optional<message> receive(rank_t peer, channel on, deadline until) {

@@ -1922,7 +1922,7 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// rate 0 nothing moves; an object that restores saved state goes on bit for bit, and a `restore` that throws changes
 /// nothing; a `StreamOptimizer` moves along a stream as along the dense gradient, up to rounding.
 template <class O, class T = float>
-concept Optimizer = std::regular<O> && std::floating_point<T> &&
+concept Optimizer = Regular<O> && std::floating_point<T> &&
                     requires(const O& policy, decltype(std::declval<const O&>().template bind<T>(std::size_t{}))& bound,
                              std::span<T> parameters, std::span<const T> gradient, double rate) {
                         { policy.template bind<T>(std::size_t{}) } -> std::copyable;
@@ -2805,6 +2805,9 @@ void for_each_staleness_law(const S& staleness, Visit&& visit) {
     law("the further ahead, the sooner a rank waits",
         detail::falls(staleness, [](const S& s, std::uint32_t lag) { return s.may_lead(lag); }),
         "a rank may lead by some rounds, and not by fewer");
+    if constexpr (OwnRoundStaleness<S>)
+        law("own_round_only is true", !staleness.accepts(1) && staleness.may_lead(detail::most_rounds_in_law),
+            "a contribution counts in another round than its own, though it says own_round_only");
 }
 
 /// Checks a trigger against the laws of the concept.
@@ -2819,6 +2822,31 @@ void for_each_trigger_law(const T& trigger, Visit&& visit) {
     law("somebody is asked", detail::asks_somebody(trigger), "no rank is asked");
     law("only those count that are asked", detail::only_asked_count(trigger),
         "whether a round starts depends on a rank that is not asked");
+}
+
+/// Checks a participation against the laws of the concept.
+template <Participation P, class Visit>
+void for_each_participation_law(const P& participation, Visit&& visit) {
+    const auto law = [&](const char* name, bool held, const char* otherwise) {
+        visit(name, law_outcome{.held = held, .what = held ? "" : std::string(P::name) + ": " + otherwise});
+    };
+    bool asks = true, ascends = true, repeats = true;
+    for (int size = 0; size <= 20; ++size)
+        for (std::uint64_t round = 0; round < 50; ++round) {
+            std::vector<int> first{7, 7}, second;
+            participation.choose(size, random_key{round}, first);
+            participation.choose(size, random_key{round}, second);
+            asks = asks && first.empty() == (size == 0);
+            repeats = repeats && first == second;
+            int before = -1;
+            for (const int place : first) {
+                ascends = ascends && before < place && place < size;
+                before = place;
+            }
+        }
+    law("somebody is asked", asks, "nobody is asked");
+    law("places ascend and are those that there are", ascends, "places do not ascend, or are none");
+    law("equal keys ask the same", repeats, "the same round asks others when it is asked again");
 }
 
 /// Checks a backlog against the laws of the concept.

@@ -491,7 +491,7 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// rate 0 nothing moves; an object that restores saved state goes on bit for bit, and a `restore` that throws changes
 /// nothing; a `StreamOptimizer` moves along a stream as along the dense gradient, up to rounding.
 template <class O, class T = float>
-concept Optimizer = std::regular<O> && std::floating_point<T> &&
+concept Optimizer = Regular<O> && std::floating_point<T> &&
                     requires(const O& policy, decltype(std::declval<const O&>().template bind<T>(std::size_t{}))& bound,
                              std::span<T> parameters, std::span<const T> gradient, double rate) {
                         { policy.template bind<T>(std::size_t{}) } -> std::copyable;
@@ -886,12 +886,12 @@ struct any_computation {
 ///   `compute()` writes the gradient at the parameters and returns the loss; `compute(ready)` also calls `ready(layer)`
 ///   as soon as that layer's part is final. Gradients that are not finite are left out and told in the record, whose
 ///   `step` is `number`, or a later one where this rank has missed steps. Once the run has ended the record `is_over`.
-/// - `end()`: the run ends after the last step. Where `replicas_equal`, all ranks call it after the same step;
-/// elsewhere
-///   the root's call counts and the other ranks learn of it in a later step.
+/// - `end()`: the run ends after the last step. All ranks call it after the same step; where a root begins the steps
+///   (`partial_bsp`), its call counts and the other ranks learn of it in a later step.
 /// - `contributes()`: whether this rank computes gradients. A master does not.
 /// - `state()`: what the next step depends on, besides arguments and session; it can be copied, saved and restored.
-/// - `position()`, `resume_at(position)`: where the sessions stand in their random numbers.
+/// - `position()`, `resume_at(position)`, collective between two steps: where the sessions stand in their numbers of
+///   steps and in random numbers.
 /// - `add_up(table)`, collective: the sum over all ranks, on all ranks. For the trainer's own agreements.
 template <class B, class T>
 concept BoundStrategy =
@@ -985,8 +985,8 @@ class trainer {
         return record;
     }
 
-    /// Ends the run after the last step: `while (trainer.step()) if (is_good(trainer)) trainer.end();`. Where the
-    /// strategy keeps replicas equal, all ranks call it after the same step; elsewhere the root's call counts.
+    /// Ends the run after the last step: `while (trainer.step()) if (is_good(trainer)) trainer.end();`. All ranks call
+    /// it after the same step; where a root begins the steps, as in `partial_bsp`, its call counts.
     void end() { strategy_.end(); }
 
     /// Everything that the next step depends on, on this rank: each rank writes a file of its own.
@@ -999,9 +999,10 @@ class trainer {
     }
 
     /// Continues bit for bit where the saved trainer stood; it had this rank, this number of ranks and this seed.
-    /// Collective: throws `data_error` on all ranks, and changes nothing, where the file of any rank does not fit, or
-    /// their files hold different steps or, where the strategy keeps replicas equal, different parameters. The reason
-    /// why a rank's own file is refused is thrown on that rank alone.
+    /// Collective, before the first step or between the same two steps of all ranks: throws `data_error` on all ranks,
+    /// and changes nothing, where the file of any rank does not fit, or their files hold different steps or, where the
+    /// strategy keeps replicas equal, different parameters. The reason why a rank's own file is refused is thrown on
+    /// that rank alone.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         saved_state saved{};
@@ -1018,11 +1019,11 @@ class trainer {
             refused = std::current_exception();  // thrown after the other ranks have been told
         }
         require_agreement(in.path(), refused, saved[3], parameters);
+        strategy_.resume_at(saved[4]);
         parameters_.swap(parameters);
         batches_ = std::move(batches);
         strategy_.state() = std::move(state);
         step_ = saved[3];
-        strategy_.resume_at(saved[4]);
     }
 
   private:
@@ -1191,9 +1192,10 @@ class asynchronous_trainer {
         batches_.save(out, prefix);
     }
 
-    /// Goes on where the saved trainer had ended, before the first step; it had this rank, this number of ranks and
-    /// this seed. Collective: throws on all ranks where the file of any rank does not fit or their files do
-    /// not belong together; the trainer cannot be used then. `data_error` on the rank whose file it is.
+    /// Goes on where the saved trainer had ended; it had this rank, this number of ranks and this seed. Only before the
+    /// first step: from then on other ranks and activities move the model. Collective: throws on all ranks where the
+    /// file of any rank does not fit or their files do not belong together; the trainer cannot be used then.
+    /// `data_error` on the rank whose file it is.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         saved_state saved{};
@@ -1350,7 +1352,7 @@ struct no_clip {
 /// What a strategy does to each rank's own finite gradient before it is sent: a value, a pure function.
 /// `is_coordinatewise`: it may be applied to the parts of a gradient one by one.
 template <class C>
-concept Clipping = std::regular<C> && requires(const C& clip, std::span<float> gradient) {
+concept Clipping = Regular<C> && requires(const C& clip, std::span<float> gradient) {
     clip.apply(gradient);
     requires std::same_as<decltype(C::is_coordinatewise), const bool>;
 };
@@ -1446,7 +1448,7 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// A learning rate for each step: a value, a pure function.
 template <class S>
-concept RateSchedule = std::regular<S> && requires(const S& schedule, std::uint64_t step) {
+concept RateSchedule = Regular<S> && requires(const S& schedule, std::uint64_t step) {
     { schedule.rate(step) } -> std::same_as<double>;
 };
 
@@ -1678,9 +1680,11 @@ class rooted {
     const Bound& state() const { return optimizer_; }
     /// The number of the next step.
     std::uint64_t position() const { return first_ + steps_.number(); }
+    /// Collective, between two steps: the root's next round is step `position`.
     void resume_at(std::uint64_t position) {
-        RILL_EXPECTS(steps_.number() == 0, "train: a strategy over rounds resumes before its first step");
-        first_ = position;
+        std::int64_t rounds = is_root() ? static_cast<std::int64_t>(steps_.number()) : 0;
+        add_up({&rounds, 1});
+        first_ = position - static_cast<std::uint64_t>(rounds);
     }
     void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
 
@@ -1721,7 +1725,7 @@ class rooted {
     Steps steps_;
     Bound optimizer_;
     round_receipt latest_;
-    std::uint64_t first_ = 0;
+    std::uint64_t first_ = 0;  ///< the step that the first round was, or would have been, modulo 2^64
 };
 
 }}}  // namespace rill::RILL_ABI::train
@@ -1935,6 +1939,31 @@ compressed_bsp(S, C, D, R, P) -> compressed_bsp<S, C, D, R, P>;
 
 }}}  // namespace rill::RILL_ABI::train
 
+// ===== rill/train/consensus_distance.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// How far the models of all ranks are apart: √(1/P Σ ‖x_i − x̄‖²), where x̄ is the mean of all models, which it writes
+/// to `mean`. For systems in which each rank has a model of its own, as in gossip.
+///
+/// Collective. All ranks get the same bits. Cost: an all-reduce of the model and one of a number. Errors: as in
+/// `all_reduce`.
+template <class Group, std::floating_point T>
+double consensus_distance(Group& workers, std::span<const T> model, std::span<T> mean) {
+    RILL_EXPECTS(model.size() == mean.size(), "consensus_distance: room for the mean of all models");
+    all_reduce(workers, model, mean, aggregate::mean{});
+    double squares = 0;
+    for (std::size_t i = 0; i < model.size(); ++i) {
+        const double apart = static_cast<double>(model[i]) - static_cast<double>(mean[i]);
+        squares += apart * apart;
+    }
+    const std::span<double> sum(&squares, 1);
+    all_reduce(workers, sum, sum);
+    return std::sqrt(squares / workers.size());
+}
+
+}}}  // namespace rill::RILL_ABI::train
+
 // ===== rill/train/detail/metrics_file.hpp
 
 #include <fcntl.h>
@@ -2066,6 +2095,457 @@ class csv_metrics {
 };
 
 static_assert(StepHook<csv_metrics>);
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/detail/beside.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train::detail {
+
+/// An activity of this rank that runs one job at a time beside the rank's own work.
+template <ConcurrentTransport Net>
+class beside {
+  public:
+    explicit beside(Net& net) : jobs_(net), done_(net), thread_(net.spawn([this] { serve(); })) {}
+    beside(const beside&) = delete;
+    beside& operator=(const beside&) = delete;
+    ~beside() { jobs_.close(); }
+
+    /// Runs `job()` beside `work()`, returns when both are over, and throws what either has thrown: of `work`, if both
+    /// have.
+    template <class Job, class Work>
+    void run(const Job& job, Work&& work) {
+        call_ = [](const void* of) { (*static_cast<const Job*>(of))(); };
+        job_ = &job;
+        failure_ = nullptr;
+        done_.reset();
+        jobs_.push(0);
+        try {
+            work();
+        } catch (...) {
+            wait();
+            throw;
+        }
+        wait();
+        if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
+    }
+
+  private:
+    void serve() noexcept {
+        try {
+            while (jobs_.pop(deadline::never)) {
+                try {
+                    call_(job_);
+                } catch (...) {
+                    failure_ = std::current_exception();
+                }
+                done_.set();
+            }
+        } catch (...) {  // all contexts have ended
+        }
+    }
+    void wait() {
+        try {
+            done_.wait(deadline::never);
+        } catch (...) {  // all contexts have ended, and the job with them
+            jobs_.close();
+            thread_.join();
+            if (failure_ == nullptr) throw;
+        }
+    }
+
+    void (*call_)(const void*) = nullptr;
+    const void* job_ = nullptr;
+    std::exception_ptr failure_{};
+    typename Net::template queue<int> jobs_;
+    typename Net::event done_;
+    typename Net::activity thread_;
+};
+
+}}}  // namespace rill::RILL_ABI::train::detail
+
+// ===== rill/train/every.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// One exchange for so many steps: after the last of them.
+struct every {
+    std::uint64_t steps = 1;
+
+    static constexpr const char* name = "every";
+
+    /// Whether models are exchanged in this step, from 0.
+    bool exchanges(std::uint64_t step) const {
+        rill::detail::require_option(steps > 0, "train::every: steps", steps, "at least 1");
+        return (step + 1) % steps == 0;
+    }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("steps", steps);
+    }
+    friend constexpr bool operator==(const every&, const every&) = default;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/step_order.hpp
+
+// In which order a rank moves its model along its gradient and mixes it with those of others.
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A policy that binds to a number of parameters, and then makes steps of calls of `move()` and `mix()`, which change
+/// the model in place. `move` goes along the gradient at the model as it was when the step began.
+///
+/// `is_beside`, which may be left out: it mixes before it moves, and the mixing may run while the gradient is computed.
+/// `mixes_all`: it needs whole models mixed, in each step, over a symmetric mixing that keeps its neighbours; then
+/// `require_mixing(mixing, size, rank)` throws `contract_violation` unless the mixing suits.
+template <class O, class T = float>
+concept StepOrder = std::regular<O> && requires(const O& policy, std::span<T> model, void (*change)()) {
+    { O::name } -> std::convertible_to<const char*>;
+    { O::mixes_all } -> std::convertible_to<bool>;
+    { policy.template bind<T>(std::size_t{}) } -> std::copyable;
+    policy.template bind<T>(std::size_t{}).step(model, change, change);
+};
+
+/// Moves, then mixes: what is mixed has the newest gradient in it.
+struct mix_after {
+    static constexpr const char* name = "mix_after";
+    static constexpr bool mixes_all = false;
+
+    template <std::floating_point T>
+    static mix_after bind(std::size_t) {
+        return {};
+    }
+    template <class T, class Move, class Mix>
+    static void step(std::span<T>, Move&& move, Mix&& mix) {
+        move();
+        mix();
+    }
+    friend constexpr bool operator==(mix_after, mix_after) = default;
+};
+
+/// Mixes, then moves along the gradient at the model before: the gradient depends on no message of the step. Source:
+/// D-PSGD (Lian et al. 2017), algorithm 1.
+struct mix_before {
+    static constexpr const char* name = "mix_before";
+    static constexpr bool mixes_all = false;
+
+    template <std::floating_point T>
+    static mix_before bind(std::size_t) {
+        return {};
+    }
+    template <class T, class Move, class Mix>
+    static void step(std::span<T>, Move&& move, Mix&& mix) {
+        mix();
+        move();
+    }
+    friend constexpr bool operator==(mix_before, mix_before) = default;
+};
+
+/// `mix_before`, whose messages travel while the gradient is computed: for a `ConcurrentTransport`. The same bits; a
+/// model more of memory.
+struct mix_beside : mix_before {
+    static constexpr const char* name = "mix_beside";
+    static constexpr bool is_beside = true;
+
+    template <std::floating_point T>
+    static mix_before bind(std::size_t) {
+        return {};
+    }
+    friend constexpr bool operator==(mix_beside, mix_beside) = default;
+};
+
+/// A `d_squared` bound to one rank's model.
+template <std::floating_point T>
+class bound_d_squared {
+  public:
+    explicit bound_d_squared(std::size_t dimension) : before_(dimension) {}
+
+    template <class Move, class Mix>
+    void step(std::span<T> model, Move&& move, Mix&& mix) {
+        for (std::size_t i = 0; i < model.size(); ++i) before_[i] = has_begun_ != 0 ? model[i] - before_[i] : T{};
+        move();
+        for (std::size_t i = 0; i < model.size(); ++i) {
+            const T moved = model[i];
+            model[i] = moved + before_[i];
+            before_[i] = moved;
+        }
+        has_begun_ = 1;
+        mix();
+    }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        out.add(std::string(prefix) + "d_squared.before", span_of(before_));
+        out.add(std::string(prefix) + "d_squared.has_begun", std::span<const std::uint8_t>(&has_begun_, 1));
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        auto before = before_;
+        auto has_begun = has_begun_;
+        in.read(std::string(prefix) + "d_squared.before", span_of(before));
+        in.read(std::string(prefix) + "d_squared.has_begun", std::span<std::uint8_t>(&has_begun, 1));
+        before_.swap(before);
+        has_begun_ = has_begun;
+    }
+
+  private:
+    aligned_vector<T> before_;  ///< the model of the step before, moved and not mixed
+    std::uint8_t has_begun_ = 0;
+};
+
+/// x' = W (2x - x₋ - γ g + γ g₋), where x₋ and g₋ are those of the step before: ranks whose data differ come to the
+/// minimum of all, as they do with the mean of all gradients. The eigenvalues of W must be above -⅓, as with
+/// `topology::ring_neighbours{.own = 0.5}`. Memory: one model. Source: D² (Tang et al. 2018), algorithm 1.
+struct d_squared {
+    static constexpr const char* name = "d_squared";
+    static constexpr bool mixes_all = true;
+
+    template <std::floating_point T>
+    static bound_d_squared<T> bind(std::size_t dimension) {
+        return bound_d_squared<T>(dimension);
+    }
+    template <Mixing M>
+    static void require_mixing(const M& mixing, int size, rank_t rank) {
+        rill::detail::require_option(topology::eigenvalues_above(mixing, size, -1.0 / 3),
+                                     "train::d_squared: the mixing", std::string_view(M::name),
+                                     "one whose eigenvalues are above -1/3, such as ring_neighbours{.own = 0.5}", rank);
+    }
+    friend constexpr bool operator==(d_squared, d_squared) = default;
+};
+
+static_assert(StepOrder<mix_after> && StepOrder<mix_before> && StepOrder<mix_beside> && StepOrder<d_squared>);
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/decentralized.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// What a bound `decentralized` saves. Of push-sum the model and its weight, of which the parameters are the quotient.
+template <class Codec, class Descent, class Order, std::floating_point T>
+struct decentralized_state {
+    Codec codec;
+    Descent optimizer;
+    Order order;
+    aligned_vector<T> pushed{};
+    double weight = 1;
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        const std::string name(prefix);
+        optimizer.save(out, prefix);
+        if constexpr (PersistentCodec<Codec>) codec.save(out, name + "codec");
+        if constexpr (Persistent<Order>) order.save(out, prefix);
+        out.add(name + "pushed", span_of(pushed));
+        out.add(name + "weight", std::span<const double>(&weight, 1));
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        const std::string name(prefix);
+        decentralized_state restored = *this;
+        restored.optimizer.restore(in, prefix);
+        if constexpr (PersistentCodec<Codec>) restored.codec.restore(in, name + "codec");
+        if constexpr (Persistent<Order>) restored.order.restore(in, prefix);
+        in.read(name + "pushed", span_of(restored.pushed));
+        in.read(name + "weight", std::span<double>(&restored.weight, 1));
+        *this = std::move(restored);
+    }
+};
+
+/// A `decentralized` bound to one rank.
+template <class Net, class Policy, std::floating_point T>
+class bound_decentralized {
+    using mixing_type = decltype(Policy::mixing);
+    using codec_type = decltype(std::declval<const Policy&>().codec.template bind<T>(std::size_t{}));
+    using optimizer_type = decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{}));
+    using order_type = decltype(std::declval<const Policy&>().order.template bind<T>(std::size_t{}));
+    static constexpr bool pushes = !mixing_type::is_doubly_stochastic;
+    static constexpr bool is_beside = requires { requires decltype(Policy::order)::is_beside; };
+    static_assert(!is_beside || ConcurrentTransport<Net>,
+                  "rill::train::decentralized: mix_beside needs activities beside the caller, and the transport is no "
+                  "ConcurrentTransport; use mix_before, which gives the same bits");
+
+  public:
+    bound_decentralized(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
+        : policy_(checked(policy, net)),
+          workers_(net, topology::recursive_doubling{}, options),
+          gossip_(workers_, policy.mixing),
+          state_{policy.codec.template bind<T>(dimension), policy.optimizer.template bind<T>(dimension),
+                 policy.order.template bind<T>(dimension), aligned_vector<T>(pushes ? dimension : 0)},
+          mixed_(is_beside && !pushes ? dimension : 0),
+          activity_(net) {}
+
+    auto& workers() { return workers_; }
+    /// What the last exchange did: whose models were mixed, with which weights.
+    const round_receipt& latest() const { return latest_; }
+    const codec_type& codec() const { return state_.codec; }
+
+    static constexpr bool contributes() { return true; }
+    /// All ranks call it after the same step.
+    void end() { has_ended_ = true; }
+    auto& state() { return state_; }
+    const auto& state() const { return state_; }
+    std::uint64_t position() const { return gossip_.round(); }
+    void resume_at(std::uint64_t position) { gossip_.resume_at(position, state_.weight); }
+    void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
+
+    template <class Compute>
+    step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
+        step_record record{.step = number, .is_over = has_ended_};
+        if (has_ended_) return record;
+        begin_at(parameters, number);
+        stopwatch clock(workers_.net());
+        const std::span<T> model = pushes ? span_of(state_.pushed) : parameters;
+        const auto move = [&] {
+            [[maybe_unused]] const auto updating = named_span(workers_.net(), "update");
+            clock.lap();
+            if (record.invalid.empty()) {
+                policy_.clip.apply(gradient);
+                state_.optimizer.step(model, std::span<const T>(gradient), policy_.rate.rate(number));
+            }
+            record.phases.update = clock.lap();
+        };
+        const auto descend = [&] {
+            record.loss = compute();
+            if (const auto bad = kernel::find_non_finite(std::span<const T>(gradient)))
+                record.invalid.push_back({workers_.rank(), *bad});
+            record.phases.compute = clock.lap();
+        };
+        const bool exchanges = policy_.exchange.exchanges(number);
+        if constexpr (is_beside) {
+            mix_beside_of(model, exchanges, descend);
+            record.phases.exchange = clock.lap();
+            move();
+        } else {
+            descend();
+            const auto mix = [&] {
+                if (!exchanges) return;
+                clock.lap();
+                latest_ = gossip_.mix(model, state_.codec);
+                record.phases.exchange = clock.lap();
+            };
+            state_.order.step(model, move, mix);
+        }
+        if (exchanges) record.exchange = static_cast<const receipt&>(latest_);
+        state_.weight = gossip_.weight();
+        if constexpr (pushes) gossip_.debias(model, parameters);
+        record.elapsed = clock.total();
+        return record;
+    }
+
+  private:
+    static const Policy& checked(const Policy& policy, Net& net) {
+        using order = decltype(Policy::order);
+        if constexpr (order::mixes_all) {
+            order::require_mixing(policy.mixing, net.size(), net.rank());
+            rill::detail::require_option(policy.exchange.steps == 1, "train::decentralized: steps of `every`",
+                                         policy.exchange.steps, "1, as the order mixes in each step", net.rank());
+        }
+        return policy;
+    }
+    /// Mixes beside `descend`, which reads the parameters: so a copy of them is mixed.
+    template <class Descend>
+    void mix_beside_of(std::span<T> model, bool exchanges, Descend&& descend) {
+        if (!exchanges) return descend();
+        if constexpr (!pushes) std::copy(model.begin(), model.end(), mixed_.begin());
+        const std::span<T> mixes = pushes ? model : span_of(mixed_);
+        const auto mix = [&] { latest_ = gossip_.mix(mixes, state_.codec); };
+        activity_.run(mix, descend);
+        if constexpr (!pushes) std::copy(mixed_.begin(), mixed_.end(), model.begin());
+    }
+    /// The first step of a run begins with what all ranks have alike.
+    void begin_at(std::span<const T> parameters, std::uint64_t number) {
+        if constexpr (DifferenceCompressor<codec_type, T>)
+            if (!state_.codec.has_started()) state_.codec.start_at(parameters);
+        if constexpr (pushes)
+            if (number == 0) std::copy(parameters.begin(), parameters.end(), state_.pushed.begin());
+    }
+
+    struct no_activity {
+        explicit no_activity(Net&) {}
+    };
+    template <class N, bool has>
+    struct activity_of {
+        using type = no_activity;
+    };
+    template <ConcurrentTransport N>
+    struct activity_of<N, true> {
+        using type = detail::beside<N>;
+    };
+    using activity_type = typename activity_of<Net, is_beside>::type;
+    using group_type = decltype(group{std::declval<Net&>(), topology::recursive_doubling{}, group_options{}});
+
+    Policy policy_;
+    group_type workers_;
+    gossip<Net, mixing_type> gossip_;
+    decentralized_state<codec_type, optimizer_type, order_type, T> state_;
+    round_receipt latest_{};
+    aligned_vector<T> mixed_;  ///< what is mixed beside the gradient
+    [[no_unique_address]] activity_type activity_;
+    bool has_ended_ = false;
+};
+
+/// Descent in which each rank has a model of its own, moves it along its own gradient, and mixes it with those of a few
+/// others: decentralised descent by `gossip`.
+///
+///     train::decentralized{topology::ring_neighbours{}, sgd, rate}                                        // D-PSGD
+///     train::decentralized{topology::random_matching{}, sgd, rate, compress::random_mask{.density = 0.01}}  // as SAPS
+///     train::decentralized{topology::ring_neighbours{}, sgd, rate,
+///                          compress::difference{compress::top_k{.density = 0.01}, 0.05}}                    //
+///                          CHOCO-SGD
+///     train::decentralized{topology::ring_neighbours{.own = 0.5}, sgd, rate, compress::keep_all{},
+///                          train::d_squared{}}                                                             // D²
+///
+/// `order`: whether a model is mixed after its step, before it, beside its gradient, or as D² says. `exchange`:
+/// `every{k}` makes k local steps for one exchange. Over a mixing that is only column stochastic the parameters are the
+/// estimates of push-sum (SGP).
+///
+/// Models `Strategy`. Replicas are not equal: each rank's parameters are its own, and a gradient that is not finite
+/// skips its own rank's step alone; that rank mixes all the same. All ranks make equally many steps, and call `end`
+/// after the same one. Differences and push-sum begin with the parameters of the first step, alike on all ranks.
+/// Checkpoints: all ranks save between the same two steps. Cost per step: that of `gossip::mix`. Memory: that of the
+/// optimizer, the codec and the order; a model more for push-sum.
+template <Mixing Mix, Optimizer Descent, RateSchedule Rate, class Codec = compress::keep_all,
+          StepOrder Order = mix_after, Clipping Clip = no_clip>
+struct decentralized {
+    static constexpr bool replicas_equal = false;
+    static constexpr bool is_layered = false;
+
+    Mix mixing{};
+    Descent optimizer{};
+    Rate rate{};
+    Codec codec{};
+    Order order{};
+    every exchange{};
+    Clip clip{};  ///< of each rank's own gradient
+
+    template <std::floating_point T = float, class Net>
+    bound_decentralized<Net, decentralized, T> bind(Net& net, std::span<const layer> layers,
+                                                    const group_options& options = {}) const {
+        static_assert(!Order::mixes_all || std::same_as<Codec, compress::keep_all>,
+                      "rill::train::decentralized: the order needs whole models mixed, and the codec sends a part; use "
+                      "compress::keep_all, or another order");
+        static_assert(!Order::mixes_all || (Mix::is_symmetric && Mix::keeps_neighbours && Mix::is_doubly_stochastic),
+                      "rill::train::decentralized: the order needs a symmetric mixing that keeps its neighbours; use "
+                      "topology::ring_neighbours or metropolis");
+        return {net, *this, dimension_of(layers), options};
+    }
+    friend constexpr bool operator==(const decentralized&, const decentralized&) = default;
+};
+
+template <class M, class D, class R>
+decentralized(M, D, R) -> decentralized<M, D, R>;
+template <class M, class D, class R, class C>
+decentralized(M, D, R, C) -> decentralized<M, D, R, C>;
+template <class M, class D, class R, class C, class O>
+decentralized(M, D, R, C, O) -> decentralized<M, D, R, C, O>;
+template <class M, class D, class R, class C, class O>
+decentralized(M, D, R, C, O, every) -> decentralized<M, D, R, C, O>;
+template <class M, class D, class R, class C, class O, class L>
+decentralized(M, D, R, C, O, every, L) -> decentralized<M, D, R, C, O, L>;
 
 }}}  // namespace rill::RILL_ABI::train
 
@@ -3273,9 +3753,10 @@ class bound_partial_bsp : public rooted<Net, decltype(Policy::topology), detail:
 ///
 /// Models `Strategy`. The root, rank 0, moves the parameters and sends them to all; replicas are not equal: a late rank
 /// goes on from the newest ones. By default the root is a master that computes nothing. A gradient that is not finite
-/// is left out. `rounds` says what is guaranteed when ranks die. Checkpoints: all ranks save between the same two
-/// steps, and restore into a trainer that has made none. Cost per step: the parameters down and a gradient up on each
-/// edge of `topology`. Memory: the optimizer's at each rank, and that of `rounds`.
+/// is left out. `rounds` says what is guaranteed when ranks die. Checkpoints: all ranks save, and restore, between
+/// the same two steps. What is late then and counts later by `staleness` is of the parameters before. Cost per step:
+/// the parameters down and a gradient up on each edge of `topology`. Memory: the optimizer's at each rank, and that of
+/// `rounds`.
 template <TreeTopology Tree, Completion Enough, Optimizer Descent, RateSchedule Rate, Staleness Age = straggler::fresh,
           Clipping Clip = no_clip>
 struct partial_bsp {
@@ -3735,6 +4216,30 @@ inline dataset widen(const dataset& data, const widening& how) {
 
 }}}  // namespace rill::RILL_ABI::train
 
+// ===== rill/train/worker_range.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// What a number is on the ranks of a group: the accuracy of each rank's own model, say.
+struct worker_range {
+    double least = 0, mean = 0, greatest = 0;
+
+    friend constexpr bool operator==(const worker_range&, const worker_range&) = default;
+};
+
+/// Collective. All ranks get the same bits. Cost: an all-reduce of two numbers and one of a number. A NaN of any rank
+/// makes all three NaN. Errors: as in `all_reduce`.
+template <class Group>
+worker_range range_of(Group& workers, double value) {
+    std::array<double, 2> ends{-value, value};
+    all_reduce(workers, std::span(ends), std::span(ends), aggregate::max{});
+    const std::span<double> sum(&value, 1);
+    all_reduce(workers, sum, sum);
+    return {.least = -ends[0], .mean = value / workers.size(), .greatest = ends[1]};
+}
+
+}}}  // namespace rill::RILL_ABI::train
+
 // ===== rill/train.hpp
 
 /// Objectives, data, optimizers, strategies and the training loop; needs Eigen and zlib.
@@ -3755,6 +4260,33 @@ template <class Optimizer, class Rate, class Who = topology::bipartite>
 constexpr ad_psgd_plan<Optimizer, Rate, Who> ad_psgd(const Optimizer& optimizer, const Rate& rate,
                                                      const Who& who = {}) {
     return {who, {optimizer, rate}};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
+// ===== rill/system/choco_sgd.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// `density`: the share of the entries of the difference that a rank sends, in (0, 1]. `step`: how far a model moves
+/// towards its neighbours', in (0, 1]: the fewer entries, the shorter.
+struct choco_sgd_options {
+    double density = 0.01;
+    double step = 0.05;
+};
+
+/// What `choco_sgd` returns.
+template <class Optimizer, class Rate, class Mix>
+using choco_sgd_strategy = train::decentralized<Mix, Optimizer, Rate, compress::difference<compress::top_k>>;
+
+/// CHOCO-SGD (Koloskova et al. 2019): a strategy for `train::trainer`. Each rank moves its model along its own
+/// gradient, sends its neighbours in a ring the largest entries of what they do not know of it, and moves it towards
+/// what it knows of theirs.
+template <class Optimizer, class Rate, class Mix = topology::ring_neighbours>
+constexpr choco_sgd_strategy<Optimizer, Rate, Mix> choco_sgd(const choco_sgd_options& chosen,
+                                                             const Optimizer& optimizer, const Rate& rate,
+                                                             const Mix& mixing = {}) {
+    return {mixing, optimizer, rate, {{.density = chosen.density}, chosen.step}};
 }
 
 }}}  // namespace rill::RILL_ABI::systems
@@ -3796,6 +4328,68 @@ coded_reduce_strategy<Optimizer, Rate> gradient_coding(int workers, int straggle
 
 }}}  // namespace rill::RILL_ABI::systems
 
+// ===== rill/system/d_psgd.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// What `d_psgd` returns.
+template <class Optimizer, class Rate, class Mix>
+using d_psgd_strategy = train::decentralized<Mix, Optimizer, Rate, compress::keep_all, train::mix_before>;
+
+/// D-PSGD (Lian et al. 2017): a strategy for `train::trainer`. Each rank mixes its model with those of its neighbours
+/// in a ring, or in a graph by `topology::metropolis`, and then moves it along its gradient at the model before. `rate`
+/// multiplies each rank's own gradient.
+template <class Optimizer, class Rate, class Mix = topology::ring_neighbours>
+constexpr d_psgd_strategy<Optimizer, Rate, Mix> d_psgd(const Optimizer& optimizer, const Rate& rate,
+                                                       const Mix& mixing = {}) {
+    return {mixing, optimizer, rate};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
+// ===== rill/system/d_squared.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// What `d_squared` returns.
+template <class Optimizer, class Rate, class Mix>
+using d_squared_strategy = train::decentralized<Mix, Optimizer, Rate, compress::keep_all, train::d_squared>;
+
+/// D² (Tang et al. 2018): a strategy for `train::trainer`. D-PSGD that takes the difference between the ranks'
+/// gradients out, for ranks whose data differ. The mixing's eigenvalues must be above -⅓: a ring has them where a rank
+/// keeps half of its own model.
+template <class Optimizer, class Rate, class Mix = topology::ring_neighbours>
+constexpr d_squared_strategy<Optimizer, Rate, Mix> d_squared(const Optimizer& optimizer, const Rate& rate,
+                                                             const Mix& mixing = {.own = 0.5}) {
+    return {mixing, optimizer, rate};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
+// ===== rill/system/dcd_psgd.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// `density`: the share of the entries of the difference that a rank sends, in (0, 1]: 1/c in the paper.
+struct dcd_psgd_options {
+    double density = 0.25;
+};
+
+/// What `dcd_psgd` returns.
+template <class Optimizer, class Rate, class Mix>
+using dcd_psgd_strategy = train::decentralized<Mix, Optimizer, Rate, compress::difference<compress::top_k>>;
+
+/// DCD-PSGD (Tang et al. 2018): a strategy for `train::trainer`. A rank's model is what its neighbours in a ring know
+/// of it; each sends the largest entries of the difference between that and the model that it would have. Deviation:
+/// the largest entries instead of random ones scaled by c, with which it diverges for c = 4.
+template <class Optimizer, class Rate, class Mix = topology::ring_neighbours>
+constexpr dcd_psgd_strategy<Optimizer, Rate, Mix> dcd_psgd(const dcd_psgd_options& chosen, const Optimizer& optimizer,
+                                                           const Rate& rate, const Mix& mixing = {}) {
+    return {mixing, optimizer, rate, {{.density = chosen.density}, {}}};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
 // ===== rill/system/eager_sgd.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace systems {
@@ -3812,6 +4406,54 @@ template <class Optimizer, class Rate, class Start = straggler::majority>
 constexpr eager_sgd_plan<Start, Optimizer, Rate> eager_sgd(const Optimizer& optimizer, const Rate& rate,
                                                            const Start& start = {}) {
     return {{}, start, {}, {}, {optimizer, rate}, {}};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
+// ===== rill/system/fed_avg.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// `fraction`: the share of the workers that the root asks in a round.
+struct fed_avg_options {
+    double fraction = 0.5;
+};
+
+/// FedAvg (McMahan et al. 2017): the rounds of a root, which has the model, and of workers. Returns `rounds` over a
+/// star:
+///
+///     auto fed = systems::fed_avg(workers);
+///     while (fed.next(model)) { ... fed.reduce(change, update, codec, aggregate::mean{}, {.weight = points}); }
+///
+/// Each worker that is asked descends from the model by itself and uploads by how much it has moved it. With
+/// `compress::random_mask`, or `top_k` in `error_feedback`, as `codec` it is S-FedAvg. Collective; `workers` must
+/// outlive what it returns.
+template <class Group>
+auto fed_avg(Group& workers, const fed_avg_options& chosen = {}) {
+    return rounds{workers,
+                  topology::star{},
+                  straggler::wait_all{},
+                  straggler::fresh{},
+                  straggler::solo{},
+                  straggler::sampled{.fraction = chosen.fraction}};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
+// ===== rill/system/gossip_grad.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// What `gossip_grad` returns.
+template <class Optimizer, class Rate>
+using gossip_grad_strategy = train::decentralized<topology::rotating, Optimizer, Rate>;
+
+/// GossipGraD (Daily et al. 2018): a strategy for `train::trainer`. Each rank moves its model along its own gradient
+/// and averages it with that of one other rank, which is 1, 2, 4, … further in an order that changes every log2 P
+/// steps. Deviation: images are not passed on around a ring.
+template <class Optimizer, class Rate>
+constexpr gossip_grad_strategy<Optimizer, Rate> gossip_grad(const Optimizer& optimizer, const Rate& rate) {
+    return {{}, optimizer, rate};
 }
 
 }}}  // namespace rill::RILL_ABI::systems
@@ -3927,6 +4569,50 @@ train::grouped_replica<rna_plan<Optimizer, Rate>, Shared> grouped_rna(const trai
     rna_options own = chosen;
     own.probes = std::clamp(chosen.probes, 1, std::max(1, static_cast<int>(groups.alike.members.size())));
     return {rna(own, optimizer, rate), groups, shared};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
+// ===== rill/system/saps_psgd.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// `density`: the share of the entries that are mixed in a step, 1/c in the paper; `seed` draws them.
+struct saps_psgd_options {
+    double density = 0.01;
+    std::uint64_t seed = 0;
+};
+
+/// What `saps_psgd` returns.
+template <class Optimizer, class Rate, class Mix>
+using saps_psgd_strategy = train::decentralized<Mix, Optimizer, Rate, compress::random_mask>;
+
+/// SAPS-PSGD (Tang et al. 2020): a strategy for `train::trainer`. Each rank moves its model along its own gradient, and
+/// averages some of its entries, which are the same on all ranks, with those of one other rank over a fast link.
+/// Deviations: those of `topology::bandwidth_matching`; and all ranks compute the pairs, so that no coordinator is
+/// needed, and none keeps the others going where a rank fails: for that see `rill::coordinated`.
+template <class Optimizer, class Rate, class Mix = topology::bandwidth_matching>
+saps_psgd_strategy<Optimizer, Rate, Mix> saps_psgd(const saps_psgd_options& chosen, const Mix& mixing,
+                                                   const Optimizer& optimizer, const Rate& rate) {
+    return {mixing, optimizer, rate, {.density = chosen.density, .seed = chosen.seed}};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
+// ===== rill/system/sgp.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// What `sgp` returns.
+template <class Optimizer, class Rate, class Mix>
+using sgp_strategy = train::decentralized<Mix, Optimizer, Rate>;
+
+/// Stochastic gradient push (Assran et al. 2019): a strategy for `train::trainer`. Each rank moves its model along its
+/// own gradient and pushes it to one other rank: 1, 2, 4, … further. There all push-sum weights are 1 and none is sent;
+/// over `topology::directed` models and weights are pushed, and gradients are those at their quotient.
+template <class Optimizer, class Rate, class Mix = topology::exponential>
+constexpr sgp_strategy<Optimizer, Rate, Mix> sgp(const Optimizer& optimizer, const Rate& rate, const Mix& mixing = {}) {
+    return {mixing, optimizer, rate};
 }
 
 }}}  // namespace rill::RILL_ABI::systems

@@ -1,4 +1,5 @@
-// expect: rill::gossip: compress::difference keeps the sum of its neighbours' replicas, and the mixing changes neighbours
+// expect: rill::gossip: compress::difference keeps the sum of its neighbours' replicas, and the mixing changes
+// neighbours
 #include <rill/collective/group.hpp>
 #include <rill/compress/difference.hpp>
 #include <rill/compress/top_k.hpp>

@@ -1,5 +1,5 @@
-// Link speeds between 14 cities, from row to column, in MB/s: as the authors of SAPS-PSGD (Tang et al. 2020) publish them
-// with their code, which calls them real. The unit is not stated there. The two ways of a pair differ.
+// Link speeds between 14 cities, from row to column, in MB/s: as the authors of SAPS-PSGD (Tang et al. 2020) publish
+// them with their code, which calls them real. The unit is not stated there. The two ways of a pair differ.
 #pragma once
 
 #include <vector>

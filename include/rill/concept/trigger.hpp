@@ -24,11 +24,11 @@ namespace rill { inline namespace RILL_ABI {
 /// What it means to be ready is the protocol's: in `rounds`, a rank that has nothing left to do; in
 /// `partial_all_reduce`, a rank that has a contribution.
 template <class T>
-concept Trigger = Regular<T> &&
-                  requires(const T& trigger, rank_t rank, std::span<const rank_t> ready, int size, random_key key) {
-                      { trigger.asks(rank, size, key) } -> std::same_as<bool>;
-                      { trigger.starts(ready, size, key) } -> std::same_as<bool>;
-                      { T::name } -> std::convertible_to<const char*>;
-                  };
+concept Trigger =
+    Regular<T> && requires(const T& trigger, rank_t rank, std::span<const rank_t> ready, int size, random_key key) {
+        { trigger.asks(rank, size, key) } -> std::same_as<bool>;
+        { trigger.starts(ready, size, key) } -> std::same_as<bool>;
+        { T::name } -> std::convertible_to<const char*>;
+    };
 
 }}  // namespace rill::RILL_ABI

@@ -486,45 +486,24 @@ struct node {
 
 /// Messages that have arrived or been announced, in order, one list per sender.
 template <class Request>
-class inbox {
+class inbox : public rill::detail::undelivered<mail::node<Request>> {
+    using undelivered = rill::detail::undelivered<mail::node<Request>>;
+
   public:
     using node = mail::node<Request>;
-
-    explicit inbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
+    using undelivered::first;
+    using undelivered::next;
+    using undelivered::undelivered;
 
     /// Appends a message. Allocates only while more nodes are in use than ever before.
     node& append(rank_t source, channel on) {
         node& added = unused();
         added.source = source;
         added.on = on;
-        added.arrival = ++arrivals_;
-        list& from = of(source);
-        added.next = nullptr;
-        added.previous = from.last;
-        (from.last == nullptr ? from.first : from.last->next) = &added;
-        from.last = &added;
+        undelivered::append(added);
         return added;
     }
 
-    /// Puts a claimed message back to its place, before all others of its channel.
-    void put_back(node& first) {
-        list& from = of(first.source);
-        first.previous = nullptr;
-        first.next = from.first;
-        (from.first == nullptr ? from.last : from.first->previous) = &first;
-        from.first = &first;
-    }
-
-    node* first(rank_t source, channel on) {
-        node* n = of(source).first;
-        while (n != nullptr && n->on != on) n = n->next;
-        return n;
-    }
-    node* next(node& after) {
-        node* n = after.next;
-        while (n != nullptr && n->on != after.on) n = n->next;
-        return n;
-    }
     node* first_unexpected(rank_t source, channel on) {
         node* n = first(source, on);
         while (n != nullptr && n->expected) n = next(*n);
@@ -533,41 +512,16 @@ class inbox {
 
     /// Some message that `which(node)` selects, or null.
     template <class Which>
-    node* find(Which which) const {
-        for (const list& from : lists_)
-            for (node* n = from.first; n != nullptr; n = n->next)
-                if (which(*n)) return n;
-        return nullptr;
-    }
-
-    void unlink(node& n) {
-        list& from = of(n.source);
-        (n.previous == nullptr ? from.first : n.previous->next) = n.next;
-        (n.next == nullptr ? from.last : n.next->previous) = n.previous;
-    }
-
-    /// Visits what `which(node)` selects; the visitor may unlink what it gets.
-    template <class Which, class Visit>
-    void for_each(Which which, Visit visit) {
-        for (std::size_t source = 0; source < lists_.size(); ++source)
-            for_each_of(static_cast<rank_t>(source), which, visit);
-    }
-    template <class Which, class Visit>
-    void for_each_of(rank_t source, Which which, Visit visit) {
-        for (node* n = of(source).first; n != nullptr;)
-            if (node* const seen = std::exchange(n, n->next); which(*seen)) visit(*seen);
+    node* find(Which which) {
+        node* found = nullptr;
+        this->for_each(which, [&](node& n) { found = &n; });
+        return found;
     }
 
     void recycle(node& n) noexcept { n.next = std::exchange(free_, &n); }
 
   private:
-    struct list {
-        node* first = nullptr;
-        node* last = nullptr;
-    };
     static constexpr std::size_t nodes_per_block = 16;
-
-    list& of(rank_t source) { return lists_[static_cast<std::size_t>(source)]; }
 
     node& unused() {
         if (free_ == nullptr) {
@@ -581,10 +535,8 @@ class inbox {
         return taken;
     }
 
-    std::vector<list> lists_;
     std::vector<std::unique_ptr<node[]>> blocks_;
     node* free_ = nullptr;
-    std::uint64_t arrivals_ = 0;
 };
 
 }}}  // namespace rill::RILL_ABI::mail
@@ -2738,29 +2690,7 @@ namespace rill { inline namespace RILL_ABI { namespace mail {
 /// A received message, in memory that the endpoint reuses after its release. A small message is one piece; a large one
 /// has the pieces that were sent.
 template <class Port>
-class message {
-  public:
-    message(message&& other) noexcept = default;
-    message& operator=(message&& other) noexcept {
-        message moved(std::move(other));
-        std::swap(engine_, moved.engine_);
-        std::swap(node_, moved.node_);
-        return *this;
-    }
-    ~message() {
-        if (engine_ != nullptr) engine_->release(*node_);
-    }
-
-    rank_t source() const { return node_->source; }
-    byte_pieces pieces() const { return node_->pieces; }
-
-    message(std::shared_ptr<engine<Port>> by, typename engine<Port>::node& taken)
-        : engine_(std::move(by)), node_(&taken) {}
-
-  private:
-    std::shared_ptr<engine<Port>> engine_;  // none: moved from
-    typename engine<Port>::node* node_;
-};
+using message = rill::detail::received_message<std::shared_ptr<engine<Port>>, typename engine<Port>::node>;
 
 /// A borrowed send in progress. A message of up to `eager_bytes` is done when it is posted; a larger one when the
 /// receiver has asked for it and the port has sent it, or when the receiver has dropped it.

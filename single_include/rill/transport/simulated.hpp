@@ -551,11 +551,7 @@ class scheduler {
 
 namespace rill { inline namespace RILL_ABI { namespace simulated {
 
-/// How the control channel (`abort`, `announce`, `inquire`) gets from rank to rank.
-enum class control_plane : std::uint8_t {
-    ideal,       ///< at once and always: it takes no time and passes cut links
-    travelling,  ///< over the links, as messages do: see `network::control`
-};
+using rill::control_plane;
 
 /// Describes the network and the machines of a run: a directed link between every two ranks, and a card at each rank. A
 /// message of n bytes starts when its link and its sender's card are free, occupies them for n / bandwidth, and arrives
@@ -2052,6 +2048,7 @@ class courier : public mail {
         l.written = now();
         l.repeated = l.followed = 0;
         l.is_open = true;
+        if (kind == letter::about::notice) ++open_notices_;
         return l;
     }
 
@@ -2076,10 +2073,10 @@ class courier : public mail {
         const bool is_end = l.kind == letter::about::end;
         if (is_end && is_under_way(l.source, l.life, l.receiver)) return true;
         if (!is_end && !(l.kind == letter::about::answer && l.call.kind == operation::departure)) return false;
-        return std::any_of(letters_.begin(), letters_.end(), [&](const letter& other) {
-            return other.is_open && other.kind == letter::about::notice && other.source == l.source &&
-                   other.life == l.life && other.receiver == l.receiver;
-        });
+        return open_notices_ > 0 && std::any_of(letters_.begin(), letters_.end(), [&](const letter& other) {
+                   return other.is_open && other.kind == letter::about::notice && other.source == l.source &&
+                          other.life == l.life && other.receiver == l.receiver;
+               });
     }
 
     /// Until then it waits.
@@ -2114,6 +2111,7 @@ class courier : public mail {
 
     void lay_down(letter& l) {
         l.is_open = false;
+        if (l.kind == letter::about::notice) --open_notices_;
         unused_.push_back(&l);
     }
 
@@ -2127,6 +2125,7 @@ class courier : public mail {
     duration silence_;
     std::deque<issued_notice> issued_;  ///< known to ranks by their addresses
     std::deque<letter> letters_;
+    std::size_t open_notices_ = 0;  ///< letters that are notices, and open
     std::vector<letter*> unused_;
     table<hearsay_key, hearsay> heard_;
 };
@@ -2463,24 +2462,8 @@ class queue {
 
 namespace rill { inline namespace RILL_ABI { namespace simulated {
 
-/// A received message. Its pieces lie in the sender's memory, or in the buffer that was handed over. Its destructor
-/// releases them, so that the sender can go on.
-class message {
-  public:
-    rank_t source() const { return parcel_->source; }
-    byte_pieces pieces() const { return parcel_->pieces; }
-
-  private:
-    friend class endpoint;
-    struct releaser {
-        detail::world* of;
-        void operator()(detail::parcel* read) const noexcept { of->release(*read); }
-    };
-
-    message(detail::world& world, detail::parcel& taken) : parcel_(&taken, {&world}) {}
-
-    std::unique_ptr<detail::parcel, releaser> parcel_;
-};
+/// A received message, in the memory of its sender until it is destroyed.
+using message = rill::detail::received_message<detail::world*, detail::parcel>;
 
 /// A borrowed send in progress; it is done when the receiver has destroyed its message.
 class sending {
@@ -2625,7 +2608,7 @@ class endpoint {
 
     std::optional<message> wrap(detail::parcel* taken) {
         if (taken == nullptr) return std::nullopt;
-        return message(*world_, *taken);
+        return message(world_, *taken);
     }
 
     detail::world* world_;

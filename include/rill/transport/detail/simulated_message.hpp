@@ -10,6 +10,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated {
 
+/// A received message, in the memory of its sender until it is destroyed.
 using message = rill::detail::received_message<detail::world*, detail::parcel>;
 
 /// A borrowed send in progress; it is done when the receiver has destroyed its message.
