@@ -90,7 +90,7 @@ class coordinator_machine {
     }
 
   private:
-    enum class phase : unsigned char { gathering, rounds, over };
+    enum class phase : unsigned char { gathering, under_way, over };
     /// `told`: that the run is over.
     enum class state : unsigned char { absent, joining, works, reported, out, told };
     struct worker {
@@ -168,10 +168,10 @@ class coordinator_machine {
     void proceed(time_point now) {
         const auto is_awaited = [&](rank_t rank) { return at(rank).is == state::absent && !at(rank).has_left; };
         if (phase_ == phase::gathering && std::none_of(ranks_.begin(), ranks_.end(), is_awaited)) {
-            phase_ = phase::rounds;
+            phase_ = phase::under_way;
             begin_round(now);
         }
-        while (phase_ == phase::rounds && !any(state::works)) {
+        while (phase_ == phase::under_way && !any(state::works)) {
             judge();
             ++round_;
             if (round_ == limits_.rounds || !(any(state::reported) || any(state::joining)))
