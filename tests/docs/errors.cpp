@@ -8,6 +8,7 @@
 #include <rill/session/survivors.hpp>
 #include <rill/topology/bandwidth_matching.hpp>
 #include <rill/topology/bipartite.hpp>
+#include <rill/topology/random_matching.hpp>
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/descent.hpp>
 #include <rill/transport/fault_plan.hpp>
