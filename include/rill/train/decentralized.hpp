@@ -204,13 +204,10 @@ class bound_decentralized {
 /// Descent in which each rank has a model of its own, moves it along its own gradient, and mixes it with those of a few
 /// others: decentralised descent by `gossip`.
 ///
-///     train::decentralized{topology::ring_neighbours{}, sgd, rate}                                        // D-PSGD
-///     train::decentralized{topology::random_matching{}, sgd, rate, compress::random_mask{.density = 0.01}}  // as SAPS
-///     train::decentralized{topology::ring_neighbours{}, sgd, rate,
-///                          compress::difference{compress::top_k{.density = 0.01}, 0.05}}                    //
-///                          CHOCO-SGD
-///     train::decentralized{topology::ring_neighbours{.own = 0.5}, sgd, rate, compress::keep_all{},
-///                          train::d_squared{}}                                                             // D²
+///     train::decentralized{ring_neighbours{}, sgd, rate};                                       // D-PSGD
+///     train::decentralized{random_matching{}, sgd, rate, random_mask{.density = 0.01}};         // as SAPS-PSGD
+///     train::decentralized{ring_neighbours{}, sgd, rate, difference{top_k{.density = 0.01}, 0.05}};  // CHOCO-SGD
+///     train::decentralized{ring_neighbours{.own = 0.5}, sgd, rate, keep_all{}, d_squared{}};    // D²
 ///
 /// `order`: whether a model is mixed after its step, before it, beside its gradient, or as D² says. `exchange`:
 /// `every{k}` makes k local steps for one exchange. Over a mixing that is only column stochastic the parameters are the

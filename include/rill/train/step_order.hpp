@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rill/concept/mixing.hpp>
+#include <rill/concept/regular.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/option_range.hpp>
@@ -26,7 +27,7 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// `mixes_all`: it needs whole models mixed, in each step, over a symmetric mixing that keeps its neighbours; then
 /// `require_mixing(mixing, size, rank)` throws `contract_violation` unless the mixing suits.
 template <class O, class T = float>
-concept StepOrder = std::regular<O> && requires(const O& policy, std::span<T> model, void (*change)()) {
+concept StepOrder = Regular<O> && requires(const O& policy, std::span<T> model, void (*change)()) {
     { O::name } -> std::convertible_to<const char*>;
     { O::mixes_all } -> std::convertible_to<bool>;
     { policy.template bind<T>(std::size_t{}) } -> std::copyable;
