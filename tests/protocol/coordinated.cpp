@@ -9,6 +9,7 @@
 #include <rill/topology/bandwidth_matching.hpp>
 #include <rill/topology/random_matching.hpp>
 #include <rill/topology/ring.hpp>
+#include <rill/topology/ring_neighbours.hpp>
 #include <rill/transport/fault_plan.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
@@ -93,6 +94,46 @@ models simulated(int ranks, const rill::coordinated& options, Body body, const r
     return all;
 }
 void pause(endpoint& net, rill::duration time) { net.sleep_until(net.now() + time); }
+
+TEST_CASE("coordinated gossip: a mixing that gives more than a peer is refused") {
+    rill::simulated::run(4, {}, [&](endpoint& net) {
+        rill::group workers{net, ring{}, {.timeout = timeout}};
+        rill::gossip saps{workers, rill::topology::ring_neighbours{}, rill::coordinated{.rounds = 3}};
+        std::vector<double> model(3, net.rank());
+        const auto run = [&] {
+            while (saps.next()) saps.mix(model);
+        };
+        if (net.rank() == 0)
+            CHECK_THROWS_WITH_AS(run(), doctest::Contains("one peer with half of the weight"), rill::error);
+        else
+            CHECK_THROWS_AS(run(), rill::error);
+    });
+}
+
+TEST_CASE("coordinated gossip: at the end the coordinator repeats its verdict for as long as a round may take") {
+    rill::simulated::network network{.latency = rill::milliseconds(1)};
+    network.faults.faults = {rill::faults::cut(0, 1).after(14), rill::faults::heal(0, 1).after(17)};
+    models all{std::vector<double>(3, 1024), std::vector<double>(3, 4096)};
+    rill::simulated::run(2, network, [&](endpoint& net) {
+        rill::group workers{net, ring{}, {.timeout = rill::seconds(1)}};
+        rill::gossip saps{workers, random_matching{}, rill::coordinated{.rounds = 6, .patience = rill::seconds(20)}};
+        while (saps.next()) saps.mix(of(all, net.rank()));
+    });
+    CHECK(all[0] == std::vector<double>(3, 2560));
+    CHECK(all[1] == all[0]);
+}
+
+TEST_CASE("coordinated gossip: rank 0 joins before its first round, and after the last") {
+    for (const int ranks : {1, 3})
+        rill::simulated::run(ranks, {}, [&](endpoint& net) {
+            rill::group workers{net, ring{}, {.timeout = timeout}};
+            rill::gossip saps{workers, random_matching{}, rill::coordinated{.rounds = 4}};
+            std::vector<double> model(3, net.rank());
+            if (net.rank() == 0 && ranks > 1) CHECK(saps.join(model) != rill::no_rank);
+            while (saps.next()) saps.mix(model);
+            if (net.rank() == 0) CHECK(saps.join(model) == rill::no_rank);
+        });
+}
 
 }  // namespace
 

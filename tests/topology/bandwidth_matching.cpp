@@ -155,6 +155,38 @@ TEST_CASE("bandwidth_matching: links that are none, short windows and no matcher
     bandwidth_matching none = among(4);
     none.matcher = {};
     refused(none, 4, "it has no matcher; use adapt::boost_matching{}");
+    bandwidth_matching slow = among(4);
+    for (const double least : {-5.0, std::nan("")}) {
+        slow.least = least;
+        refused(slow, 4, "least is");
+    }
+}
+
+/// Answers with the same partners for whoever asks.
+template <int first, int second>
+struct stubborn {
+    static constexpr const char* name = "stubborn";
+    static std::vector<rank_t> match(int ranks, std::span<const std::array<rank_t, 2>>) {
+        std::vector<rank_t> partners(static_cast<std::size_t>(ranks), second);
+        partners[0] = first;
+        return partners;
+    }
+    friend bool operator==(stubborn, stubborn) = default;
+};
+
+TEST_CASE("bandwidth_matching: the answer of a matcher that is no matching is refused") {
+    const auto refuses = [](topology::any_matcher matcher) {
+        bandwidth_matching mixing = among(4);
+        mixing.matcher = matcher;
+        auto bound = mixing.bind(4, {});
+        mixing_row row;
+        CHECK_THROWS_WITH_AS(bound.fill(0, 0, row), doctest::Contains("the matcher stubborn is no matching"),
+                             contract_violation);
+    };
+    refuses(stubborn<99, no_rank>{});
+    refuses(stubborn<1, no_rank>{});
+    refuses(stubborn<0, 0>{});
+    refuses(stubborn<-7, no_rank>{});
 }
 
 TEST_CASE("bandwidth_matching: options are part of its fingerprint") {

@@ -12,6 +12,7 @@
 #include <rill/core/span_of.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/add_scaled.hpp>
+#include <rill/kernel/magnitude.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/stream_view.hpp>
 
@@ -58,6 +59,8 @@ class difference_codec {
     /// first round.
     void start_at(std::span<const T> model) {
         RILL_EXPECTS(model.size() == dimension(), "difference: the model has another dimension");
+        RILL_EXPECTS(!has_moved_, "difference: start_at comes before the first round");
+        RILL_EXPECTS(!kernel::find_non_finite(model), "difference: start_at: a value is not finite");
         std::copy(model.begin(), model.end(), replica_.begin());
         std::copy(model.begin(), model.end(), sum_.begin());
         start_ = 1;
@@ -95,6 +98,7 @@ class difference_codec {
             add(terms_[i], terms_[i].weight, span_of(sum_));
         }
         count_ = 0;
+        has_moved_ = true;
         inner_.commit();
         if (step_) {
             const T step = static_cast<T>(*step_);
@@ -165,6 +169,7 @@ class difference_codec {
     std::size_t count_ = 0;
     frame_scratch<T, index_type> room_;
     std::uint64_t start_ = 0;
+    bool has_moved_ = false;
 };
 
 /// Mixes models by their differences, so that a codec whose choices differ from rank to rank (`top_k`) can be used:
@@ -199,6 +204,10 @@ struct difference {
                           "rill::compress::difference: the compressor makes its output from the fold of all ranks "
                           "(PowerSGD), and differences are decoded one by one; use top_k, bucket_top_k, threshold, "
                           "random_mask or keep_all");
+            static_assert(
+                !ResidualCompressor<inner>,
+                "rill::compress::difference: the compressor keeps what it has not sent, and a difference keeps "
+                "that too; leave error_feedback away");
             if (step)
                 detail::require_option(*step > 0 && *step <= 1, "compress::difference: step", *step,
                                        "above 0 and at most 1");

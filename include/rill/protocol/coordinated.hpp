@@ -67,15 +67,17 @@ struct coordinated {
 ///
 /// - *Both or none.* What a peer has sent waits; both ends report that they have it; the coordinator's next message,
 ///   which begins the next round, says whether both did. Only then the models are mixed. An exchange whose values do
-///   not come within the group's timeout is skipped: `receipt.missing` names the peer. So while no rank ends, the sum
-///   of all models stays, whatever happens to messages.
+///   not come within the group's timeout is skipped: `receipt.missing` names the peer. So while all ranks live and take
+///   part, the sum of all models stays, whatever happens to messages.
 /// - *Out.* A worker that has ended, or has not reported a round within `patience`, is out, and the others go on. If it
 ///   lives, its next call throws `timeout`, which names it. So does one that hears nothing of the coordinator for
-///   `patience` and a timeout more. Its model is not mixed.
+///   `patience` and a timeout more. It has not heard whether its last exchange counts, and keeps its model; its peer
+///   may have mixed. The same holds for workers that have not heard it when rank 0 ends.
 /// - *Coming and going.* `leave` ends this rank's part between two rounds; `join` begins it anew, with the model of a
 ///   worker that the coordinator names.
 /// - *The end* comes after `rounds` rounds, or when no worker takes part. Then `next` returns false; on rank 0 when all
-///   workers have heard it. If rank 0 ends, or destroys its gossip earlier, all workers get an error that names it.
+///   workers have heard it, or have not said so within `patience`. If rank 0 ends, or destroys its gossip earlier, all
+///   workers get an error that names it.
 ///
 /// The coordinator never sees a model. It and each worker exchange two headers per round, 192 bytes; what was lost is
 /// repeated once in each timeout. It runs in a second activity of rank 0, or in the calling one's stead where rank 0
@@ -195,6 +197,10 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
         RILL_EXPECTS(links_ && !links_->machine().takes_part(), "gossip: a rank joins once it has left or is out");
         session_.require_going();
         has_joined_ = true;
+        if (coordinates()) {
+            begin_to_serve();
+            if (run_.is_over()) return run_.rethrow_failure(), no_rank;
+        }
         session_.guarded(*links_, [&] { links_->join(true); });
         links_->require_part();
         if (links_->machine().is_over()) return no_rank;

@@ -148,6 +148,9 @@ class gossip : detail::gossip_requirements<Mix> {
     double weight() const { return weight_; }
     /// Goes on as after so many rounds: all ranks at the same. `weight`: the one that this rank had then.
     void resume_at(std::uint64_t round, double weight = 1) {
+        RILL_EXPECTS(weight > 0 && weight < 1e300 && (!Mix::is_doubly_stochastic || weight == 1),
+                     "gossip: a weight is a number above 0, and 1 where the mixing is doubly "
+                     "stochastic");
         links_.resume_at(round);
         weight_ = weight;
     }

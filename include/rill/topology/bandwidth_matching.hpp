@@ -4,6 +4,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/fingerprint.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
@@ -45,8 +46,8 @@ enum class bridges : unsigned char {
 /// matchings.
 ///
 /// Errors: `contract_violation` from `bind` if there is no matcher, if `links` is not square or has an entry that is
-/// negative or not finite, which is named by row and column; if `window` is less than ⌈log2 P⌉, since matchings need
-/// that many rounds to bring all models together, and most rounds would ignore `least`.
+/// negative or not finite off the diagonal, which is named by row and column; if `window` is less than ⌈log2 P⌉, since
+/// matchings need that many rounds to bring all models together, and most rounds would ignore `least`.
 ///
 /// Source: SAPS-PSGD, algorithm 3, with these deviations. Pairs that have never met count as met infinitely long ago. A
 /// rank that is left over keeps its model. Bridges are the fastest ones, not any (`bridges::any`). Who is left over is
@@ -68,7 +69,8 @@ struct bandwidth_matching {
       public:
         bound(const bandwidth_matching& of, int size, random_key key)
             : speeds_(size, of.links),
-              least_(of.least),
+              least_(rill::detail::require_option(of.least >= 0, "topology::bandwidth_matching: least", of.least,
+                                                  "a speed, 0 or more")),
               window_(window_of(of, size)),
               matcher_(of.matcher),
               bridge_(of.bridge),
@@ -180,8 +182,23 @@ struct bandwidth_matching {
                         pairs_.push_back({static_cast<rank_t>(i), static_cast<rank_t>(j)});
             if (pairs_.empty()) return;
             const std::vector<rank_t> mates = matcher_.match(static_cast<int>(open.size()), pairs_);
-            for (std::size_t i = 0; i < open.size(); ++i)
-                if (mates[i] != no_rank) partner(open[i]) = open[index(mates[i])];
+            for (std::size_t i = 0; i < open.size(); ++i) {
+                if (!is_matched(mates, i, open.size())) refuse_matcher();
+                if (mates[i] == no_rank) continue;
+                partner(open[i]) = open[index(mates[i])];
+                if (!(speed(open[i], partner(open[i])) > 0 && may(open[i], partner(open[i])))) refuse_matcher();
+            }
+        }
+        /// Whether the answer of a matcher gives one partner, who names it too, or none.
+        static bool is_matched(const std::vector<rank_t>& mates, std::size_t i, std::size_t size) {
+            if (mates.size() != size) return false;
+            if (mates[i] == no_rank) return true;
+            const bool is_other = mates[i] >= 0 && index(mates[i]) < size && index(mates[i]) != i;
+            return is_other && mates[index(mates[i])] == static_cast<rank_t>(i);
+        }
+        [[noreturn, gnu::cold]] void refuse_matcher() const {
+            throw contract_violation(text_of({"rill: topology::bandwidth_matching: the answer of the matcher ",
+                                              matcher_.name(), " is no matching of the graph that it was given"}));
         }
 
         detail::link_speeds speeds_;

@@ -102,7 +102,7 @@ class bound_decentralized {
     auto& state() { return state_; }
     const auto& state() const { return state_; }
     std::uint64_t position() const { return gossip_.round(); }
-    void resume_at(std::uint64_t position) { gossip_.resume_at(position, state_.weight); }
+    void resume_at(std::uint64_t position) { gossip_.resume_at(position); }
     void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
 
     template <class Compute>
@@ -152,6 +152,8 @@ class bound_decentralized {
   private:
     static const Policy& checked(const Policy& policy, Net& net) {
         using order = decltype(Policy::order);
+        rill::detail::require_option(policy.exchange.steps > 0, "train::every: steps", policy.exchange.steps,
+                                     "at least 1", net.rank());
         if constexpr (order::mixes_all) {
             order::require_mixing(policy.mixing, net.size(), net.rank());
             rill::detail::require_option(policy.exchange.steps == 1, "train::decentralized: steps of `every`",
@@ -173,6 +175,7 @@ class bound_decentralized {
     void begin_at(std::span<const T> parameters, std::uint64_t number) {
         if constexpr (DifferenceCompressor<codec_type, T>)
             if (!state_.codec.has_started()) state_.codec.start_at(parameters);
+        if constexpr (pushes) gossip_.resume_at(gossip_.round(), state_.weight);  // it may have been restored
         if constexpr (pushes)
             if (number == 0) std::copy(parameters.begin(), parameters.end(), state_.pushed.begin());
     }

@@ -2,9 +2,11 @@
 
 #include <rill/concept/mixing.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/core/message_kind.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/coordinated_kind.hpp>
@@ -33,6 +35,8 @@ struct coordinated_limits {
 /// waits for all reports. A worker that has ended or does not report in time is *out*, and the round goes on without
 /// it. An exchange counts if both ends report that they have the values; the order of the next round says so. A worker
 /// that repeats its report has not heard that order, and is told again.
+///
+/// At the end it stays until all workers have heard of it, or `patience` has passed.
 ///
 /// Workers join and leave between rounds. A newcomer gets the model of a worker that goes on, of one that no other
 /// newcomer has. `Bound`: the mixing; where it has `attend(rank, bool)`, it is told who works.
@@ -161,7 +165,7 @@ class coordinator_machine {
             each = {.is = state::out, .joins = each.joins};
             letters_.push_back({rank, coordinated_kind::out});
         }
-        if (phase_ == phase::over && now >= since_ + limits_.timeout * 3)
+        if (phase_ == phase::over && now >= since_ + limits_.patience)
             for (const rank_t rank : ranks_) at(rank).is = state::absent;
     }
 
@@ -217,11 +221,25 @@ class coordinator_machine {
     void order(rank_t rank, time_point now) {
         worker& each = at(rank);
         mixing_.fill(round_, rank, row_);
+        require_pair(row_, rank);
         each.peer = row_.senders.empty() ? no_rank : row_.senders.front().peer;
         if (each.peer != no_rank && (each.peer < first_ || !works(each.peer))) each.peer = no_rank;
         each.has_values = false;
         each.since = now;
         letters_.push_back({rank, coordinated_kind::begin});
+    }
+
+    /// A rank's row is one of a pair that exchanges half and half, or of a rank that mixes with nobody.
+    void require_pair(const mixing_row& row, rank_t rank) const {
+        if (row.senders.empty() && row.receivers.empty()) return;
+        const bool is_pair = row.senders.size() == 1 && row.receivers == std::vector{row.senders.front().peer} &&
+                             row.own_weight == 0.5 && row.senders.front().weight == 0.5 &&
+                             row.senders.front().peer >= 0 &&
+                             row.senders.front().peer < static_cast<rank_t>(workers_.size());
+        if (is_pair) return;
+        throw contract_violation(text_of({"rill: gossip (round ", round_, "): the mixing does not give rank ", rank,
+                                          " one peer with half of the weight, as a coordinator needs; use "
+                                          "topology::bandwidth_matching or random_matching"}));
     }
 
     void end(time_point now) {
@@ -248,7 +266,7 @@ class coordinator_machine {
     }
     deadline until() const {
         if (phase_ == phase::gathering) return since_ + limits_.patience;
-        if (phase_ == phase::over) return since_ + limits_.timeout * 3;
+        if (phase_ == phase::over) return since_ + limits_.patience;
         time_point first = deadline::never.at;
         for (const rank_t rank : ranks_)
             if (works(rank)) first = std::min(first, at(rank).since + limits_.patience);

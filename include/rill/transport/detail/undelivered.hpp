@@ -18,7 +18,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <class Node>
 class undelivered {
   public:
-    explicit undelivered(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
+    explicit undelivered(int size) : lists_(static_cast<std::size_t>(size)) {}
 
     /// Appends a message whose source and channel are set.
     void append(Node& added) {
