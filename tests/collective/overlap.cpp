@@ -78,17 +78,27 @@ TEST_CASE("overlap: several tensors are compared with each other piece by piece"
     CHECK(have_apart(a, rill::tensors{std::span(a).first(3), std::span(a).subspan(3)}, sharing::same_coordinates));
 }
 
-TEST_CASE("overlap: a round refuses an overlap at the root") {
+TEST_CASE("overlap: a round refuses an overlap at the root, and ends on all ranks") {
     std::string told;
     rill::simulated::run(2, {}, [&](auto& net) {
         rill::group workers{net, rill::topology::ring{}};
         rill::rounds steps(workers, rill::topology::star{});
         std::vector<float> x(9, 1.0F), state(1);
         const std::span all(x);
-        steps.next(std::span(state));
-        if (net.rank() == 0) told = message_of<contract_violation>([&] { steps.reduce(all.first(8), all.last(8)); });
-        steps.reduce(all.first(8), all.first(8));
-        if (net.rank() == 0) CHECK(x == std::vector<float>{2, 2, 2, 2, 2, 2, 2, 2, 1});
+        const auto round = [&](std::span<float> output) {
+            steps.next(std::span(state));
+            steps.reduce(all.first(8), output);
+        };
+        round(all.first(8));
+        if (net.rank() == 0) {
+            CHECK(x == std::vector<float>{2, 2, 2, 2, 2, 2, 2, 2, 1});
+            told = message_of<contract_violation>([&] { round(all.last(8)); });
+        } else {
+            const auto go_on = [&] {
+                while (true) round(all.first(8));
+            };
+            CHECK_THROWS_AS(go_on(), rill::peer_failure);
+        }
     });
     CHECK(is_refused(told));
 }

@@ -39,8 +39,8 @@ struct turns {
         constexpr std::array<std::array<rank_t, 2>, 3> pairs{{{1, 2}, {2, 3}, {1, 3}}};
         row = {};
         const auto [a, b] = pairs[static_cast<std::size_t>(round % 3)];
-        if (rank == a) row.senders.push_back({b, 0.5});
-        if (rank == b) row.senders.push_back({a, 0.5});
+        if (rank == a) row = {0.5, {{b, 0.5}}, {b}};
+        if (rank == b) row = {0.5, {{a, 0.5}}, {a}};
     }
 };
 
