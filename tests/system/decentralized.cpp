@@ -16,14 +16,12 @@
 
 #include <concepts>
 
-using namespace rill;
+namespace decentralized_systems {
 
-namespace {
+using namespace rill;
 
 constexpr train::sgd move{.momentum = 0.5};
 constexpr train::constant_rate rate{0.1};
-
-}  // namespace
 
 TEST_CASE("d_psgd and d_squared: whole models, mixed with those of neighbours") {
     const auto usual = systems::d_psgd(move, rate);
@@ -58,3 +56,5 @@ TEST_CASE("choco_sgd and dcd_psgd: differences") {
     CHECK(systems::dcd_psgd({.density = 0.5}, move, rate).codec ==
           compress::difference{compress::top_k{.density = 0.5}});
 }
+
+}  // namespace decentralized_systems
