@@ -16983,6 +16983,8 @@ class difference_codec {
     /// first round.
     void start_at(std::span<const T> model) {
         RILL_EXPECTS(model.size() == dimension(), "difference: the model has another dimension");
+        RILL_EXPECTS(!has_moved_, "difference: start_at comes before the first round");
+        RILL_EXPECTS(!kernel::find_non_finite(model), "difference: start_at: a value is not finite");
         std::copy(model.begin(), model.end(), replica_.begin());
         std::copy(model.begin(), model.end(), sum_.begin());
         start_ = 1;
@@ -17020,6 +17022,7 @@ class difference_codec {
             add(terms_[i], terms_[i].weight, span_of(sum_));
         }
         count_ = 0;
+        has_moved_ = true;
         inner_.commit();
         if (step_) {
             const T step = static_cast<T>(*step_);
@@ -17090,6 +17093,7 @@ class difference_codec {
     std::size_t count_ = 0;
     frame_scratch<T, index_type> room_;
     std::uint64_t start_ = 0;
+    bool has_moved_ = false;
 };
 
 /// Mixes models by their differences, so that a codec whose choices differ from rank to rank (`top_k`) can be used:
@@ -17124,6 +17128,10 @@ struct difference {
                           "rill::compress::difference: the compressor makes its output from the fold of all ranks "
                           "(PowerSGD), and differences are decoded one by one; use top_k, bucket_top_k, threshold, "
                           "random_mask or keep_all");
+            static_assert(
+                !ResidualCompressor<inner>,
+                "rill::compress::difference: the compressor keeps what it has not sent, and a difference keeps "
+                "that too; leave error_feedback away");
             if (step)
                 detail::require_option(*step > 0 && *step <= 1, "compress::difference: step", *step,
                                        "above 0 and at most 1");
@@ -22494,8 +22502,8 @@ enum class bridges : unsigned char {
 /// matchings.
 ///
 /// Errors: `contract_violation` from `bind` if there is no matcher, if `links` is not square or has an entry that is
-/// negative or not finite, which is named by row and column; if `window` is less than ⌈log2 P⌉, since matchings need
-/// that many rounds to bring all models together, and most rounds would ignore `least`.
+/// negative or not finite off the diagonal, which is named by row and column; if `window` is less than ⌈log2 P⌉, since
+/// matchings need that many rounds to bring all models together, and most rounds would ignore `least`.
 ///
 /// Source: SAPS-PSGD, algorithm 3, with these deviations. Pairs that have never met count as met infinitely long ago. A
 /// rank that is left over keeps its model. Bridges are the fastest ones, not any (`bridges::any`). Who is left over is
@@ -22517,7 +22525,8 @@ struct bandwidth_matching {
       public:
         bound(const bandwidth_matching& of, int size, random_key key)
             : speeds_(size, of.links),
-              least_(of.least),
+              least_(rill::detail::require_option(of.least >= 0, "topology::bandwidth_matching: least", of.least,
+                                                  "a speed, 0 or more")),
               window_(window_of(of, size)),
               matcher_(of.matcher),
               bridge_(of.bridge),
@@ -22629,8 +22638,23 @@ struct bandwidth_matching {
                         pairs_.push_back({static_cast<rank_t>(i), static_cast<rank_t>(j)});
             if (pairs_.empty()) return;
             const std::vector<rank_t> mates = matcher_.match(static_cast<int>(open.size()), pairs_);
-            for (std::size_t i = 0; i < open.size(); ++i)
-                if (mates[i] != no_rank) partner(open[i]) = open[index(mates[i])];
+            for (std::size_t i = 0; i < open.size(); ++i) {
+                if (!is_matched(mates, i, open.size())) refuse_matcher();
+                if (mates[i] == no_rank) continue;
+                partner(open[i]) = open[index(mates[i])];
+                if (!(speed(open[i], partner(open[i])) > 0 && may(open[i], partner(open[i])))) refuse_matcher();
+            }
+        }
+        /// Whether the answer of a matcher gives one partner, who names it too, or none.
+        static bool is_matched(const std::vector<rank_t>& mates, std::size_t i, std::size_t size) {
+            if (mates.size() != size) return false;
+            if (mates[i] == no_rank) return true;
+            const bool is_other = mates[i] >= 0 && index(mates[i]) < size && index(mates[i]) != i;
+            return is_other && mates[index(mates[i])] == static_cast<rank_t>(i);
+        }
+        [[noreturn, gnu::cold]] void refuse_matcher() const {
+            throw contract_violation(text_of({"rill: topology::bandwidth_matching: the answer of the matcher ",
+                                              matcher_.name(), " is no matching of the graph that it was given"}));
         }
 
         detail::link_speeds speeds_;
@@ -23914,6 +23938,8 @@ struct coordinated_limits {
 /// it. An exchange counts if both ends report that they have the values; the order of the next round says so. A worker
 /// that repeats its report has not heard that order, and is told again.
 ///
+/// At the end it stays until all workers have heard of it, or `patience` has passed.
+///
 /// Workers join and leave between rounds. A newcomer gets the model of a worker that goes on, of one that no other
 /// newcomer has. `Bound`: the mixing; where it has `attend(rank, bool)`, it is told who works.
 template <class Bound>
@@ -24041,7 +24067,7 @@ class coordinator_machine {
             each = {.is = state::out, .joins = each.joins};
             letters_.push_back({rank, coordinated_kind::out});
         }
-        if (phase_ == phase::over && now >= since_ + limits_.timeout * 3)
+        if (phase_ == phase::over && now >= since_ + limits_.patience)
             for (const rank_t rank : ranks_) at(rank).is = state::absent;
     }
 
@@ -24097,11 +24123,25 @@ class coordinator_machine {
     void order(rank_t rank, time_point now) {
         worker& each = at(rank);
         mixing_.fill(round_, rank, row_);
+        require_pair(row_, rank);
         each.peer = row_.senders.empty() ? no_rank : row_.senders.front().peer;
         if (each.peer != no_rank && (each.peer < first_ || !works(each.peer))) each.peer = no_rank;
         each.has_values = false;
         each.since = now;
         letters_.push_back({rank, coordinated_kind::begin});
+    }
+
+    /// A rank's row is one of a pair that exchanges half and half, or of a rank that mixes with nobody.
+    void require_pair(const mixing_row& row, rank_t rank) const {
+        if (row.senders.empty() && row.receivers.empty()) return;
+        const bool is_pair = row.senders.size() == 1 && row.receivers == std::vector{row.senders.front().peer} &&
+                             row.own_weight == 0.5 && row.senders.front().weight == 0.5 &&
+                             row.senders.front().peer >= 0 &&
+                             row.senders.front().peer < static_cast<rank_t>(workers_.size());
+        if (is_pair) return;
+        throw contract_violation(text_of({"rill: gossip (round ", round_, "): the mixing does not give rank ", rank,
+                                          " one peer with half of the weight, as a coordinator needs; use "
+                                          "topology::bandwidth_matching or random_matching"}));
     }
 
     void end(time_point now) {
@@ -24128,7 +24168,7 @@ class coordinator_machine {
     }
     deadline until() const {
         if (phase_ == phase::gathering) return since_ + limits_.patience;
-        if (phase_ == phase::over) return since_ + limits_.timeout * 3;
+        if (phase_ == phase::over) return since_ + limits_.patience;
         time_point first = deadline::never.at;
         for (const rank_t rank : ranks_)
             if (works(rank)) first = std::min(first, at(rank).since + limits_.patience);
@@ -25362,6 +25402,9 @@ class gossip : detail::gossip_requirements<Mix> {
     double weight() const { return weight_; }
     /// Goes on as after so many rounds: all ranks at the same. `weight`: the one that this rank had then.
     void resume_at(std::uint64_t round, double weight = 1) {
+        RILL_EXPECTS(weight > 0 && weight < 1e300 && (!Mix::is_doubly_stochastic || weight == 1),
+                     "gossip: a weight is a number above 0, and 1 where the mixing is doubly "
+                     "stochastic");
         links_.resume_at(round);
         weight_ = weight;
     }
@@ -25545,15 +25588,17 @@ struct coordinated {
 ///
 /// - *Both or none.* What a peer has sent waits; both ends report that they have it; the coordinator's next message,
 ///   which begins the next round, says whether both did. Only then the models are mixed. An exchange whose values do
-///   not come within the group's timeout is skipped: `receipt.missing` names the peer. So while no rank ends, the sum
-///   of all models stays, whatever happens to messages.
+///   not come within the group's timeout is skipped: `receipt.missing` names the peer. So while all ranks live and take
+///   part, the sum of all models stays, whatever happens to messages.
 /// - *Out.* A worker that has ended, or has not reported a round within `patience`, is out, and the others go on. If it
 ///   lives, its next call throws `timeout`, which names it. So does one that hears nothing of the coordinator for
-///   `patience` and a timeout more. Its model is not mixed.
+///   `patience` and a timeout more. It has not heard whether its last exchange counts, and keeps its model; its peer
+///   may have mixed. The same holds for workers that have not heard it when rank 0 ends.
 /// - *Coming and going.* `leave` ends this rank's part between two rounds; `join` begins it anew, with the model of a
 ///   worker that the coordinator names.
 /// - *The end* comes after `rounds` rounds, or when no worker takes part. Then `next` returns false; on rank 0 when all
-///   workers have heard it. If rank 0 ends, or destroys its gossip earlier, all workers get an error that names it.
+///   workers have heard it, or have not said so within `patience`. If rank 0 ends, or destroys its gossip earlier, all
+///   workers get an error that names it.
 ///
 /// The coordinator never sees a model. It and each worker exchange two headers per round, 192 bytes; what was lost is
 /// repeated once in each timeout. It runs in a second activity of rank 0, or in the calling one's stead where rank 0
@@ -25673,6 +25718,10 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
         RILL_EXPECTS(links_ && !links_->machine().takes_part(), "gossip: a rank joins once it has left or is out");
         session_.require_going();
         has_joined_ = true;
+        if (coordinates()) {
+            begin_to_serve();
+            if (run_.is_over()) return run_.rethrow_failure(), no_rank;
+        }
         session_.guarded(*links_, [&] { links_->join(true); });
         links_->require_part();
         if (links_->machine().is_over()) return no_rank;
@@ -34629,7 +34678,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <class Node>
 class undelivered {
   public:
-    explicit undelivered(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
+    explicit undelivered(int size) : lists_(static_cast<std::size_t>(size)) {}
 
     /// Appends a message whose source and channel are set.
     void append(Node& added) {

@@ -2168,17 +2168,14 @@ class beside {
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// One exchange for so many steps: after the last of them.
+/// One exchange for so many steps, at least one: after the last of them.
 struct every {
     std::uint64_t steps = 1;
 
     static constexpr const char* name = "every";
 
     /// Whether models are exchanged in this step, from 0.
-    bool exchanges(std::uint64_t step) const {
-        rill::detail::require_option(steps > 0, "train::every: steps", steps, "at least 1");
-        return (step + 1) % steps == 0;
-    }
+    constexpr bool exchanges(std::uint64_t step) const { return (step + 1) % steps == 0; }
 
     template <class Visit>
     constexpr void visit_options(Visit&& visit) const {
@@ -2202,7 +2199,7 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// `mixes_all`: it needs whole models mixed, in each step, over a symmetric mixing that keeps its neighbours; then
 /// `require_mixing(mixing, size, rank)` throws `contract_violation` unless the mixing suits.
 template <class O, class T = float>
-concept StepOrder = std::regular<O> && requires(const O& policy, std::span<T> model, void (*change)()) {
+concept StepOrder = Regular<O> && requires(const O& policy, std::span<T> model, void (*change)()) {
     { O::name } -> std::convertible_to<const char*>;
     { O::mixes_all } -> std::convertible_to<bool>;
     { policy.template bind<T>(std::size_t{}) } -> std::copyable;
@@ -2389,7 +2386,7 @@ class bound_decentralized {
     auto& state() { return state_; }
     const auto& state() const { return state_; }
     std::uint64_t position() const { return gossip_.round(); }
-    void resume_at(std::uint64_t position) { gossip_.resume_at(position, state_.weight); }
+    void resume_at(std::uint64_t position) { gossip_.resume_at(position); }
     void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
 
     template <class Compute>
@@ -2439,6 +2436,8 @@ class bound_decentralized {
   private:
     static const Policy& checked(const Policy& policy, Net& net) {
         using order = decltype(Policy::order);
+        rill::detail::require_option(policy.exchange.steps > 0, "train::every: steps", policy.exchange.steps,
+                                     "at least 1", net.rank());
         if constexpr (order::mixes_all) {
             order::require_mixing(policy.mixing, net.size(), net.rank());
             rill::detail::require_option(policy.exchange.steps == 1, "train::decentralized: steps of `every`",
@@ -2460,6 +2459,7 @@ class bound_decentralized {
     void begin_at(std::span<const T> parameters, std::uint64_t number) {
         if constexpr (DifferenceCompressor<codec_type, T>)
             if (!state_.codec.has_started()) state_.codec.start_at(parameters);
+        if constexpr (pushes) gossip_.resume_at(gossip_.round(), state_.weight);  // it may have been restored
         if constexpr (pushes)
             if (number == 0) std::copy(parameters.begin(), parameters.end(), state_.pushed.begin());
     }
@@ -2491,13 +2491,10 @@ class bound_decentralized {
 /// Descent in which each rank has a model of its own, moves it along its own gradient, and mixes it with those of a few
 /// others: decentralised descent by `gossip`.
 ///
-///     train::decentralized{topology::ring_neighbours{}, sgd, rate}                                        // D-PSGD
-///     train::decentralized{topology::random_matching{}, sgd, rate, compress::random_mask{.density = 0.01}}  // as SAPS
-///     train::decentralized{topology::ring_neighbours{}, sgd, rate,
-///                          compress::difference{compress::top_k{.density = 0.01}, 0.05}}                    //
-///                          CHOCO-SGD
-///     train::decentralized{topology::ring_neighbours{.own = 0.5}, sgd, rate, compress::keep_all{},
-///                          train::d_squared{}}                                                             // D²
+///     train::decentralized{ring_neighbours{}, sgd, rate};                                       // D-PSGD
+///     train::decentralized{random_matching{}, sgd, rate, random_mask{.density = 0.01}};         // as SAPS-PSGD
+///     train::decentralized{ring_neighbours{}, sgd, rate, difference{top_k{.density = 0.01}, 0.05}};  // CHOCO-SGD
+///     train::decentralized{ring_neighbours{.own = 0.5}, sgd, rate, keep_all{}, d_squared{}};    // D²
 ///
 /// `order`: whether a model is mixed after its step, before it, beside its gradient, or as D² says. `exchange`:
 /// `every{k}` makes k local steps for one exchange. Over a mixing that is only column stochastic the parameters are the
