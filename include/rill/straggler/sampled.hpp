@@ -24,7 +24,9 @@ struct sampled {
     static constexpr const char* name = "sampled";
 
     constexpr int count(int size) const {
-        return std::clamp(static_cast<int>(fraction * size + 0.5), std::min(1, size), size);
+        const double share = fraction * size;
+        const int whole = static_cast<int>(share);
+        return std::clamp(share - whole < 0.5 ? whole : whole + 1, std::min(1, size), size);
     }
     void choose(int size, random_key key, std::vector<int>& places) const {
         places.clear();
