@@ -24,7 +24,7 @@ class received_message {
         return *this;
     }
     ~received_message() {
-        if (node_ != nullptr) owner_->release(*node_);
+        if (owner_ != nullptr && node_ != nullptr) owner_->release(*node_);
     }
 
     rank_t source() const { return node_->source; }
