@@ -175,9 +175,10 @@ class bound_decentralized {
     void begin_at(std::span<const T> parameters, std::uint64_t number) {
         if constexpr (DifferenceCompressor<codec_type, T>)
             if (!state_.codec.has_started()) state_.codec.start_at(parameters);
-        if constexpr (pushes) gossip_.resume_at(gossip_.round(), state_.weight);  // it may have been restored
-        if constexpr (pushes)
+        if constexpr (pushes) {
+            gossip_.resume_at(gossip_.round(), state_.weight);  // it may have been restored
             if (number == 0) std::copy(parameters.begin(), parameters.end(), state_.pushed.begin());
+        }
     }
 
     struct no_activity {
