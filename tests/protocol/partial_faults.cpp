@@ -54,7 +54,7 @@ testing::call_result some_rounds(rill::simulated::endpoint& net, const testing::
             .bits = bits};
 }
 
-/// RILL_PARTIAL_RUNS=1000000 explores further.
+/// RILL_PARTIAL_RUNS=1000000 explores further, RILL_PARTIAL_SEED=5000 from this seed on.
 std::uint64_t runs_in_all() {
     const char* const asked = std::getenv("RILL_PARTIAL_RUNS");
     if (asked != nullptr) return static_cast<std::uint64_t>(std::atoll(asked));
@@ -65,6 +65,11 @@ std::uint64_t runs_in_all() {
 #endif
 }
 
+std::uint64_t first_seed() {
+    const char* const asked = std::getenv("RILL_PARTIAL_SEED");
+    return asked == nullptr ? 0 : static_cast<std::uint64_t>(std::atoll(asked));
+}
+
 template <class Start, class Age>
 void explore(const char* name, Start start, Age age) {
     testing::protocol_test test(name, {.most_ranks = 8});
@@ -73,9 +78,9 @@ void explore(const char* name, Start start, Age age) {
         net.sleep_until(net.now() + testing::entry_delay(of, net.rank(), 0));
         mine.attempt({.name = "rounds"}, [&] { return some_rounds(net, of, start, age); });
     };
-    const std::uint64_t seeds = runs_in_all() / (3 * std::size(testing::every_fault_kind));
+    const std::uint64_t first = first_seed(), seeds = runs_in_all() / (3 * std::size(testing::every_fault_kind));
     for (const testing::fault_kind kind : testing::every_fault_kind)
-        for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+        for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
             const std::string report = test.run(kind, seed, on_one_rank);
             CHECK_MESSAGE(report.empty(), testing::name(kind), ": ", report);
         }
