@@ -280,6 +280,27 @@ TEST_CASE("coordinated gossip: a worker leaves and comes back") {
     });
 }
 
+TEST_CASE("coordinated gossip: a rank that joins with a model of another size is named, and so is the giver") {
+    simulated(3, {.rounds = 200}, [](endpoint& net, auto& saps, auto& model) {
+        const auto run = [&] {
+            while (saps.next()) {
+                pause(net, rill::seconds(1));
+                if (net.rank() != 2 || saps.round() != 4) {
+                    saps.mix(model);
+                    continue;
+                }
+                saps.leave();
+                std::vector<double> shorter(dimension - 1);
+                saps.join(shorter);
+            }
+        };
+        CHECK_THROWS_WITH_AS(run(),
+                             doctest::Contains("rank 2 joins with a model of 29 values, and rank 0, which gives it its "
+                                               "own, has 30"),
+                             rill::mismatch);
+    });
+}
+
 TEST_CASE("coordinated gossip: others go on without workers that die") {
     for (const bool trains : {true, false})
         for (std::uint64_t messages = 20; messages < 60; messages += 3) {
@@ -354,7 +375,7 @@ TEST_CASE("coordinated gossip: another dimension or codec is a mismatch that nam
             auto codec = rill::compress::random_mask{.density = net.rank() == 1 ? 0.5 : 0.4}.bind(10);
             saps.mix(model, codec);
         },
-        "with another codec");
+        "with another density of its codec than rank ");
     CHECK_THROWS_WITH_AS(
         rill::simulated::run(
             3, {},

@@ -253,7 +253,20 @@ TEST_CASE("gossip: another mixing, model or codec on one rank is a mismatch") {
                                  .bind(100);
                 for (int round = 0; round < 9; ++round) replica.mix(model, codec);
             },
-            "with another codec");
+            by_seed ? "with another seed of its codec than rank " : "with another density of its codec than rank ");
+    fails_by(
+        [](endpoint& net) {
+            rill::group workers{net, ring{}};
+            rill::gossip replica{workers, ring_neighbours{}};
+            if (net.rank() == 1) {
+                std::vector<double> model(10);
+                for (int round = 0; round < 9; ++round) replica.mix(model);
+            } else {
+                std::vector<float> model(10);
+                for (int round = 0; round < 9; ++round) replica.mix(model);
+            }
+        },
+        "with another type of elements than rank ");
 }
 
 /// Rank 1 awaits a model of itself.

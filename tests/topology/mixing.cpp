@@ -34,6 +34,7 @@ using topology::rotating;
 static_assert(topology::mixes_doubly(ring_neighbours{}, 17) && topology::connects(ring_neighbours{}, 17, 1));
 static_assert(topology::mixes_doubly(exponential{}, 17) && topology::connects(exponential{}, 17, 5));
 static_assert(topology::mixes_doubly(rotating{}, 8) && topology::connects(rotating{}, 8, 3));
+static_assert(topology::connects(rotating{}, 17, 10));
 static_assert(topology::mixes_doubly(random_matching{}, 17));
 static_assert(topology::mixes_doubly(metropolis{{{0, 1}, {1, 2}, {1, 3}}}, 4));
 static_assert(!topology::connects(metropolis{{{0, 1}, {2, 3}}}, 4, 3));

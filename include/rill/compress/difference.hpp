@@ -55,6 +55,13 @@ class difference_codec {
                      fingerprint_of(inner_));
     }
 
+    template <class Visit>
+    void visit_options(Visit&& visit) const {
+        visit("step", step_.value_or(0));
+        visit("start_at", start_);
+        if constexpr (HasOptions<Codec>) inner_.visit_options(visit);
+    }
+
     /// All replicas start at these values, which are the same on all ranks (checked); else at zero. Called before the
     /// first round.
     void start_at(std::span<const T> model) {

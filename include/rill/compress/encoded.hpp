@@ -6,6 +6,7 @@
 #include <rill/concept/executor.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/fingerprint.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/stream/stream_codings.hpp>
 #include <rill/stream/stream_view.hpp>
@@ -68,6 +69,13 @@ class codec {
             return 0;
         else
             return selector_.fingerprint();
+    }
+    /// Where ranks choose alike: what the choice depends on.
+    template <class Visit>
+    void visit_options(Visit&& visit) const
+        requires HasOptions<selector>
+    {
+        selector_.visit_options(visit);
     }
     void commit() {}
     void rollback() {}

@@ -41,6 +41,7 @@ struct random_mask {
             : skips_(rill::detail::require_option(policy.density > 0 && policy.density <= 1,
                                                   "compress::random_mask: density", policy.density,
                                                   "above 0 and at most 1")),
+              density_(policy.density),
               seed_(policy.seed),
               dimension_(dimension),
               fingerprint_(mix64(rill::fingerprint(random_mask::name), std::bit_cast<std::uint64_t>(policy.density),
@@ -68,6 +69,11 @@ struct random_mask {
                 values[mask_[i]] = static_cast<T>(values[mask_[i]] - received[i]);
         }
         std::uint64_t fingerprint() const { return fingerprint_; }
+        template <class Visit>
+        void visit_options(Visit&& visit) const {
+            visit("density", density_);
+            visit("seed", seed_);
+        }
         void begin(std::uint64_t number) {
             if (number == number_) return;
             number_ = number;
@@ -81,6 +87,7 @@ struct random_mask {
         }
 
         kernel::geometric_skips skips_;
+        double density_;
         std::uint64_t seed_;
         std::size_t dimension_;
         std::uint64_t fingerprint_;

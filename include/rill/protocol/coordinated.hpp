@@ -16,6 +16,7 @@
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/round_receipt.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/coordinated_requirements.hpp>
@@ -163,19 +164,22 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
     /// its peer has another dimension, element type or codec, which names both and ends the gossip; and whatever else
     /// has ended it.
     template <class Model, class Codec>
-    const round_receipt& mix(Model&& model, Codec& codec) {
+    const round_receipt& mix(Model&& model, Codec&& codec) {
         static_assert(detail::require_gossip_model<Model>());
         using T = tensor_element<Model>;
-        static_assert(detail::require_alike_codec<Codec, T>());
-        RILL_EXPECTS(links_ && links_->machine().is_ordered(), "gossip: call mix once after each next that is true");
-        const auto loan = detail::lend(&codec, "gossip: the compressor is in another operation, which has not ended");
-        session_.require_going();
-        memory_.reset();
-        const std::span<T> values = memory_.values_of(model);
-        RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
-        exchange(values, codec);
-        detail::deliver(std::span<const T>(values), model);
-        links_->require_part();
+        if constexpr (detail::require_alike_codec<Codec&&, T>()) {
+            RILL_EXPECTS(links_ && links_->machine().is_ordered(),
+                         "gossip: call mix once after each next that is true");
+            const auto loan =
+                detail::lend(&codec, "gossip: the compressor is in another operation, which has not ended");
+            session_.require_going();
+            memory_.reset();
+            const std::span<T> values = memory_.values_of(model);
+            RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
+            exchange(values, codec);
+            detail::deliver(std::span<const T>(values), model);
+            links_->require_part();
+        }
         return made_;
     }
 
@@ -188,8 +192,9 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
     /// After `leave`, or when this rank is out: takes part again from the next round on, with the model of another
     /// worker, which it writes to `model`. Returns whose model that is, or `no_rank` if the run is over.
     ///
-    /// Errors: `protocol_error` if the model has another size, which ends the gossip; `timeout` if no worker gives its
-    /// model; `peer_failure` if rank 0 has ended, or `timeout` if it goes on with something else, after the run.
+    /// Errors: `mismatch` if the model has another size, which names both ranks and ends the gossip; `timeout` if no
+    /// worker gives its model; `peer_failure` if rank 0 has ended, or `timeout` if it goes on with something else,
+    /// after the run.
     template <class Model>
     rank_t join(Model&& model) {
         static_assert(detail::require_gossip_model<Model>());
@@ -209,7 +214,11 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
             read_from(*links_, given.source(), [&] {
                 frame_reader frames(given.pieces());
                 const std::span<const T> values = detail::next_values<T>(frames);
-                wire::detail::require(values.size() == detail::size_of(model), "its model has another size");
+                if (values.size() != detail::size_of(model))
+                    links_->scene().fail(failure::mismatch, session_.rank(), given.source(),
+                                         text_of({"rank ", session_.rank(), " joins with a model of ",
+                                                  detail::size_of(model), " values, and rank ", given.source(),
+                                                  ", which gives it its own, has ", values.size()}));
                 detail::write_tensor(values, model);
             });
             return given.source();

@@ -119,26 +119,27 @@ class gossip : detail::gossip_requirements<Mix> {
     /// codec, which names both; `invalid_value` if a chosen value is not finite, before anything is sent, which names
     /// rank and coordinate; `timeout`; `peer_failure`.
     template <class Model, class Codec>
-    const round_receipt& mix(Model&& model, Codec& codec) {
+    const round_receipt& mix(Model&& model, Codec&& codec) {
         static_assert(detail::require_gossip_model<Model>());
         using T = tensor_element<Model>;
-        constexpr bool differs = DifferenceCompressor<Codec, T>;
-        static_assert(detail::require_gossip_codec<Mix, Codec, T>());
-        const auto loan = detail::lend(&codec, "gossip: the compressor is in another operation, which has not ended");
-        session_.require_going();
-        detail::undone_at_exit undone{&codec};
-        const detail::settled_at_exit settled{links_};  // before `undone`: what is encoded is lent until then
-        session_.guarded(links_, [&] {
-            memory_.reset();
-            const std::span<T> values = memory_.values_of(model);
-            RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
-            if constexpr (differs)
-                exchange_differences(values, codec);
-            else
-                exchange(values, codec);
-            undone.keep();
-            detail::deliver(std::span<const T>(values), model);
-        });
+        if constexpr (detail::require_gossip_codec<Mix, Codec&&, T>()) {
+            const auto loan =
+                detail::lend(&codec, "gossip: the compressor is in another operation, which has not ended");
+            session_.require_going();
+            detail::undone_at_exit undone{&codec};
+            const detail::settled_at_exit settled{links_};  // before `undone`: what is encoded is lent until then
+            session_.guarded(links_, [&] {
+                memory_.reset();
+                const std::span<T> values = memory_.values_of(model);
+                RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
+                if constexpr (DifferenceCompressor<std::remove_reference_t<Codec>, T>)
+                    exchange_differences(values, codec);
+                else
+                    exchange(values, codec);
+                undone.keep();
+                detail::deliver(std::span<const T>(values), model);
+            });
+        }
         return made_;
     }
 
@@ -159,15 +160,16 @@ class gossip : detail::gossip_requirements<Mix> {
     /// estimate of the mean of all models. Needs a weight above 0.
     template <class Model, class Out>
     void debias(const Model& model, Out&& z) {
-        static_assert(detail::require_gossip_model<Out>());
-        using T = tensor_element<Out>;
-        RILL_EXPECTS(detail::size_of(model) == detail::size_of(z), "gossip: model and its estimate differ in size");
-        RILL_EXPECTS(weight_ > 0, "gossip: this rank has given all of its weight away");
-        memory_.reset();
-        const std::span<T> values = memory_.under(z);
-        detail::read_tensor(model, values);
-        for (T& value : values) value = static_cast<T>(static_cast<double>(value) / weight_);
-        detail::deliver(std::span<const T>(values), z);
+        if constexpr (detail::require_estimate<Model, Out>()) {
+            using T = tensor_element<Out>;
+            RILL_EXPECTS(detail::size_of(model) == detail::size_of(z), "gossip: model and its estimate differ in size");
+            RILL_EXPECTS(weight_ > 0, "gossip: this rank has given all of its weight away");
+            memory_.reset();
+            const std::span<T> values = memory_.under(z);
+            detail::read_tensor(model, values);
+            for (T& value : values) value = static_cast<T>(static_cast<double>(value) / weight_);
+            detail::deliver(std::span<const T>(values), z);
+        }
     }
 
   private:
@@ -194,7 +196,7 @@ class gossip : detail::gossip_requirements<Mix> {
         std::size_t next = 0;
         const auto add_received = [&] {
             const auto values_of_peer =
-                read_from(links_, got[next].source(), [&] { return values_in<T, index>(got[next], head, chosen); });
+                read_from(links_, got[next].source(), [&] { return values_in<T>(got[next], head, chosen, codec); });
             weight += row_.senders[next].weight * frame_reader(got[next].pieces()).peek().weight;
             add(mixed, values_of_peer, got[next].source(), row_.senders[next].weight);
             ++next;
@@ -213,10 +215,10 @@ class gossip : detail::gossip_requirements<Mix> {
     }
 
     /// The values of a message, which must be of this round, and of a model and a codec like this rank's.
-    template <class T, class Index>
+    template <class T, class Index, class Codec>
     std::span<const T> values_in(const typename Net::message& got, const wire::header& own,
-                                 const stream_view<T, Index>& chosen) const {
-        frame_reader frames = detail::frames_of(session_, links_, got, own);
+                                 const stream_view<T, Index>& chosen, const Codec& codec) const {
+        frame_reader frames = detail::frames_of<T>(session_, links_, got, own, codec);
         const stream_view<T, Index> content = detail::raw_content<T, Index>(frames.template next<T, Index>());
         wire::detail::require(content.is_dense() && content.count() == chosen.count(), "it is of another size");
         return content.values();
@@ -227,7 +229,7 @@ class gossip : detail::gossip_requirements<Mix> {
         wire::header head = session_.stamped({}, detail::gossip_mixes, links_.round());
         head.dimension = dimension;
         head.weight = weight_;
-        head.call = option_hash(mix64(fingerprint_of(codec), static_cast<std::uint64_t>(element_type_of<T>)));
+        detail::write_codec<T>(codec, head);
         return head;
     }
 

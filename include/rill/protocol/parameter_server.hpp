@@ -168,7 +168,14 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         push_view(gradient.view(), held);
     }
 
-    /// A view is refused at compile time.
+    /// Streams of other elements and views are refused at compile time.
+    template <class Other, IndexType Index>
+    void push(const stream<Other, Index>&, const held_version&) {
+        static_assert(
+            std::same_as<Other, T>,
+            "rill::parameter_server: the stream has other elements than the model; make it of theirs, nothing "
+            "is converted on the way");
+    }
     template <class Other, IndexType Index>
     void push(const stream_view<Other, Index>&, const held_version&) {
         static_assert(!std::same_as<Other, Other>,

@@ -7,6 +7,7 @@
 #include <array>
 #include <concepts>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
@@ -16,8 +17,20 @@ class any_matcher {
   public:
     any_matcher() = default;
     template <class M>
-        requires(!std::same_as<M, any_matcher> && Matcher<M>)
-    any_matcher(M) : name_(M::name), match_(&M::match) {}  // NOLINT(google-explicit-constructor)
+        requires(!std::same_as<M, any_matcher>)
+    any_matcher(M) {  // NOLINT(google-explicit-constructor)
+        static_assert(std::is_empty_v<M>,
+                      "rill::Matcher: it has state, and a matching must be a function of the graph alone; pass what it "
+                      "needs as template arguments");
+        static_assert(!std::is_empty_v<M> || Matcher<M>,
+                      "rill::Matcher: name or match is missing; add `static constexpr const char* name`, `static "
+                      "std::vector<rank_t> match(int, std::span<const std::array<rank_t, 2>>)` and operator== (see "
+                      "rill/concept/matcher.hpp)");
+        if constexpr (Matcher<M>) {
+            name_ = M::name;
+            match_ = &M::match;
+        }
+    }
 
     explicit operator bool() const { return match_ != nullptr; }
     const char* name() const { return name_; }

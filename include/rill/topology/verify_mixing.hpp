@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
@@ -131,18 +130,21 @@ class mixing_proof {
         return true;
     }
 
-    /// Keeps who sends to whom, and looks whether the last `window` rounds join all ranks.
+    /// Counts who sends to whom in the last `window` rounds, and looks whether that joins all ranks.
     RILL_CONSTEXPR_VECTORS void remember(std::uint64_t window) {
         if (window == 0) return;
-        std::vector<std::pair<rank_t, rank_t>> links;
+        if (round_ == 0) {
+            recent_.resize(static_cast<std::size_t>(window));
+            counts_.assign(rows_.size() * rows_.size(), 0);
+        }
+        std::vector<std::size_t>& links = recent_[static_cast<std::size_t>(round_ % window)];
+        for (const std::size_t link : links) --counts_[link];
+        links.clear();
         for (rank_t rank = 0; rank < size(); ++rank)
             for (const mixing_end& from : rows_[index(rank)].senders)
-                if (from.weight > 0) links.emplace_back(from.peer, rank);
-        if (recent_.size() < window)
-            recent_.push_back(std::move(links));
-        else
-            recent_[static_cast<std::size_t>(round_ % window)] = std::move(links);
-        if (recent_.size() < window) return;
+                if (from.weight > 0) links.push_back(index(from.peer) * rows_.size() + index(rank));
+        for (const std::size_t link : links) ++counts_[link];
+        if (round_ + 1 < window) return;
         for (const bool forwards : {true, false})
             if (const rank_t apart = not_reached(forwards); apart != no_rank) {
                 blame(forwards ? "the links of a window of rounds do not lead from rank 0 to it"
@@ -154,31 +156,28 @@ class mixing_proof {
     }
     /// A rank that no links lead to from rank 0 (or from it, backwards).
     RILL_CONSTEXPR_VECTORS rank_t not_reached(bool forwards) const {
-        std::vector<std::vector<rank_t>> next(rows_.size());
-        for (const auto& links : recent_)
-            for (const auto& [from, to] : links) next[index(forwards ? from : to)].push_back(forwards ? to : from);
-        std::vector<unsigned char> reached(rows_.size(), 0);
-        std::vector<rank_t> waiting{0};
-        reached[0] = 1;
-        while (!waiting.empty()) {
-            const rank_t rank = waiting.back();
-            waiting.pop_back();
-            for (const rank_t each : next[index(rank)])
-                if (reached[index(each)] == 0) {
-                    reached[index(each)] = 1;
-                    waiting.push_back(each);
-                }
+        const std::size_t ranks = rows_.size(), to_next = forwards ? 1 : ranks, to_own = forwards ? ranks : 1;
+        std::vector<std::size_t> reached{0}, others;
+        for (std::size_t rank = 1; rank < ranks; ++rank) others.push_back(rank);
+        for (std::size_t done = 0; done < reached.size() && !others.empty(); ++done) {
+            const std::size_t own = reached[done] * to_own;
+            std::size_t left = 0;
+            for (const std::size_t other : others)
+                if (counts_[own + other * to_next] > 0)
+                    reached.push_back(other);
+                else
+                    others[left++] = other;
+            others.resize(left);
         }
-        for (rank_t rank = 0; rank < size(); ++rank)
-            if (reached[index(rank)] == 0) return rank;
-        return no_rank;
+        return others.empty() ? no_rank : static_cast<rank_t>(others.front());
     }
 
     bool is_doubly_, is_symmetric_, keeps_;
     std::vector<Bound> bound_{};
     std::vector<mixing_row> rows_;
-    std::vector<mixing_row> first_{};  ///< of round 0, where they must stay
-    std::vector<std::vector<std::pair<rank_t, rank_t>>> recent_{};
+    std::vector<mixing_row> first_{};                 ///< of round 0, where they must stay
+    std::vector<std::vector<std::size_t>> recent_{};  ///< the links of the last rounds, as places in `counts_`
+    std::vector<unsigned> counts_{};                  ///< of how many of them a link is, by sender and receiver
     std::uint64_t round_ = 0;
     mixing_verdict found_{};
 };
@@ -191,8 +190,8 @@ class mixing_proof {
 /// that is awaited and not sent, or the reverse; a negative weight; a row or column whose sum is off by more than
 /// 1e-12; a flag that does not hold; a window of rounds whose links, taken together, do not lead from each rank to each
 /// other. Also at compile time, for some 17 ranks. Throws `contract_violation` if there is no rank, or if the window is
-/// longer than the rounds. Cost: memory O(P²) for a mixing that draws, else O(P + edges); time per round O(P + edges)
-/// besides `fill`, times `window` where that is given.
+/// longer than the rounds. Cost: memory O(P²) for a mixing that draws or with a window, else O(P + edges); time per
+/// round O(P + edges) besides `fill`, and O(P²) with a window.
 template <Mixing M>
 RILL_CONSTEXPR_VECTORS mixing_verdict verify_mixing(const M& mixing, int size, const mixing_rounds& over = {},
                                                     random_key key = {}) {

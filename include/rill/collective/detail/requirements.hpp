@@ -168,7 +168,11 @@ consteval bool require_round_codec() {
     else {
         using codec = std::remove_reference_t<Argument>;
         constexpr bool stays = codec::is_coordinatewise, alike = AlikeCompressor<codec, tensor_element<Out>>;
-        static_assert(stays || alike,
+        constexpr bool is_feedback = ResidualCompressor<codec>;
+        static_assert(stays || alike || !is_feedback,
+                      "rill::rounds: error_feedback is around a compressor that chooses the same entries on all ranks, "
+                      "which rounds take by itself alone; use random_mask without error_feedback, or top_k with it");
+        static_assert(stays || alike || is_feedback,
                       "rill::rounds: the compressor makes its output from the fold of all ranks on all of them "
                       "(PowerSGD); use top_k, bucket_top_k, threshold, keep_all or random_mask");
         static_assert(stays || !alike || one_round,

@@ -10,6 +10,7 @@
 #include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/add_scaled.hpp>
+#include <rill/protocol/detail/gossip_frames.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
 #include <rill/session/detail/scene.hpp>
 #include <rill/session/session.hpp>
@@ -20,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -59,7 +61,7 @@ class exchanged_values final : public exchanged_model<Net> {
 
     buffer values(const wire::header& head) override {
         wire::header own = head;
-        own.call = hash();
+        write_codec<T>(codec_, own);
         own.weight = static_cast<double>(model_.size());
         buffer bytes;
         append_frame(bytes, own, chosen_);
@@ -83,9 +85,6 @@ class exchanged_values final : public exchanged_model<Net> {
     }
 
   private:
-    std::uint32_t hash() const {
-        return option_hash(mix64(fingerprint_of(codec_), static_cast<std::uint64_t>(element_type_of<T>)));
-    }
     std::span<const T> values_in(const message& got) const {
         frame_reader frames(got.pieces());
         const wire::header head = frames.peek();
@@ -96,8 +95,8 @@ class exchanged_values final : public exchanged_model<Net> {
         if (head.weight != static_cast<double>(model_.size()))
             differ(text_of({"a model of ", static_cast<std::uint64_t>(head.weight), " values, rank ", session_.rank(),
                             " one of ", model_.size()}));
-        if (head.call != hash())
-            differ(text_of({"with another codec or type of elements than rank ", session_.rank()}));
+        if (const std::string other = codec_difference<T>(codec_, head); !other.empty())
+            differ(text_of({"with ", other, " than rank ", session_.rank()}));
         const stream_view<T, index> content = raw_content<T, index>(frames.template next<T, index>());
         wire::detail::require(content.is_dense() && content.count() == mixed_.size(), "it is of another size");
         return content.values();

@@ -53,8 +53,9 @@ void mix_differences(const session<Net>& of, gossip_links<Net>& links, const mix
     for (std::size_t i = 0; i < links.received().size(); ++i) {
         const auto& got = links.received()[i];
         if (!has_own && got.source() > of.rank()) has_own = (add_own(), true);
-        read_from(links, got.source(),
-                  [&] { codec.collect(content(frames_of(of, links, got, head)), row.senders[i].weight, false); });
+        read_from(links, got.source(), [&] {
+            codec.collect(content(frames_of<T>(of, links, got, head, codec)), row.senders[i].weight, false);
+        });
         list(got.source(), row.senders[i].weight);
     }
     if (!has_own) add_own();

@@ -14,6 +14,7 @@
 #include <rill/session/detail/long_wait.hpp>
 #include <rill/session/detail/scene.hpp>
 #include <rill/session/session.hpp>
+#include <rill/stream/frame.hpp>
 #include <rill/stream/wire.hpp>
 
 #include <algorithm>
@@ -53,6 +54,8 @@ class gossip_links {
         counted_.sent(frame.size_bytes());
     }
     /// Waits for a message of each of these ranks, ascending, and reads them as they come. They stay until `release`.
+    /// A message of an earlier round has come twice, and is dropped: its sender has not begun this round before the
+    /// first one was read.
     void receive(const std::vector<mixing_end>& from) {
         waiting_.clear();
         for (const mixing_end& each : from) waiting_.push_back(each.peer);
@@ -62,6 +65,7 @@ class gossip_links {
                 got = of_.net().receive(std::span<const rank_t>(waiting_), of_.on(0), until);
                 return got.has_value();
             });
+            if (is_of_earlier_round(*got)) continue;
             std::erase(waiting_, got->source());
             counted_.received(got->pieces().size_bytes());
             got_.push_back(std::move(*got));
@@ -98,6 +102,9 @@ class gossip_links {
     };
 
     time_point now() const { return std::as_const(of_.net()).now(); }
+    bool is_of_earlier_round(const message& got) const {
+        return read_from(*this, got.source(), [&] { return frame_reader(got.pieces()).peek().number < round_; });
+    }
     /// A message of a round explains a wait for one of a later round.
     long_wait wait_for(rank_t peer, bool reading) const {
         const int round = static_cast<int>(round_ + 1);

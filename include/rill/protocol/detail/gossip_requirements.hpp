@@ -8,6 +8,7 @@
 #include <rill/core/config.hpp>
 
 #include <concepts>
+#include <type_traits>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -30,10 +31,23 @@ consteval bool require_gossip_model() {
     return true;
 }
 
-/// Checks a codec that chooses the entries of a model of `T` that are mixed.
-template <class Codec, class T>
+/// Checks what `debias` reads and writes.
+template <class Model, class Out>
+consteval bool require_estimate() {
+    require_gossip_model<Out>();
+    static_assert(Tensor<Model>, "rill::gossip: the model of which an estimate is made is no tensor");
+    constexpr bool one_element = std::same_as<tensor_element<Model>, tensor_element<Out>>;
+    static_assert(one_element,
+                  "rill::gossip: the estimate has other elements than the model; make it of the model's, nothing is "
+                  "converted on the way");
+    return one_element;
+}
+
+/// Checks a codec that chooses the entries of a model of `T` that are mixed. `Argument`: its type as it was passed.
+template <class Argument, class T>
 consteval bool require_alike_codec() {
-    if constexpr (require_compressor<Codec&, T>()) {
+    if constexpr (require_compressor<Argument, T>()) {
+        using Codec = std::remove_reference_t<Argument>;
         static_assert(
             AlikeCompressor<Codec, T>,
             "rill::gossip: the codec does not choose the same entries on all ranks, so that the mean of all models "
@@ -49,10 +63,15 @@ consteval bool require_alike_codec() {
     return false;
 }
 
-/// Checks a codec of models of `T` that are mixed by `Mix`.
-template <class Mix, class Codec, class T>
+/// Checks a codec of models of `T` that are mixed by `Mix`. `Argument`: its type as it was passed.
+template <class Mix, class Argument, class T>
 consteval bool require_gossip_codec() {
-    if constexpr (DifferenceCompressor<Codec, T>) {
+    using Codec = std::remove_reference_t<Argument>;
+    if constexpr (DifferenceCompressor<std::remove_const_t<Codec>, T>) {
+        constexpr bool is_kept = std::is_lvalue_reference_v<Argument> && !std::is_const_v<Codec>;
+        static_assert(is_kept,
+                      "rill::gossip: compress::difference is a temporary or const, and its replicas move with each "
+                      "round; keep what bind(dimension) returns in a variable for all rounds");
         static_assert(
             Mix::keeps_neighbours,
             "rill::gossip: compress::difference keeps the sum of its neighbours' replicas, and the mixing "
@@ -60,13 +79,15 @@ consteval bool require_gossip_codec() {
         static_assert(Mix::is_doubly_stochastic,
                       "rill::gossip: the mixing is not doubly stochastic, so that push-sum divides each model by one "
                       "weight, and compress::difference sends no whole models; use ring_neighbours or metropolis");
-    } else if constexpr (require_alike_codec<Codec, T>()) {
+        return is_kept && Mix::keeps_neighbours && Mix::is_doubly_stochastic;
+    } else if constexpr (require_alike_codec<Argument, T>()) {
         static_assert(Mix::is_doubly_stochastic || Codec::is_lossless,
                       "rill::gossip: the mixing is not doubly stochastic, so that push-sum divides each model by one "
                       "weight, and the codec mixes only some of the entries; mix without a codec, or use a mixing "
                       "that says is_doubly_stochastic");
+        return Mix::is_doubly_stochastic || Codec::is_lossless;
     }
-    return true;
+    return false;
 }
 
 }}}  // namespace rill::RILL_ABI::detail
