@@ -7,6 +7,7 @@
 #include <rill/testing/transport_laws.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/transport/in_process.hpp>
+#include <rill/transport/links.hpp>
 #include <rill/transport/simulated.hpp>
 #include <rill/transport/subgroup.hpp>
 #include <rill/transport/trace_log.hpp>
@@ -77,6 +78,20 @@ TEST_CASE("a delayed transport keeps the laws of a transport") {
             rill::in_process::run(ranks, delayed(body), {.mailbox_bytes = with_stamps});
         });
     }
+    SUBCASE("simulated, with a link to each rank") {
+        check_laws([](int ranks, auto&& body) {
+            rill::simulated::run(
+                ranks, {.control = rill::simulated::control_plane::ideal, .mailbox_bytes = with_stamps},
+                [&body](auto& inner) {
+                    rill::delayed net{inner, [](rank_t source, rank_t receiver) {
+                                          return rill::network_link{
+                                              .latency = rill::microseconds(20 + (3 * source + receiver) % 20),
+                                              .bandwidth = 2'000'000'000};
+                                      }};
+                    body(net);
+                });
+        });
+    }
 }
 
 TEST_CASE("a message arrives after its transfer over its sender's link and the latency") {
@@ -100,6 +115,113 @@ TEST_CASE("a message arrives after its transfer over its sender's link and the l
             CHECK(net.receive(0, on, deadline::never)->source() == 0);
             CHECK(net.now().ns == 1600);
         }
+    });
+}
+
+namespace {
+
+/// Links that differ by their ends and by the way: 1 to 8 ns a byte, latencies from 10 ns.
+rill::network_link some_link(rank_t source, rank_t receiver) {
+    constexpr std::uint64_t ns_a_byte[] = {1, 2, 4, 5, 8};
+    return {.latency = rill::nanoseconds(10 + 100 * source + receiver),
+            .bandwidth = 1'000'000'000 / ns_a_byte[(3 * source + 4 * receiver) % 5]};
+}
+
+/// When the messages of a rank arrive that has sent some to each other one, in the order of the senders.
+std::vector<std::int64_t> arrivals(auto& net) {
+    for (std::size_t number = 1; number <= 3; ++number)
+        for (rank_t peer = 0; peer < net.size(); ++peer)
+            if (peer != net.rank()) CHECK(net.post(peer, on, rill::buffer(100'000 * number)));
+    std::vector<rank_t> others;
+    for (rank_t peer = 0; peer < net.size(); ++peer)
+        if (peer != net.rank()) others.push_back(peer);
+    std::vector<std::vector<std::int64_t>> of(static_cast<std::size_t>(net.size()));
+    for (std::size_t i = 0; i < 3 * others.size(); ++i) {
+        const auto source = net.receive(others, on, deadline::never)->source();
+        of[static_cast<std::size_t>(source)].push_back(net.now().ns);
+    }
+    std::vector<std::int64_t> all;
+    for (const auto& each : of) all.insert(all.end(), each.begin(), each.end());
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("with a link to each rank, messages arrive as in a simulated network with these links") {
+    constexpr int ranks = 5;
+    std::vector<std::vector<std::int64_t>> due(ranks), found(ranks);
+    rill::simulated::network like = no_network;
+    like.links = some_link;
+    rill::simulated::run(ranks, like, [&](auto& net) { due[static_cast<std::size_t>(net.rank())] = arrivals(net); });
+    rill::simulated::run(ranks, no_network, [&](auto& inner) {
+        rill::delayed net{inner, some_link};
+        found[static_cast<std::size_t>(net.rank())] = arrivals(net);
+    });
+    CHECK(due[1][2] == 600'000 * 8 + 11);  // from rank 0: 8 ns a byte, behind two others
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+        REQUIRE(found[rank].size() == due[rank].size());
+        for (std::size_t i = 0; i < due[rank].size(); ++i) {
+            CHECK(found[rank][i] >= due[rank][i]);
+            CHECK(found[rank][i] <= due[rank][i] + 200);  // a poll that finds nothing takes 100 ns
+        }
+    }
+}
+
+TEST_CASE("messages to one rank do not delay those to another that has a link of its own") {
+    rill::simulated::run(3, no_network, [](auto& inner) {
+        const std::vector<rill::network_link> rows(9, {.latency = {}, .bandwidth = 1'000'000'000});
+        rill::delayed net{inner, rill::matrix_links(3, rows)};
+        if (net.rank() != 0) {
+            CHECK(net.receive(0, on, deadline::never));
+            CHECK(net.now().ns == (net.rank() == 1 ? 1000 : 500));
+            return;
+        }
+        CHECK(net.post(1, on, rill::buffer(1000)));
+        CHECK(net.post(2, on, rill::buffer(500)));
+    });
+}
+
+TEST_CASE("a refused message leaves its own link free") {
+    rill::simulated::run(3, {.latency = {}, .bandwidth = 0, .mailbox_bytes = 10}, [](auto& inner) {
+        rill::delayed net{inner, some_link};  // from rank 0 to rank 1: 8 ns a byte
+        if (net.rank() == 2) return net.sleep_until({100'000});
+        if (net.rank() == 1) {
+            net.sleep_until({1000});
+            for (const std::int64_t due : {8011, 17'011}) {
+                CHECK(net.receive(0, on, deadline::never));
+                CHECK(net.now().ns == due);
+            }
+            return;
+        }
+        CHECK(net.post(1, on, rill::buffer(1000)));
+        rill::buffer refused(5000);
+        CHECK(!net.post(1, on, std::move(refused), rill::time_point{900}));
+        net.sleep_until({9000});
+        CHECK(net.post(1, on, rill::buffer(1000), deadline::never));
+    });
+}
+
+TEST_CASE("an end is told after the latency of the link from the rank that has ended") {
+    constexpr rill::channel events{.context = on.context, .tag = 2};
+    rill::simulated::run(2, no_network, [&](auto& inner) {
+        rill::delayed net{inner, some_link};
+        if (net.rank() == 1) return;
+        net.monitor(events);
+        CHECK(net.receive(1, events, deadline::never));
+        CHECK(net.now().ns == doctest::Approx(110).epsilon(0.02));
+    });
+}
+
+TEST_CASE("a link with a negative latency is named by its ends") {
+    rill::simulated::run(3, no_network, [](auto& inner) {
+        if (inner.rank() != 1) return;
+        const auto backwards = [](rank_t, rank_t receiver) {
+            return rill::network_link{.latency = rill::nanoseconds(receiver == 2 ? -5 : 5), .bandwidth = 0};
+        };
+        CHECK_THROWS_WITH_AS(
+            (rill::delayed{inner, backwards}),
+            "rill: delayed: latency (ns) of the link to rank 2 is -5; it must be at least 0, on rank 1",
+            rill::contract_violation);
     });
 }
 

@@ -9,7 +9,6 @@
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
-#include <rill/core/option_range.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -19,10 +18,11 @@
 #include <rill/transport/detail/copy_across.hpp>
 #include <rill/transport/detail/decorator.hpp>
 #include <rill/transport/detail/delayed_inbox.hpp>
-#include <rill/transport/detail/delayed_link.hpp>
+#include <rill/transport/detail/delayed_links.hpp>
 #include <rill/transport/detail/delayed_message.hpp>
 #include <rill/transport/detail/delayed_stamp.hpp>
 #include <rill/transport/detail/traffic_counter.hpp>
+#include <rill/transport/links.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -39,17 +39,21 @@ namespace rill { inline namespace RILL_ABI {
 /// `MonitoredTransport` where the inner one does, and never `SharedMemoryTransport`: what ranks read in each other's
 /// memory is no message, and would take no time.
 ///
-/// A message becomes receivable `bytes / bandwidth + latency` after its post. A rank sends over one link, which its
-/// messages occupy one after the other, so concurrent sends share the bandwidth. Messages to oneself and the control
-/// channel take no time. All ranks must use `delayed` and share one clock.
+/// A message becomes receivable `bytes / bandwidth + latency` after its post. Messages occupy a link one after the
+/// other. With `delays` a rank has one link to all others, so that concurrent sends share the bandwidth; with a
+/// `LinkModel`, such as `matrix_links`, it has one to each, as in a simulated network with the same `links`. Messages
+/// to oneself and the control channel take no time. All ranks must use `delayed`, with equal links, and share one
+/// clock.
 ///
-/// A monitored channel tells the end of a peer one latency after this rank has looked there and after all that it holds
-/// of that peer; what the peer's link then still carries becomes due with the end. Other news of peers take no time.
+/// A monitored channel tells the end of a peer one latency of its link after this rank has looked there and after all
+/// that it holds of that peer; what the peer's link then still carries becomes due with the end. Other news of peers
+/// take no time.
 ///
 /// Borrowed messages are still read in the sender's memory. Sixteen extra bytes travel behind each message and are not
 /// counted; a buffer that is handed over is copied unless it has sixteen bytes of spare capacity. A message counts as
 /// taken once a receiver has waited for it, even if the receiver's deadline passes first. Two activities must not wait
-/// at once for messages of one channel from the same rank. A `delayed` must outlive its messages and sendings.
+/// at once for messages of one channel from the same rank. A `delayed` must outlive its messages and sendings. Memory:
+/// 32 bytes for each link.
 template <Transport Net>
 class delayed : public detail::decorator<delayed<Net>, Net> {
     using forwarding = detail::decorator<delayed, Net>;
@@ -60,15 +64,18 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
 
     /// Without `computing`, `compute(work)` takes no time.
     explicit delayed(Net& inner, const delays& chosen = {}, compute_model computing = {})
-        : forwarding(inner), link_(chosen), computing_(std::move(computing)), life_(own_life(inner)) {
-        detail::require_option(chosen.latency.ns >= 0, "delays: latency (ns)", chosen.latency.ns, "at least 0",
-                               inner.rank());
-    }
+        : forwarding(inner), links_(chosen, inner.rank()), computing_(std::move(computing)), life_(own_life(inner)) {}
+    /// A link from each rank to each other one. `links` is called here, for the links that begin or end at this rank.
+    template <LinkModel Links>
+    delayed(Net& inner, const Links& links, compute_model computing = {})
+        : forwarding(inner),
+          links_(links, inner.rank(), inner.size()),
+          computing_(std::move(computing)),
+          life_(own_life(inner)) {}
 
     using forwarding::now;
     using forwarding::rank;
     using forwarding::sleep_until;
-    const delays& chosen() const { return link_.chosen(); }
 
     traffic counted() const { return counted_.now(); }
     /// Sleeps for `length` in place of computing. It uses no core, so more ranks than cores can compute at once.
@@ -94,7 +101,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
         detail::write_stamp(bytes.data() + size, {slot.due, life_});
         if (inner_->post(peer, on, std::move(bytes), until)) return counted_.sent(size), true;
         bytes.resize(size);
-        if (peer != rank()) link_.give_back(slot);
+        if (peer != rank()) links_.give_back(peer, slot);
         return false;
     }
 
@@ -151,9 +158,10 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
     using forwarding::inner_;
     using inbox = detail::delayed_inbox<typename Net::message>;
 
-    detail::delayed_link::slot reserve(rank_t peer, std::size_t bytes) {
+    detail::delayed_links::slot reserve(rank_t peer, std::size_t bytes) {
         const time_point posted = now();
-        return peer == rank() ? detail::delayed_link::slot{posted, posted, posted} : link_.reserve(posted, bytes);
+        return peer == rank() ? detail::delayed_links::slot{posted, posted, posted}
+                              : links_.reserve(posted, peer, bytes);
     }
 
     static std::uint64_t own_life([[maybe_unused]] const Net& inner) {
@@ -193,7 +201,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
                 const time_point told = now();
                 typename inbox::held early{std::move(received), on, told, pieces, news.incarnation};
                 if (news.kind != peer_change::ended) return inbox_.hold(std::move(early));
-                return inbox_.hold_end(std::move(early), told, told + link_.chosen().latency);
+                return inbox_.hold_end(std::move(early), told, told + links_.latency_from(source));
             }
         detail::throw_unstamped(pieces.size_bytes(), source, rank());
     }
@@ -235,7 +243,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
         if (inner_->aborted(context)) inbox_.drop(context);
     }
 
-    detail::delayed_link link_;
+    detail::delayed_links links_;
     compute_model computing_;
     std::uint64_t life_;  ///< of this rank
     std::atomic<std::uint64_t> computations_{0};

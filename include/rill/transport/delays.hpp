@@ -12,7 +12,6 @@ struct delays {
     duration latency = microseconds(50);
     std::uint64_t bandwidth = 125'000'000;  ///< bytes per second that a rank can send; 0: without limit
 
-    constexpr duration transfer(std::uint64_t bytes) const { return transfer_time(bytes, bandwidth); }
     friend constexpr bool operator==(const delays&, const delays&) = default;
 };
 
