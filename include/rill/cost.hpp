@@ -4,6 +4,7 @@
 #include <rill/cost/coded_tree_plan.hpp>
 #include <rill/cost/dense_messages.hpp>
 #include <rill/cost/frame_bytes.hpp>
+#include <rill/cost/matching_plan.hpp>
 #include <rill/cost/measure_link.hpp>
 #include <rill/cost/measure_links.hpp>
 #include <rill/cost/predict.hpp>
