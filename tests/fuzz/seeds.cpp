@@ -20,6 +20,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <zlib.h>
@@ -339,6 +340,27 @@ void idx_seeds(const folder& to) {
     }
 }
 
+void libsvm_seeds(const folder& to) {
+    const auto write = [&](const std::string& name, std::string_view text, unsigned columns = 0, unsigned first = 1) {
+        const auto head = [&](unsigned compared) {
+            return seed().byte(compared).number(static_cast<std::uint16_t>(columns)).byte(first);
+        };
+        const byte_view bytes = std::as_bytes(std::span(text));
+        to.write(name, head(1).bytes(bytes));
+        to.write(name + "-gzip", head(0).bytes(packed(bytes).view()));
+    };
+    write("rows", "+1 1:0.5 3:-2e-1\n-1 2:1 7:1e3\n0 5:.25\n");
+    write("ones", "1 1 4 9\r\n-1 2:1 4\n\n2\t3:1.0 12\n", 12);
+    write("from-0", "1 0:2 5:3\n-1 5:1 # the last\n# nothing\n3", 6, 0);
+    write("label", "1 1:1\none 2:1\n");
+    write("descending", "1 2:1\n1 5:1 4:1\n");
+    write("beyond", "1 3:1 4:1\n", 3);
+    write("no-value", "1 3:\n");
+    write("infinite", "1 3:1e39 4:1e999\n");
+    write("other", "1 qid:2 3;4\n");
+    write("blank", " \n\n#\n");
+}
+
 void checkpoint_seeds(const folder& to, const std::filesystem::path& scratch) {
     const auto saved = [&](const auto& fill) {
         train::checkpoint::writer out;
@@ -446,6 +468,7 @@ int main(int count, char** arguments) {
     round_seeds({root, "round"});
     note_seeds({root, "notes"});
     idx_seeds({root, "idx"});
+    libsvm_seeds({root, "libsvm"});
     checkpoint_seeds({root, "checkpoint"}, root / "scratch");
     return 0;
 }

@@ -31,8 +31,9 @@ inline segment shard(const dataset& data, rank_t rank, int size) {
 }
 
 /// Some rows of a dataset, by number and in this order, and their weights. It refers to data that must outlive it.
-struct batch {
-    const dataset& data;
+template <class Data>
+struct batch_of {
+    const Data& data;
     std::span<const std::uint32_t> rows;
     /// One weight for each row, of any sign; if empty, each row has 1 / rows. Loss and gradient are the weighted sums
     /// of those of the rows. With the coefficients of a gradient code as weights the gradient is a worker's coded one.
@@ -44,5 +45,8 @@ struct batch {
         return weights.empty() ? T{1} / static_cast<T>(rows.size()) : static_cast<T>(weights[i]);
     }
 };
+
+/// Some rows of a `dataset`.
+using batch = batch_of<dataset>;
 
 }}}  // namespace rill::RILL_ABI::train

@@ -38,7 +38,8 @@ class gzip_source {
     }
 
     const std::string& path() const { return path_; }
-    /// Unpacked bytes read so far.
+    bool is_packed() const { return is_packed_; }
+    /// Unpacked bytes read or skipped so far.
     std::uint64_t offset() const { return offset_; }
 
     /// An upper bound of the unpacked size of the file: deflate packs at most 1032 to 1.
@@ -56,6 +57,16 @@ class gzip_source {
         while (done < out.size() && !ended_) done += is_packed_ ? unpack(out.subspan(done)) : copy(out.subspan(done));
         offset_ += done;
         return done;
+    }
+
+    /// Goes on `count` bytes later, or at the end of the file: at no cost in a plain file; a packed one must be
+    /// unpacked up to there.
+    void skip(std::uint64_t count) {
+        if (!is_packed_) count -= skip_plain(count);
+        std::vector<std::byte> scratch(static_cast<std::size_t>(std::min(count, std::uint64_t{1} << 16)));
+        while (count > 0 && !ended_)
+            count -= read(
+                byte_span(scratch).first(static_cast<std::size_t>(std::min<std::uint64_t>(count, scratch.size()))));
     }
 
   private:
@@ -80,6 +91,18 @@ class gzip_source {
         stream_.next_in += count;
         stream_.avail_in -= static_cast<uInt>(count);
         return count;
+    }
+
+    /// Skips what is read already, then seeks; returns how many bytes, fewer than `count` where the file cannot seek.
+    std::uint64_t skip_plain(std::uint64_t count) {
+        const std::uint64_t held = std::min<std::uint64_t>(count, stream_.avail_in);
+        const std::uint64_t beyond = std::min(count - held, std::max(capacity(), consumed_) - consumed_);
+        if (beyond > 0 && std::fseek(file_.get(), static_cast<long>(beyond), SEEK_CUR) != 0) return 0;
+        stream_.next_in += held;
+        stream_.avail_in -= static_cast<uInt>(held);
+        consumed_ += beyond;
+        offset_ += held + beyond;
+        return held + beyond;
     }
 
     std::size_t unpack(byte_span out) {

@@ -17,16 +17,18 @@ concept BatchSource = std::copyable<B> && Persistent<B> && requires(B& source) {
     { source.next() } -> std::convertible_to<Batch>;
 };
 
-/// The batches of a dataset in the order of a `sampler`. Models `BatchSource`. The dataset must outlive it.
-class minibatches {
+/// The batches of a `dataset` or `sparse_dataset` in the order of a `sampler`. Models `BatchSource`. The dataset must
+/// outlive it.
+template <class Data>
+class minibatches_of {
   public:
     /// If `order.rows` is 0, all rows of the dataset are used.
-    minibatches(const dataset& data, sampler::options order) : data_(&data), sampler_(complete(order, data)) {}
+    minibatches_of(const Data& data, sampler::options order) : data_(&data), sampler_(complete(order, data)) {}
 
     const train::sampler& order() const { return sampler_; }
 
     /// Valid until the next call.
-    batch next() { return {*data_, sampler_.next()}; }
+    batch_of<Data> next() { return {*data_, sampler_.next()}; }
 
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
@@ -38,15 +40,18 @@ class minibatches {
     }
 
   private:
-    static sampler::options complete(sampler::options order, const dataset& data) {
+    static sampler::options complete(sampler::options order, const Data& data) {
         if (order.rows == 0) order.rows = data.rows;
         RILL_EXPECTS(order.rows <= data.rows, "minibatches: rows of the dataset");
         return order;
     }
 
-    const dataset* data_;
+    const Data* data_;
     train::sampler sampler_;
 };
+
+/// The batches of a `dataset`.
+using minibatches = minibatches_of<dataset>;
 
 static_assert(BatchSource<minibatches, batch>);
 
