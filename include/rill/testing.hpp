@@ -16,6 +16,7 @@
 #include <rill/testing/protocol_test.hpp>
 #include <rill/testing/replica_laws.hpp>
 #include <rill/testing/shrink.hpp>
+#include <rill/testing/sparse_objective_laws.hpp>
 #include <rill/testing/straggler_laws.hpp>
 #include <rill/testing/transport_archetypes.hpp>
 #include <rill/testing/transport_laws.hpp>

@@ -25,7 +25,9 @@
 #include <rill/train/idx.hpp>
 #include <rill/train/json_metrics.hpp>
 #include <rill/train/layer_sizes.hpp>
+#include <rill/train/lazy_l2.hpp>
 #include <rill/train/libsvm.hpp>
+#include <rill/train/linear_loss.hpp>
 #include <rill/train/local_replica.hpp>
 #include <rill/train/lockstep.hpp>
 #include <rill/train/logistic_regression.hpp>
@@ -48,6 +50,8 @@
 #include <rill/train/softmax.hpp>
 #include <rill/train/softmax_regression.hpp>
 #include <rill/train/sparse_dataset.hpp>
+#include <rill/train/sparse_linear.hpp>
+#include <rill/train/sparse_objective.hpp>
 #include <rill/train/step_order.hpp>
 #include <rill/train/step_record.hpp>
 #include <rill/train/stopwatch.hpp>

@@ -116,12 +116,12 @@ void check_close(const models& a, const models& b) {
 const topology::directed graph{.edges = {{0, 1}, {1, 2}, {2, 3}, {3, 0}, {0, 2}}};
 const decentralized choco{ring, train::sgd{.momentum = 0.5}, rate,
                           compress::difference{compress::top_k{.density = 0.3}, 0.4}};
-const decentralized squared{ring, train::sgd{}, rate, compress::keep_all{}, d_squared{}};
+const decentralized corrected{ring, train::sgd{}, rate, compress::keep_all{}, d_squared{}};
 const decentralized pushed{graph, train::sgd{}, train::inverse_time{.c1 = 1, .c2 = 10}};
 
 static_assert(train::Strategy<std::remove_cv_t<decltype(choco)>, simulated::endpoint>);
-static_assert(train::Strategy<std::remove_cv_t<decltype(squared)>, simulated::endpoint, double>);
-static_assert(!decltype(squared)::replicas_equal);
+static_assert(train::Strategy<std::remove_cv_t<decltype(corrected)>, simulated::endpoint, double>);
+static_assert(!decltype(corrected)::replicas_equal);
 
 }  // namespace
 
@@ -209,8 +209,8 @@ TEST_CASE("decentralized: D² is that of a plain program, and finds the minimum 
         before = now;
         now = mixed(next);
     }
-    check_close(fitted(squared, 6, 10), now);
-    CHECK(distance_from_best(fitted(squared, 6, 600)) < 1e-6);
+    check_close(fitted(corrected, 6, 10), now);
+    CHECK(distance_from_best(fitted(corrected, 6, 600)) < 1e-6);
     CHECK(distance_from_best(fitted(decentralized{ring, train::sgd{}, rate}, 6, 600)) > 0.1);
 }
 
@@ -286,7 +286,7 @@ TEST_CASE("decentralized: goes on from a checkpoint bit for bit") {
         CHECK(all == through);
     };
     check(choco);
-    check(squared);
+    check(corrected);
     check(pushed);
 }
 

@@ -50,9 +50,9 @@ struct text_files {
     }
 };
 
-using columns = std::vector<std::uint32_t>;
+using column_list = std::vector<std::uint32_t>;
 
-columns columns_of(const sparse_row& row) { return {row.columns.begin(), row.columns.end()}; }
+column_list columns_of(const sparse_row& row) { return {row.columns.begin(), row.columns.end()}; }
 
 /// Lines of different lengths, empty ones and comments among them, that are numbered by their labels.
 std::string numbered_lines(int count) {
@@ -75,9 +75,9 @@ TEST_CASE("libsvm: labels, columns and values") {
     CHECK(data.rows == 3);
     CHECK(data.columns == 4);
     CHECK(data.labels == std::vector<float>{1, -1, 0});
-    CHECK(columns_of(data.row(0)) == columns{0, 3});
-    CHECK(columns_of(data.row(1)) == columns{1});
-    CHECK(columns_of(data.row(2)) == columns{2, 3});
+    CHECK(columns_of(data.row(0)) == column_list{0, 3});
+    CHECK(columns_of(data.row(1)) == column_list{1});
+    CHECK(columns_of(data.row(2)) == column_list{2, 3});
     CHECK(data.values == std::vector<float>{0.5F, -20, 1, 1, 7});
     CHECK(data.row(2).value(1) == 7);
 }
@@ -88,7 +88,7 @@ TEST_CASE("libsvm: values that are all 1 are not held") {
         read_libsvm(here.write("1 0:1 5\r\n-2.5 2:1.0\n"), 0, 1, {.columns = 9, .first_index = 0});
     CHECK(data.values.empty());
     CHECK(data.columns == 9);
-    CHECK(columns_of(data.row(0)) == columns{0, 5});
+    CHECK(columns_of(data.row(0)) == column_list{0, 5});
     CHECK(data.row(0).value(1) == 1);
     CHECK(data.labels[1] == -2.5F);
     CHECK(read_libsvm(here.write("")).rows == 0);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <rill/concept/objective.hpp>
+#include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/train/dataset.hpp>
@@ -14,10 +14,17 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// How many of `rows` the model puts into their class. Each rank can count on its own shard; the sum over the
-/// ranks is then the count of all.
-template <Classifier Model>
-std::size_t count_correct(Model& model, std::span<const typename Model::scalar> parameters, const dataset& data,
+/// A model that puts samples into classes, also one that says which class a label stands for.
+template <class M>
+concept PredictsClasses = requires(M& model, std::span<const typename M::scalar> parameters,
+                                   const typename M::batch& samples, std::span<std::int32_t> classes) {
+    { model.predict(parameters, samples, classes) };
+};
+
+/// How many of `rows` the model puts into their class. `data`: the dataset of the model's batches. Each rank can count
+/// on its own shard; the sum over the ranks is then the count of all.
+template <PredictsClasses Model, class Data>
+std::size_t count_correct(Model& model, std::span<const typename Model::scalar> parameters, const Data& data,
                           segment rows) {
     RILL_EXPECTS(rows.begin <= rows.end && rows.end <= data.rows, "count_correct: rows of the dataset");
     constexpr std::size_t at_once = 128;
@@ -28,14 +35,19 @@ std::size_t count_correct(Model& model, std::span<const typename Model::scalar> 
         const std::size_t count = std::min(at_once, rows.end - first);
         std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first));
         model.predict(parameters, {data, std::span(numbers).first(count)}, std::span(classes).first(count));
-        for (std::size_t i = 0; i < count; ++i) correct += classes[i] == data.labels[first + i] ? 1U : 0U;
+        for (std::size_t i = 0; i < count; ++i) {
+            if constexpr (requires { Model::class_of(data.labels[0]); })
+                correct += classes[i] == Model::class_of(data.labels[first + i]) ? 1U : 0U;
+            else
+                correct += classes[i] == data.labels[first + i] ? 1U : 0U;
+        }
     }
     return correct;
 }
 
 /// The share of all rows that the model puts into their class.
-template <Classifier Model>
-double accuracy(Model& model, std::span<const typename Model::scalar> parameters, const dataset& data) {
+template <PredictsClasses Model, class Data>
+double accuracy(Model& model, std::span<const typename Model::scalar> parameters, const Data& data) {
     RILL_EXPECTS(data.rows > 0, "accuracy: a dataset that is not empty");
     return static_cast<double>(count_correct(model, parameters, data, {0, data.rows})) / static_cast<double>(data.rows);
 }

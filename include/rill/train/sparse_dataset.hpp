@@ -26,9 +26,9 @@ struct sparse_dataset {
     std::size_t rows = 0;
     std::size_t columns = 0;               ///< at most 2³² - 1
     std::vector<std::uint64_t> starts{0};  ///< rows + 1; row i holds the entries `[starts[i], starts[i + 1])`
-    std::vector<std::uint32_t> indices;    ///< of each entry, its column, ascending within a row
-    std::vector<float> values;             ///< of each entry; empty if all are 1
-    std::vector<float> labels;             ///< rows: a class, a sign or a number, as the objective takes it
+    std::vector<std::uint32_t> indices{};  ///< of each entry, its column, ascending within a row
+    std::vector<float> values{};           ///< of each entry; empty if all are 1
+    std::vector<float> labels{};           ///< rows: a class, a sign or a number, as the objective takes it
 
     sparse_row row(std::size_t i) const {
         const auto begin = static_cast<std::size_t>(starts[i]);
