@@ -19,6 +19,7 @@ constexpr const char* more =
     "Examples:\n"
     "  rill_demo                            the full comparison, some 30 s on two cores\n"
     "  rill_demo --density 0.002 --bits 2   how little can be sent?\n"
+    "  rill_demo --keep 16 --bucket 512 --source-bits 4   Algorithm 1 of the paper\n"
     "  rill_demo --ranks 16 --batch 16      more ranks, the same images per step\n"
     "  rill_demo --quick                    300 steps; fails unless both runs learn\n"
     "  mpirun -np 4 rill_demo --transport mpi   a process per rank\n\n"
@@ -34,6 +35,14 @@ void describe(CLI::App& app, arguments& chosen) {
         ->check(CLI::Range(1e-6, 1.0));
     app.add_option("--bits", chosen.bits, "sparse: bits of each value in the second phase, where sums are sent back")
         ->check(CLI::IsMember({2, 4, 8}));
+    app.add_option("--source-bits", chosen.source_bits,
+                   "sparse: bits of each value that a rank contributes; 0: a float")
+        ->check(CLI::IsMember({0, 2, 4, 8}));
+    auto* bucket = app.add_option("--bucket", chosen.bucket,
+                                  "sparse: sends --keep of each so many consecutive entries, in place of --density");
+    auto* keep = app.add_option("--keep", chosen.keep, "sparse: the largest entries of each bucket that are sent");
+    bucket->needs(keep);
+    keep->needs(bucket);
     app.add_option("--seed", chosen.seed, "of the first parameters, the order of images and the rounding");
     app.add_option("--transport", chosen.transport,
                    "in_process: a thread per rank; simulated: one thread, virtual time; mpi: the processes that mpirun "
@@ -57,6 +66,8 @@ arguments read_arguments(int argc, char** argv) {
         app.parse(argc, argv);
         if (chosen.transport == "mpi" && app.count("--ranks") != 0)
             throw CLI::ValidationError("--ranks", "with --transport mpi, mpirun says how many");
+        if (chosen.keep > chosen.bucket || (chosen.bucket > 0 && chosen.keep == 0))
+            throw CLI::ValidationError("--keep", "at least 1 and at most the bucket");
         if (static_cast<std::size_t>(chosen.ranks) * chosen.batch > 60'000)
             throw CLI::ValidationError("--ranks, --batch", "together more than the 60,000 training images");
     } catch (const CLI::ParseError& stop) {

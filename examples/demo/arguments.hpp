@@ -13,6 +13,9 @@ struct arguments {
     std::uint64_t steps = 0;  ///< 0: as many as the epochs need
     double density = 0.01;
     int bits = 4;
+    int source_bits = 0;     ///< 0: values as they are
+    std::size_t bucket = 0;  ///< 0: the largest of all entries
+    std::size_t keep = 0;
     std::uint64_t seed = 1;
     std::string transport = "in_process";
     std::string data = "/usr/share/datasets/fashion-mnist";

@@ -35,8 +35,12 @@ inline auto dense_plan(const arguments& chosen, const images& data) {
 /// SparCML's quantised top-k SGD. The residual already delays entries, so the momentum is smaller than in the dense
 /// run. The effective learning rate, peak / (1 - momentum), is that of the dense run.
 inline auto sparse_plan(const arguments& chosen, const images& data) {
-    return rill::systems::sparcml({.density = chosen.density, .bits = chosen.bits}, rill::train::sgd{.momentum = 0.7},
-                                  rate(0.3, steps_of(chosen, data)));
+    return rill::systems::sparcml({.density = chosen.density,
+                                   .bits = chosen.bits,
+                                   .source_bits = chosen.source_bits,
+                                   .bucket = chosen.bucket,
+                                   .keep = chosen.keep},
+                                  rill::train::sgd{.momentum = 0.7}, rate(0.3, steps_of(chosen, data)));
 }
 
 }  // namespace demo

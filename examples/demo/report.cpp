@@ -62,7 +62,9 @@ std::string to_json(const arguments& chosen, const outcome& dense, const outcome
     out.precision(12);
     out << "{\n  \"ranks\": " << chosen.ranks << ",\n  \"batch\": " << chosen.batch
         << ",\n  \"density\": " << chosen.density << ",\n  \"bits\": " << chosen.bits
-        << ",\n  \"seed\": " << chosen.seed << ",\n  \"transport\": \"" << chosen.transport << "\",\n";
+        << ",\n  \"source_bits\": " << chosen.source_bits << ",\n  \"bucket\": " << chosen.bucket
+        << ",\n  \"keep\": " << chosen.keep << ",\n  \"seed\": " << chosen.seed << ",\n  \"transport\": \""
+        << chosen.transport << "\",\n";
     write_run(out, dense);
     out << ",\n";
     write_run(out, sparse);

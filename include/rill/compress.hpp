@@ -7,8 +7,10 @@
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/indices.hpp>
 #include <rill/compress/keep_all.hpp>
+#include <rill/compress/momentum_correction.hpp>
 #include <rill/compress/random_mask.hpp>
 #include <rill/compress/selection.hpp>
 #include <rill/compress/threshold.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/compress/values.hpp>
+#include <rill/compress/warming_top_k.hpp>

@@ -4,9 +4,11 @@
 #include <rill/compress/encoded.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/keep_all.hpp>
+#include <rill/compress/momentum_correction.hpp>
 #include <rill/compress/random_mask.hpp>
 #include <rill/compress/threshold.hpp>
 #include <rill/compress/top_k.hpp>
+#include <rill/compress/warming_top_k.hpp>
 
 #include <doctest/doctest.h>
 
@@ -153,6 +155,7 @@ TEST_CASE("the laws of refinements are checked") {
 
 TEST_CASE("the shipped compressors keep the laws") {
     check_laws(compress::top_k{.density = 0.1});
+    check_laws(compress::warming_top_k{.density = 0.1, .operations = 3});
     check_laws(compress::bucket_top_k{.count = 3, .bucket = 16});
     check_laws(compress::threshold{.limit = 500});
     check_laws(compress::random_mask{.density = 0.2});
@@ -160,6 +163,9 @@ TEST_CASE("the shipped compressors keep the laws") {
     check_laws(compress::encoded{compress::keep_all{}, compress::qsgd{.bits = 2}});
     check_laws(compress::encoded{compress::keep_all{}, compress::qsgd{.bits = 4, .bucket = 32}});
     check_laws(compress::encoded{compress::top_k{.density = 0.1}, compress::bf16{}});
+    CHECK(
+        broken<float>(compress::momentum_correction{compress::error_feedback{compress::top_k{.density = 0.1}}, 0.5}, 50)
+            .empty());
 }
 
 TEST_CASE("a correct codec breaks no law") { CHECK(broken<float>(faulty<true>{}, 8).empty()); }

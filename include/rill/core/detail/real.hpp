@@ -19,6 +19,14 @@ inline double square_root(double x) {
 #endif
 }
 
+inline double power(double x, double exponent) {
+#if defined(__GNUC__)
+    return __builtin_pow(x, exponent);
+#else
+    return std::pow(x, exponent);
+#endif
+}
+
 inline double round_up(double x) {
 #if defined(__GNUC__)
     return __builtin_ceil(x);
