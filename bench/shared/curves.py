@@ -42,8 +42,9 @@ def label(value):
         f"10<tspan dy='-4' font-size='8'>{round(math.log10(value))}</tspan>")
 
 
-def panel(title, curves, x, y, scales=(Logarithmic, Logarithmic), legend=(WIDTH - 125, 16)):
-    """`curves`: (name, colour, points) each; `x` and `y`: the names of the axes; `legend`: where it begins."""
+def panel(title, curves, x, y, scales=(Logarithmic, Logarithmic), legend=(WIDTH - 125, 16), columns=1):
+    """`curves`: (name, colour, points) each; `x` and `y`: the names of the axes; `legend`: where it begins; its `columns` have a
+    third of the width each."""
     across = scales[0]([point[0] for _, _, points in curves for point in points], WIDTH)
     up = scales[1]([point[1] for _, _, points in curves for point in points], HEIGHT)
     parts = [f"<text x='{LEFT}' y='{TOP - 12}' font-weight='bold'>{title}</text>"]
@@ -58,9 +59,10 @@ def panel(title, curves, x, y, scales=(Logarithmic, Logarithmic), legend=(WIDTH 
     parts.append(f"<rect x='{LEFT}' y='{TOP}' width='{WIDTH}' height='{HEIGHT}' fill='none' stroke='#888'/>"
                  f"<text x='{LEFT + WIDTH / 2}' y='{TOP + HEIGHT + 32}' text-anchor='middle'>{x}</text>"
                  f"<text transform='translate(14 {TOP + HEIGHT / 2}) rotate(-90)' text-anchor='middle'>{y}</text>")
-    for row, (name, colour, points) in enumerate(curves):
+    for place, (name, colour, points) in enumerate(curves):
+        row, column = divmod(place, columns)
         line = " ".join(f"{LEFT + across.place(px):.1f},{TOP + HEIGHT - up.place(py):.1f}" for px, py in points)
-        begin, at = LEFT + legend[0], TOP + legend[1] + 14 * row
+        begin, at = LEFT + legend[0] + column * WIDTH / 3, TOP + legend[1] + 14 * row
         parts.append(f"<polyline points='{line}' fill='none' stroke='{colour}' stroke-width='1.5'/>"
                      f"<line x1='{begin}' x2='{begin + 20}' y1='{at - 4}' y2='{at - 4}' stroke='{colour}' "
                      f"stroke-width='2'/><text x='{begin + 25}' y='{at}'>{name}</text>")
