@@ -31,6 +31,7 @@ constexpr const char* more =
     "  rill_plan --ranks 64 --compute 120ms --stragglers exponential:0.3 --svg plan.svg\n"
     "  rill_plan --ranks 16 --model-size 407050 --gradients measured.f32 --csv plan.csv\n"
     "  rill_plan --ranks 16 --compute 35ms --stragglers uniform:0.7 --trigger two_choices:2\n"
+    "  rill_plan --gossip --ranks 32 --bandwidth 5MB --model-size 25450 --density 0.01\n"
     "  rill_plan --coded --ranks 156 --model-size 120k --bandwidth 1gbit --compute 32ms --stragglers "
     "exponential:0.5\n\n"
     "Exit codes: 0 done; 1 a file that cannot be read or written, or --verify found another time; more than 1 wrong\n"
@@ -107,6 +108,12 @@ void describe(CLI::App& app, arguments& chosen, double& size) {
     app.add_option("--svg", chosen.svg, "file for a picture: speed-up against ranks");
     app.add_flag("--verify", chosen.verify,
                  "runs the recommended exchange in the simulated network and compares; for small plans");
+    app.add_flag("--gossip", chosen.gossip,
+                 "plans gossip by pairs over fast links instead: which links are fast enough, for models to come "
+                 "together soonest; --bandwidth is that of the fastest of random links, (0, RATE]");
+    app.add_option("--links", chosen.links,
+                   "file of the links' speeds for --gossip, in MB a second: in each line those from one rank to all")
+        ->check(CLI::ExistingFile);
     app.add_flag("--coded", chosen.coded,
                  "plans gradient codes over trees instead: depth, width and tolerated stragglers, and whether they "
                  "pay; --compute is a rank's time without redundancy");
@@ -130,6 +137,14 @@ arguments read_arguments(int argc, char** argv) {
             throw CLI::ValidationError("--verify", "runs with random coordinates, not with those of --gradients");
         if (chosen.coded && (chosen.verify || !(chosen.csv + chosen.svg + chosen.gradients + chosen.code).empty()))
             throw CLI::ValidationError("--coded", "goes with none of --verify, --csv, --svg, --gradients and --code");
+        if (!chosen.links.empty() && !chosen.gossip) throw CLI::ValidationError("--links", "needs --gossip");
+        if (!chosen.links.empty() && app.count("--ranks") > 0)
+            throw CLI::ValidationError("--links", "says how many ranks there are; leave --ranks away");
+        if (chosen.gossip && (chosen.coded || chosen.verify || !chosen.trigger.empty() || chosen.stragglers != "none" ||
+                              !(chosen.csv + chosen.svg + chosen.gradients + chosen.code).empty()))
+            throw CLI::ValidationError("--gossip",
+                                       "goes with none of --coded, --verify, --trigger, --stragglers, --csv, --svg, "
+                                       "--gradients and --code");
         if (chosen.coded && chosen.compute == 0)
             throw CLI::ValidationError("--coded", "needs --compute: what stragglers take longer for");
         if (chosen.coded && !chosen.trigger.empty()) throw CLI::ValidationError("--trigger", "goes not with --coded");

@@ -26,6 +26,8 @@ struct arguments {
     std::string svg;
     bool verify = false;
     bool coded = false;
+    bool gossip = false;
+    std::string links;  ///< file of the links' speeds; empty: random ones of up to `bandwidth`
 };
 
 /// Reads the command line. Prints the help or an error, and ends the program, where there is nothing to do.

@@ -91,4 +91,27 @@ std::string code_of_coded(int width, int depth, int stragglers) {
            "        if (trainer.step_number() == 1000) trainer.end();\n";
 }
 
+std::string code_of_gossip(double least, double density) {
+    char numbers[2][40];
+    std::snprintf(numbers[0], sizeof numbers[0], "%.4g", least);
+    std::snprintf(numbers[1], sizeof numbers[1], "%g", density);
+    return "    // #include <rill/adapt/boost_matching.hpp>, <rill/cost/measure_links.hpp>, <rill/mixing.hpp>\n"
+           "    // and <rill/protocol/coordinated.hpp>\n"
+           "    rill::group workers{net, rill::topology::tree{}};\n"
+           "    const auto links = rill::cost::bytes_per_second(rill::cost::measure_links(workers));\n"
+           "    rill::gossip saps{workers,\n"
+           "                      rill::topology::bandwidth_matching{.links = links, .least = " +
+           std::string(numbers[0]) +
+           ",\n"
+           "                                                         .matcher = rill::adapt::boost_matching{}},\n"
+           "                      rill::coordinated{.rounds = 1000}};\n"
+           "    auto mask = rill::compress::random_mask{.density = " +
+           numbers[1] +
+           "}.bind(model.size());\n"
+           "    while (saps.next()) {\n"
+           "        descend(model);\n"
+           "        saps.mix(model, mask);\n"
+           "    }\n";
+}
+
 }  // namespace plan

@@ -19,4 +19,7 @@ std::string code_of_partial(const std::string& trigger, const std::string& stale
 /// The C++ of a training with a gradient code, on the dataset `data`.
 std::string code_of_coded(int width, int depth, int stragglers);
 
+/// The C++ of a gossip over links of `least` bytes per second or more, which are measured; `descend` moves `model`.
+std::string code_of_gossip(double least, double density);
+
 }  // namespace plan

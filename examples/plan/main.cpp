@@ -1,10 +1,11 @@
-// Predicts step times and traffic of all topologies and compressors on a network, or step times of gradient codes, and
-// says what to choose.
+// Predicts step times and traffic of all topologies and compressors on a network, or step times of gradient codes, or
+// how fast the models of a gossip come together, and says what to choose.
 #include "arguments.hpp"
 #include "code.hpp"
 #include "coded.hpp"
 #include "computing.hpp"
 #include "forecast.hpp"
+#include "gossip.hpp"
 #include "partial.hpp"
 #include "picture.hpp"
 #include "report.hpp"
@@ -41,6 +42,10 @@ int verify(const plan::arguments& chosen, const plan::row& which) {
 int run(const plan::arguments& chosen) {
     if (chosen.coded) {
         plan::print_coded(chosen);
+        return 0;
+    }
+    if (chosen.gossip) {
+        plan::print_gossip(chosen);
         return 0;
     }
     const plan::frequencies overlap = plan::measure_overlap(chosen);

@@ -21,7 +21,11 @@ SMALL = ["--ranks", "8", "--model-size", "10k", *GIVEN]
 
 # What a user has around the printed lines.
 HEADERS = """
+#include <rill/adapt/boost_matching.hpp>
+#include <rill/cost/measure_links.hpp>
+#include <rill/mixing.hpp>
 #include <rill/protocol/coded_allocation.hpp>
+#include <rill/protocol/coordinated.hpp>
 #include <rill/rill.hpp>
 #include <rill/straggler.hpp>
 #include <rill/system/coded_reduce.hpp>
@@ -55,6 +59,10 @@ void body_%d(rill::in_process::endpoint& net, std::vector<float>& gradient, std:
 %s    static_cast<void>(gradient), static_cast<void>(update), static_cast<void>(objective);
     static_cast<void>(data), static_cast<void>(batches);
 }
+"""
+AROUND_GOSSIP = """
+void body_of_gossip(rill::in_process::endpoint& net, std::vector<float>& model, void descend(std::vector<float>&)) {
+%s}
 """
 
 
@@ -159,6 +167,41 @@ class Files(unittest.TestCase):
         self.assertEqual(rows["ring"][-4:-2], ["1.500", "s"])
         self.assertIn("Coding pays: gradient coding that tolerates 1", done.stdout)
 
+    def gossip(self, *arguments):
+        """The rows as lists of words, and the `least` that is advised."""
+        done = run("--gossip", "--model-size", "25450", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.splitlines()
+        rows = [line.split() for line in lines[4:lines.index("", 4)]]
+        return rows, float(re.search(r"Take ([\d.]+) MB/s", done.stdout)[1])
+
+    def test_gossip(self):
+        # Links of up to 5 MB/s: the paper of SAPS-PSGD takes 3, with a mean bottleneck of 3.1 and an eigenvalue of 0.75.
+        rows, least = self.gossip("--ranks", "32", "--bandwidth", "5MB", "--density", "1", "--latency", "0s")
+        self.assertGreater(least, 2)
+        self.assertLess(least, 4.5)
+        near = min(rows, key=lambda row: abs(float(row[0]) - 3))
+        self.assertAlmostEqual(float(near[1]), float(near[0]), delta=0.4)
+        self.assertEqual([row[0] for row in rows if row[-1] == "*"], [f"{least:.3f}"])
+
+    def test_gossip_of_equal_links(self):
+        file = self.folder / "links"
+        file.write_text("0, 4, 4, 4\n4 0 4 4\n4 4 0 4\n\n4,4,4,0\n")
+        rows, least = self.gossip("--links", str(file), "--density", "0.5", "--latency", "0s")
+        self.assertEqual([row[0] for row in rows], ["0.000", "4.000"])
+        self.assertEqual(least, 0)
+        self.assertEqual({row[1] for row in rows}, {"4.000"})
+
+    def test_wrong_links(self):
+        file = self.folder / "links"
+        for text, message in {"0 1\n1\n": "there are 3 in 2 rows", "0 1\n1 fast\n": "row 2 has something else than numbers",
+                              "": "there are 0 in 0 rows", "0 1 1\n1 0 -1\n1 1 0": "row 1"}.items():
+            with self.subTest(text=text):
+                file.write_text(text)
+                done = run("--gossip", "--links", str(file))
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(message, done.stderr)
+
     def test_measures(self):
         # Nothing is free: of a network that takes no time, computing is left, and selecting is part of it.
         file = self.folder / "plan.csv"
@@ -200,7 +243,9 @@ class Files(unittest.TestCase):
         self.assertIn("rill::straggler::two_choices{2}", partial[1])
         blocks += [slow[1], partial[1], *coded]
         source = self.folder / "printed.cpp"
-        source.write_text(HEADERS + "".join(AROUND % (i, code) for i, code in enumerate(blocks)))
+        gossip = self.printed_code("--gossip", "--ranks", "8", "--bandwidth", "5MB")
+        self.assertEqual(len(gossip), 1)
+        source.write_text(HEADERS + "".join(AROUND % (i, code) for i, code in enumerate(blocks)) + AROUND_GOSSIP % gossip[0])
         compiled = subprocess.run([*COMPILER, str(source)], capture_output=True, text=True, timeout=110)
         self.assertEqual(compiled.returncode, 0, compiled.stderr)
 
@@ -225,6 +270,9 @@ class Files(unittest.TestCase):
             ("--coded",): "needs --compute",
             ("--coded", "--compute", "1s"): "needs --stragglers exponential:TAIL",
             ("--coded", "--compute", "1s", "--verify"): "goes with none of",
+            ("--gossip", "--verify"): "goes with none of",
+            ("--gossip", "--links", __file__): "leave --ranks away",
+            ("--links", __file__): "needs --gossip",
         }.items():
             with self.subTest(arguments=arguments):
                 given = {"--model-size": "100k", "--ranks": "8", "--select": "0s", "--fold": "2GB"}
