@@ -51,12 +51,13 @@ inline double psgd(state& at) {
     return 4.0 * static_cast<double>(at.dimension()) * (ranks - 1) / ranks;
 }
 
-/// The mean of each model and those of its neighbours in a ring.
-inline double ring(models& x) {
+/// Each model goes to a mean of itself, with the weight `own`, and its two neighbours in a ring.
+inline double ring(models& x, float own = 1.0F / 3) {
     const models before = x;
+    const float other = (1 - own) / 2;
     for (std::size_t i = 0; i < ranks; ++i)
         for (std::size_t k = 0; k < x[i].size(); ++k)
-            x[i][k] = (before[(i + ranks - 1) % ranks][k] + before[i][k] + before[(i + 1) % ranks][k]) / 3;
+            x[i][k] = own * before[i][k] + other * (before[(i + ranks - 1) % ranks][k] + before[(i + 1) % ranks][k]);
     return 4.0 * static_cast<double>(x[0].size());
 }
 
@@ -79,6 +80,28 @@ inline double pairs(state& at, double every) {
     std::vector<int> partners(ranks);
     for (std::size_t p = 0; p < ranks; ++p) partners[order[p]] = static_cast<int>(order[p ^ 1U]);
     return average(at, partners, every);
+}
+
+/// Each rank of even number averages its model with that of a rank of odd number, one pair after the other.
+inline double ask_others(state& at) {
+    std::uniform_int_distribution<std::size_t> half(0, ranks / 2 - 1);
+    for (std::size_t asking = 0; asking < ranks; asking += 2) {
+        auto &own = at.x[asking], &other = at.x[2 * half(at.random) + 1];
+        for (std::size_t k = 0; k < own.size(); ++k) own[k] = other[k] = (own[k] + other[k]) / 2;
+    }
+    return 2.0 * static_cast<double>(at.dimension());
+}
+
+/// D² with weights of 1/2, 1/4, 1/4. `before`: the models of the step before, moved and not mixed.
+inline double d_squared(state& at, models& before) {
+    const models x = at.x;
+    at.descend();
+    const models moved = at.x;
+    if (at.step > 0)
+        for (std::size_t i = 0; i < ranks; ++i)
+            for (std::size_t k = 0; k < x[i].size(); ++k) at.x[i][k] += x[i][k] - before[i][k];
+    before = moved;
+    return ring(at.x, 0.5F);
 }
 
 /// The largest entries of each gradient and of what has been left out before.
@@ -146,6 +169,11 @@ inline std::vector<milestone> run(job& of, const std::string& system, const matr
     if (system == "none") return after_step([](state&) { return 0.0; });
     if (system == "psgd") return train(of, psgd);
     if (system == "d_psgd_after") return after_step([](state& at) { return ring(at.x); });
+    if (system == "ad_psgd") return after_step(ask_others);
+    if (system == "d_squared") {
+        models before;
+        return train(of, [&](state& at) { return d_squared(at, before); });
+    }
     if (system == "saps_random") return after_step([](state& at) { return pairs(at, 100); });
     if (system == "fed_avg") return train(of, [](state& at) { return fed_avg(at, epoch); });
     if (system == "top_k") {

@@ -1,8 +1,11 @@
 // Values that a worker sends and receives in a round, without headers, of systems that train: counted, and what they
-// are by definition. `bench_gossip_traffic ROUNDS` prints JSON.
+// are by definition; and what a coordinator and a worker tell each other, in bytes. `bench_gossip_traffic ROUNDS`
+// prints JSON.
 #include "../shared/expected.hpp"
 
 #include <rill/aggregate/mean.hpp>
+#include <rill/compress/difference.hpp>
+#include <rill/protocol/coordinated.hpp>
 #include <rill/protocol/gossip.hpp>
 #include <rill/protocol/rounds.hpp>
 #include <rill/rill.hpp>
@@ -82,6 +85,39 @@ void measure_gossip(const char* name, const Mix& mixing, double density, double 
     });
 }
 
+/// k pairs of coordinate and value, to and from each neighbour in a ring.
+void measure_differences() {
+    measure("dcd", [](endpoint& net, count& own) {
+        rill::group workers{net, rill::topology::ring{}};
+        rill::gossip replica{workers, rill::topology::ring_neighbours{}};
+        auto codec = rill::compress::difference{rill::compress::top_k{.count = kept}}.bind(dimension);
+        std::vector<float> model(dimension);
+        for (std::size_t i = 0; i < dimension; ++i) model[i] = static_cast<float>(net.rank()) + static_cast<float>(i);
+        for (int round = 0; round < rounds; ++round) {
+            own.add(replica.mix(model, codec).wire);
+            own.formula += 4.0 * 2 * kept;
+        }
+    });
+}
+
+/// What a coordinator that does not train and a worker tell each other in a round, in bytes.
+double coordination() {
+    double bytes = 0;
+    rill::simulated::run(1 + ranks, {}, [&](endpoint& net) {
+        rill::group workers{net, rill::topology::ring{}};
+        const rill::traffic at_first = net.counted();
+        rill::gossip saps{workers, rill::topology::random_matching{},
+                          rill::coordinated{.rounds = static_cast<std::uint64_t>(rounds), .trains = false}};
+        std::vector<float> model(dimension, 1);
+        while (saps.next()) saps.mix(model);
+        const rill::traffic after = net.counted();
+        if (net.rank() == 0)
+            bytes = static_cast<double>(after.bytes_sent - at_first.bytes_sent) +
+                    static_cast<double>(after.bytes_received - at_first.bytes_received);
+    });
+    return bytes / ranks / rounds;
+}
+
 void measure_collectives() {
     measure("psgd", [](endpoint& net, count& own) {
         rill::group workers{net, rill::topology::ring{}};
@@ -144,9 +180,10 @@ int main(int count, char** arguments) {
         measure_gossip("saps", rill::topology::random_matching{}, 0.01, 2);
         measure_gossip("gossip_grad", rill::topology::rotating{}, 1, 2);
         measure_gossip("exponential", rill::topology::exponential{}, 1, 2);
+        measure_differences();
         measure_rounds("fed_avg", rill::compress::keep_all{});
         measure_rounds("s_fed_avg", rill::compress::random_mask{.density = 0.01});
-        std::printf("}\n");
+        std::printf(",\n\"coordinator\": %.6g}\n", coordination());
     } catch (const std::exception& failed) {
         std::fprintf(stderr, "bench_gossip_traffic: %s\n", failed.what());
         return 1;

@@ -9,6 +9,7 @@
 #include <rill/adapt/boost_matching.hpp>
 #include <rill/rill.hpp>
 #include <rill/stream/wire.hpp>
+#include <rill/system/ad_psgd.hpp>
 #include <rill/system/choco_sgd.hpp>
 #include <rill/system/d_psgd.hpp>
 #include <rill/system/d_squared.hpp>
@@ -72,6 +73,9 @@ rill::simulated::network network_of(const job& of, std::size_t size = ranks) {
 rill::topology::bandwidth_matching over_fast_links(const job& of) {
     return {.links = speeds_of(of), .least = 3e6, .window = 5, .matcher = rill::adapt::boost_matching{}};
 }
+
+/// How long a rank computes in a step of AD-PSGD, where messages travel only meanwhile. Else computing takes no time.
+constexpr rill::duration a_step = rill::milliseconds(50);
 
 double bytes_without_headers(const rill::traffic& wire) {
     return static_cast<double>(wire.bytes_sent + wire.bytes_received) -
@@ -157,12 +161,42 @@ std::vector<milestone> federated(job& of, const Codec& codec, std::uint64_t loca
     return judged.milestones();
 }
 
+/// AD-PSGD: each rank computes, as long in each step, while a second activity of it exchanges models with one other
+/// rank at a time. A push is a gradient times the rate of its step.
+std::vector<milestone> in_pairs(job& of) {
+    judge judged(of);
+    rill::simulated::run(ranks, network_of(of), [&](endpoint& net) {
+        own_batches images = of.images_of(static_cast<std::size_t>(net.rank()));
+        std::vector<float> parameters = of.first_model(), gradient(parameters.size());
+        const auto plan = rill::systems::ad_psgd(sgd{}, rill::train::constant_rate{1});
+        auto replica = plan.bind<float>(net, std::span<const float>(parameters), patient(of));
+        const auto see = [&](std::uint64_t step) {
+            judged.see(step, parameters, bytes_without_headers(net.counted()),
+                       (net.now() - rill::time_point{}).seconds());
+        };
+        for (std::uint64_t step = 0; step < of.steps; ++step) {
+            const auto held = replica.pull(parameters);
+            if (step > 0 && of.is_judged(step)) see(step);
+            of.model.gradient(parameters, images.next(), gradient);
+            for (float& each : gradient) each *= static_cast<float>(of.rate().rate(step));
+            net.sleep_until(net.now() + a_step);
+            replica.push(gradient, *held);
+        }
+        replica.retire();
+        while (replica.pull(parameters)) {
+        }
+        see(of.steps);
+    });
+    return judged.milestones();
+}
+
 std::vector<milestone> run(job& of, const std::string& system) {
     using namespace rill;
     if (system == "fed_avg") return federated(of, compress::keep_all{}, epoch);
     if (system == "s_fed_avg_top")
         return federated(of, compress::error_feedback{compress::top_k{.density = 0.01}}, epoch);
     if (system == "s_fed_avg") return federated(of, compress::random_mask{.density = 0.01, .seed = of.seed}, epoch);
+    if (system == "ad_psgd") return in_pairs(of);
     if (system == "none") return train(of, [&](auto&&...) { return alone{of}; });
     if (system == "psgd") return trained(of, systems::psgd(sgd{}, of.rate()));
     if (system == "top_k")

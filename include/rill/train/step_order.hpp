@@ -121,9 +121,11 @@ class bound_d_squared {
     std::uint8_t has_begun_ = 0;
 };
 
-/// x' = W (2x - x₋ - γ g + γ g₋), where x₋ and g₋ are those of the step before: ranks whose data differ come to the
-/// minimum of all, as they do with the mean of all gradients. The eigenvalues of W must be above -⅓, as with
-/// `topology::ring_neighbours{.own = 0.5}`. Memory: one model. Source: D² (Tang et al. 2018), algorithm 1.
+/// x' = W (2x - x₋ - γ g + γ₋ g₋), where x₋, γ₋ and g₋ are those of the step before: ranks whose data differ come to
+/// the minimum of all, as they do with the mean of all gradients. Each gradient has the rate of its own step, so that
+/// the mean of all models moves by γ times the mean of all gradients where the rate falls, too (the paper's is
+/// constant). The eigenvalues of W must be above -⅓, as with `topology::ring_neighbours{.own = 0.5}`. Memory: one
+/// model. Source: D² (Tang et al. 2018), algorithm 1.
 struct d_squared {
     static constexpr const char* name = "d_squared";
     static constexpr bool mixes_all = true;
