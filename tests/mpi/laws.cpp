@@ -14,7 +14,7 @@ namespace {
 
 void check_laws(const mpi::options& chosen, testing::transport_limits limits) {
     limits.mailbox_bytes = chosen.mailbox_bytes;
-    limits.copied_bytes = chosen.eager_bytes;
+    limits.copied_bytes = chosen.sends_unasked.value_or(false) ? chosen.mailbox_bytes : chosen.eager_bytes;
     limits.one_process = false;
     limits.lends = false;
     limits.most_ranks = processes::count();
@@ -43,4 +43,9 @@ TEST_CASE("laws where waits block in the library") {
 
 TEST_CASE("laws where almost every message is announced first") {
     check_laws({.mailbox_bytes = 4096, .eager_bytes = 1024}, {.large_bytes = 100'000, .largest_bytes = 1'000'000});
+}
+
+TEST_CASE("laws where large messages go unasked") {
+    check_laws({.mailbox_bytes = 150'000, .eager_bytes = 1024, .sends_unasked = true},
+               {.large_bytes = 100'000, .largest_bytes = 1'000'000});
 }

@@ -12,6 +12,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,6 +78,7 @@ class port {
     struct options {
         std::size_t mailbox_bytes = 1 << 20;
         std::size_t eager_bytes = 1024;
+        std::optional<bool> sends_unasked{};
         std::size_t chunk_bytes = 0;
         int spins = 0;
         duration nap{};

@@ -24,12 +24,21 @@ constexpr channel on{.context = 7, .tag = 1};
 
 bytes filled(std::size_t size, int value) { return bytes(size, static_cast<std::byte>(value)); }
 
+/// No two stretches of it are alike.
+bytes patterned(std::size_t size, std::size_t seed) {
+    bytes made(size);
+    for (std::size_t i = 0; i < size; ++i) made[i] = static_cast<std::byte>((i + seed) * 2654435761U >> 13U);
+    return made;
+}
+
+const memory::port::options unasked{.sends_unasked = true};
+
 /// The engines of some ranks. `step(r)` lets rank r look at its notes.
 struct ranks {
-    explicit ranks(int count) : net(count) {
+    explicit ranks(int count, const memory::port::options& chosen = {.sends_unasked = false}) : net(count) {
         for (rank_t r = 0; r < count; ++r) {
             all.push_back(std::make_shared<engine>(memory::port::place{net, r}));
-            all.back()->open({});
+            all.back()->open(chosen);
         }
     }
     engine& operator[](rank_t r) { return *all[static_cast<std::size_t>(r)]; }
@@ -38,6 +47,10 @@ struct ranks {
     void step_all(int times = 8) {
         for (; times > 0; --times)
             for (rank_t r = 0; r < static_cast<rank_t>(all.size()); ++r) step(r);
+    }
+    /// Rank 0 sends a note of its message, then rank 1 takes it, then rank 0 sends another one, and so on.
+    void take_steps(std::uint64_t id, int steps) {
+        for (int i = 0; i < steps; ++i) i % 2 == 0 ? static_cast<void>((*this)[0].is_done(id)) : step(1);
     }
     /// From now on others look at their notes while one waits.
     void attend() {
@@ -217,4 +230,213 @@ TEST_CASE("mail: an immediate receive finds a message behind any number of other
         of[0].post(1, on, byte_view(wanted));
         CHECK(of.takes(1, 0, wanted));
     }
+}
+
+TEST_CASE("mail: a large message that goes unasked comes in order and whole, in the pieces that were sent") {
+    ranks of(2, unasked);
+    for (const std::size_t size : {1025U, 2047U, 2048U, 5000U, 100'000U})
+        for (const std::size_t edge : {std::size_t{0}, std::size_t{96}, std::size_t{1000}, size - 1}) {
+            CAPTURE(size);
+            CAPTURE(edge);
+            const bytes small = filled(100, 1), large = patterned(size, edge), last = filled(10, 3);
+            byte_pieces pieces(byte_view(large).first(edge));
+            pieces.push(byte_view(large).subspan(edge));
+            of[0].post(1, on, byte_view(small));
+            const std::uint64_t id = of[0].post(1, on, pieces);
+            of[0].post(1, on, byte_view(last));
+            of.step(1);
+            CHECK(of.takes(1, 0, small));
+            CHECK_FALSE(of.takes(1, 0, last));  // the large one comes first
+            for (int i = 0; i < 200 && !of[0].is_done(id); ++i) of.step(0);
+            CHECK(of[0].is_done(id));  // though nobody has asked for it
+            of.step(1);
+            CHECK(of.takes(1, 0, large));
+            CHECK(of.takes(1, 0, last));
+        }
+}
+
+TEST_CASE("mail: messages that go unasked to several peers take turns") {
+    ranks of(3, unasked);
+    const bytes one = patterned(10'000, 1), two = patterned(10'000, 2), three = patterned(3000, 3);
+    const std::uint64_t id = of[0].post(1, on, byte_view(one));
+    of[0].post(1, on, byte_view(three));
+    of[0].post(2, on, byte_view(two));
+    const auto notes_to = [&](rank_t r) { return of.net.notes[static_cast<std::size_t>(r)].size(); };
+    const std::size_t announced = notes_to(1) - notes_to(2);
+    CHECK(announced == 1);
+    while (notes_to(2) < 9) {
+        REQUIRE_FALSE(of[0].is_done(id));
+        CHECK(notes_to(1) - announced == notes_to(2));
+    }
+    of.step_all();
+    CHECK(of.takes(1, 0, one));
+    CHECK(of.takes(1, 0, three));
+    CHECK(of.takes(2, 0, two));
+}
+
+TEST_CASE("mail: what goes unasked is bounded by the mailbox; beyond it messages wait until they are asked for") {
+    ranks of(2, {.mailbox_bytes = 10'000, .sends_unasked = true});
+    const bytes large = patterned(4000, 1), larger = patterned(10'001, 2);
+    const std::uint64_t first = of[0].post(1, on, byte_view(large)), second = of[0].post(1, on, byte_view(large));
+    const std::uint64_t third = of[0].post(1, on, byte_view(large)), fourth = of[0].post(1, on, byte_view(larger));
+    of.step_all(40);
+    CHECK(of[0].is_done(first));
+    CHECK(of[0].is_done(second));
+    CHECK_FALSE(of[0].is_done(third));
+    CHECK_FALSE(of[0].is_done(fourth));
+    CHECK(of.takes(1, 0, large));
+    CHECK(of.takes(1, 0, large));  // now there is credit
+    of.step_all();
+    const std::uint64_t late = of[0].post(1, on, byte_view(large));
+    of.step_all(40);
+    CHECK(of[0].is_done(late));
+    for (const bytes& each : {large, larger}) {
+        CHECK_FALSE(of.takes(1, 0, each));
+        of.step_all();
+        CHECK(of.takes(1, 0, each));
+    }
+    CHECK(of.takes(1, 0, large));
+    buffer handed(large.begin(), large.end());
+    CHECK(of[0].post(1, on, handed, deadline::immediate));  // messages that are handed over have a bound of their own
+}
+
+TEST_CASE(
+    "mail: a message that goes unasked is withdrawn at any piece, its memory is free at once, and credit returns") {
+    for (int steps = 0; steps < 24; ++steps) {
+        CAPTURE(steps);
+        ranks of(2, {.mailbox_bytes = 10'000, .sends_unasked = true});
+        bytes large = patterned(10'000, 1);
+        const bytes next = patterned(9000, 2);
+        const std::uint64_t id = of[0].post(1, on, byte_view(large));
+        of.take_steps(id, steps);
+        const bool was_done = of[0].is_done(id);
+        CHECK(of[0].withdraw(id));
+        std::fill(large.begin(), large.end(), std::byte{99});
+        of.step_all(40);
+        if (was_done) CHECK(of.takes(1, 0, patterned(10'000, 1)));
+        of.step_all();
+        const std::uint64_t after = of[0].post(1, on, byte_view(next));
+        of.step_all(40);
+        CHECK(of[0].is_done(after));  // not announced: there is room
+        CHECK(of.takes(1, 0, next));
+    }
+}
+
+TEST_CASE("mail: a channel that is closed stops the messages that are on their way to it, at any piece") {
+    for (int steps = 0; steps < 24; ++steps) {
+        CAPTURE(steps);
+        ranks of(2, {.mailbox_bytes = 10'000, .sends_unasked = true});
+        const bytes large = patterned(10'000, 1), next = patterned(9000, 2);
+        const channel other{.context = 8, .tag = 1};
+        const std::uint64_t id = of[0].post(1, on, byte_view(large));
+        of.take_steps(id, steps);
+        of[1].close_context(on.context);
+        of.step_all(40);
+        CHECK(of[0].is_done(id));
+        const std::uint64_t after = of[0].post(1, other, byte_view(next));
+        of.step_all(40);
+        CHECK(of[0].is_done(after));
+        CHECK(of.takes(1, 0, next, other));
+    }
+}
+
+TEST_CASE("mail: an abort ends the wait for a message that goes unasked, at any piece, and the next context works") {
+    for (int steps = 0; steps < 24; ++steps) {
+        CAPTURE(steps);
+        ranks of(2, unasked);
+        of.attend();
+        const bytes large = patterned(10'000, 1);
+        const channel other{.context = 8, .tag = 1};
+        bytes target = filled(10'000, 7);
+        const byte_span there(target);
+        const std::uint64_t id = of[0].post(1, on, byte_view(large));
+        of.take_steps(id, steps);
+        of[0].abort({.context = 7, .culprit = 0, .reason = "enough"});
+        of[0].settle_sent(id, on.context);
+        of.step(1);
+        CHECK_THROWS_AS(static_cast<void>(of[1].receive_into(0, on, {&there, 1}, deadline::never)), error);
+        CHECK(target == filled(10'000, 7));
+        of[0].post(1, other, byte_view(large));
+        of.step_all(40);
+        CHECK(of.takes(1, 0, large, other));
+    }
+}
+
+TEST_CASE("mail: a message that goes unasked is received into targets, or later where the deadline has passed") {
+    ranks of(2, unasked);
+    const bytes large = patterned(5000, 1);
+    of[0].post(1, on, byte_view(large));
+    bytes target(5000);
+    const byte_span there(target);
+    CHECK(of[1].receive_into(0, on, {&there, 1}, of[1].now() + milliseconds(50)) == nullptr);
+    CHECK(target == bytes(5000));
+    of.attend();
+    auto* const got = of[1].receive_into(0, on, {&there, 1}, deadline::never);
+    REQUIRE(got != nullptr);
+    CHECK_FALSE(got->straight);
+    of[1].release(*got);
+    of[1].expect(0, on, {&there, 1});
+    of[0].post(1, on, byte_view(large));
+    of.step_all(40);
+    of[1].forget(on);
+    CHECK(of.takes(1, 0, large));
+}
+
+TEST_CASE("mail: the latest of several messages that go unasked is taken, the others are dropped") {
+    ranks of(2, unasked);
+    const bytes first = patterned(5000, 1), second = patterned(5000, 2);
+    of[0].post(1, on, byte_view(first));
+    of[0].post(1, on, byte_view(second));
+    const rank_t peer = 0;
+    of.step(1);
+    CHECK(of[1].receive_latest({&peer, 1}, on, deadline::immediate) == nullptr);
+    of.step_all(40);
+    auto* const got = of[1].receive_latest({&peer, 1}, on, deadline::immediate);
+    REQUIRE(got != nullptr);
+    CHECK(bytes(got->pieces[0].begin(), got->pieces[0].end()) == second);
+    of[1].release(*got);
+    CHECK_FALSE(of.takes(1, 0, first));
+}
+
+TEST_CASE("mail: an endpoint that ends leaves nothing of a half-sent message to the next one") {
+    for (int steps = 0; steps < 24; ++steps) {
+        ranks of(2, unasked);
+        const bytes large = patterned(10'000, 1);
+        const std::uint64_t id = of[0].post(1, on, byte_view(large));
+        of.take_steps(id, steps);
+        for (auto& each : of.all) each->close();
+        for (auto& each : of.all) each->open(unasked);
+        of[0].post(1, on, byte_view(large));
+        of.step_all(40);
+        CHECK(of.takes(1, 0, large));
+        CHECK_FALSE(of.takes(1, 0, large));
+    }
+}
+
+TEST_CASE("mail: notes that continue no message, or more than was begun, are refused") {
+    using mail::envelope, mail::note;
+    const auto sends = [](ranks& of, envelope head, const bytes& content) {
+        head.incarnation = 1;
+        head.size = static_cast<std::uint32_t>(content.size());
+        bytes all(sizeof head + content.size());
+        std::memcpy(all.data(), &head, sizeof head);
+        if (!content.empty()) std::memcpy(all.data() + sizeof head, content.data(), content.size());
+        static_cast<void>(of[0].through().send_note(all.data(), all.size(), 1));
+    };
+    bytes beginning(mail::announcement::table);
+    const std::uint64_t size = 2000;
+    std::memcpy(beginning.data(), &size, sizeof size);
+    ranks of(2, unasked);
+    sends(of, {.id = 5, .kind = note::go_on}, filled(10, 1));
+    CHECK_THROWS_AS(of.step(1), protocol_error);
+    sends(of, {.context = 7, .id = 5, .tag = 1, .kind = note::begin, .pieces = 1}, beginning);
+    sends(of, {.id = 5, .kind = note::go_on}, filled(900, 1));
+    CHECK_NOTHROW(of.step(1));
+    sends(of, {.id = 5, .kind = note::go_on}, {});
+    CHECK_THROWS_AS(of.step(1), protocol_error);
+    sends(of, {.id = 5, .kind = note::go_on}, filled(1000, 1));
+    sends(of, {.id = 5, .kind = note::go_on}, filled(101, 1));
+    CHECK_THROWS_AS(of.step(1), protocol_error);
+    sends(of, {.context = 100, .kind = note::credit}, {});
+    CHECK_THROWS_AS(of.step(1), protocol_error);
 }

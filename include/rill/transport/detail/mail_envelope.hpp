@@ -22,10 +22,12 @@ enum class note : std::uint8_t {
     handed,           ///< a handed-over message, all of it
     announce_lent,    ///< a borrowed message that waits at its sender: sizes of its pieces, content of the small ones
     announce_handed,  ///< a handed-over message that waits at its sender: sizes, content of the small pieces
+    begin,            ///< a borrowed message that comes unasked: sizes of its pieces, then the first bytes of them
+    go_on,            ///< the next bytes of message `id`, which has begun
     ask,              ///< asks for message `id`, to be sent with tag `tag` in `context` parts
-    withdraw,         ///< message `id` will not be sent
-    drop,             ///< message `id` will not be asked for
-    credit,           ///< `id` handed-over bytes have been taken
+    withdraw,         ///< message `id` will not be sent, or not the rest of it
+    drop,             ///< message `id` will not be asked for, or no more of it is wanted
+    credit,           ///< `id` handed-over bytes have been taken, and `context` bytes that came unasked
     want,             ///< the sender waits for credit
     report,           ///< an abort, which may be the first: to rank 0, or to all if rank 0 does not answer
     verdict,          ///< the notice that ended a context
@@ -123,12 +125,17 @@ struct announcement {
         for (const byte_view piece : pieces) size += piece.size() <= small ? aligned(piece.size()) : 0;
         return size;
     }
-    static void write(const byte_pieces& pieces, std::size_t small, std::byte* at) {
-        std::byte* content = at + table;
+    static void write_sizes(const byte_pieces& pieces, std::byte* at) {
         for (const byte_view piece : pieces) {
             const std::uint64_t size = piece.size();
             std::memcpy(at, &size, sizeof size);
             at += sizeof size;
+        }
+    }
+    static void write(const byte_pieces& pieces, std::size_t small, std::byte* at) {
+        write_sizes(pieces, at);
+        std::byte* content = at + table;
+        for (const byte_view piece : pieces) {
             if (piece.size() > small || piece.empty()) continue;
             std::memcpy(content, piece.data(), piece.size());
             content += aligned(piece.size());
@@ -153,6 +160,17 @@ struct announcement {
         }
         return any_large && from.size() == size;
     }
+    /// Of a message that comes unasked: the sizes of all pieces, then some of their bytes, but not all.
+    static bool is_beginning(byte_view from, std::size_t pieces) {
+        if (pieces > byte_pieces::most || from.size() < table) return false;
+        std::uint64_t size = 0;
+        for (std::size_t i = 0; i < pieces; ++i) {
+            const std::uint64_t piece = size_of_piece(from.data(), i);
+            if (piece > most_piece_bytes) return false;
+            size += piece;
+        }
+        return from.size() - table < size;
+    }
 };
 
 /// Whether a note has the content that its kind requires. Pieces of up to `small` bytes travel with an announcement.
@@ -163,6 +181,8 @@ inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t
         case note::handed: return head.pieces == 0;
         case note::announce_lent:
         case note::announce_handed: return announcement::is_whole(content, head.pieces, small);
+        case note::begin: return announcement::is_beginning(content, head.pieces);
+        case note::go_on: return !content.empty();
         case note::report:
         case note::verdict: return packed_notice::is_whole(content);
         case note::answer: return content.size() == sizeof(call_signature);

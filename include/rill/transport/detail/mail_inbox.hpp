@@ -15,8 +15,9 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
-/// How much of a message has arrived: all of it, or its announcement, which has been answered or not.
-enum class node_state : std::uint8_t { complete, announced, asked };
+/// How much of a message has arrived: all of it; its announcement, which has been answered or not; or some of one that
+/// comes unasked.
+enum class node_state : std::uint8_t { complete, announced, asked, begun };
 
 /// A message from its arrival, or the arrival of its announcement, until its release by the receiver.
 template <class Request>
@@ -32,6 +33,7 @@ struct node {
     std::uint64_t id = 0;
     node_state is = node_state::complete;
     bool handed = false;
+    bool unasked = false;  ///< it comes without being asked for
     bool withdrawn = false;
     bool claimed = false;   ///< it is in no list, because one receiver waits for it
     bool straight = false;  ///< it arrives in the targets of that receiver
@@ -100,7 +102,7 @@ class inbox : public rill::detail::undelivered<mail::node<Request>> {
             for (std::size_t i = 0; i < nodes_per_block; ++i) recycle(blocks_.back()[i]);
         }
         node& taken = *std::exchange(free_, free_->next);
-        taken.handed = taken.withdrawn = taken.claimed = taken.straight = false;
+        taken.handed = taken.unasked = taken.withdrawn = taken.claimed = taken.straight = false;
         taken.expected = taken.placed = taken.doomed = taken.leaves = taken.latest = false;
         taken.is = node_state::complete;
         return taken;

@@ -27,6 +27,7 @@ struct parcel {
     static constexpr std::size_t lead = storage::alignment - sizeof(envelope);  ///< so that payloads are aligned
     storage bytes;
     Request request{};
+    rank_t peer = no_rank;
 };
 
 /// The notes that the port is sending. No endpoint owns them, because the port may need them longer than the endpoint
@@ -36,7 +37,7 @@ class parcels {
   public:
     using parcel = mail::parcel<typename Port::request>;
 
-    explicit parcels(const Port& through) : through_(through) {}
+    explicit parcels(const Port& through) : through_(through), flying_to_(static_cast<std::size_t>(through.size())) {}
 
     /// Sets the largest payload from now on. Notes of an earlier endpoint may still be on their way.
     void set_capacity(std::size_t payload) {
@@ -57,12 +58,15 @@ class parcels {
         parcel& sent = *spare.back();
         std::memcpy(sent.head(), &head, sizeof head);
         sent.request = through_.send_note(sent.head(), sizeof head + head.size, peer);
+        sent.peer = peer;
         if (through_.is_complete(sent.request)) return;
+        ++count_to(peer);
         flying_.push_back(std::move(spare.back()));
         spare.pop_back();
     }
 
     bool any_flying() const { return !flying_.empty(); }
+    int flying_to(rank_t peer) const { return flying_to_[static_cast<std::size_t>(peer)]; }
 
     /// Tests all notes; true when the port has finished sending one.
     bool progress() {
@@ -72,6 +76,7 @@ class parcels {
                 ++i;
                 continue;
             }
+            --count_to(flying_[i]->peer);
             std::swap(flying_[i], flying_.back());
             keep(std::move(flying_.back()));
             flying_.pop_back();
@@ -90,6 +95,8 @@ class parcels {
   private:
     static constexpr std::size_t small = 448;
 
+    int& count_to(rank_t peer) { return flying_to_[static_cast<std::size_t>(peer)]; }
+
     void keep(std::unique_ptr<parcel> landed) {
         const std::size_t capacity = landed->capacity();
         if (capacity == small)
@@ -101,9 +108,11 @@ class parcels {
     const Port& through_;
     std::size_t capacity_ = 0;
     std::vector<std::unique_ptr<parcel>> small_, large_, flying_;
+    std::vector<int> flying_to_;
 };
 
-/// A large message that waits at its sender, or is being sent. No later message has its id.
+/// A large message that waits at its sender, or is being sent. No later message has its id. Of a message that is sent
+/// unasked, `begun` bytes have been copied into notes.
 template <class Request>
 struct outgoing {
     std::uint64_t id = 0;
@@ -112,6 +121,8 @@ struct outgoing {
     buffer owned{};
     bool is_open = false;
     bool is_moving = false;
+    bool is_unasked = false;
+    std::size_t begun = 0;
     std::vector<Request> requests{};
 };
 
@@ -133,7 +144,7 @@ class outbox {
         opened.id += std::uint64_t{1} << 32;
         opened.peer = peer;
         opened.is_open = true;
-        opened.is_moving = false;
+        opened.is_moving = opened.is_unasked = false;
         return opened;
     }
 

@@ -15,6 +15,7 @@
 #include <rill/transport/detail/mail_redirection.hpp>
 #include <rill/transport/detail/mail_storage.hpp>
 #include <rill/transport/detail/mail_transfers.hpp>
+#include <rill/transport/detail/mail_unasked.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -58,6 +59,7 @@ class post_office {
         most_eager_bytes_ = std::max(most_eager_bytes_, chosen.eager_bytes);
         if (landing_.size() < landing_size()) landing_ = storage(landing_size());
         peers_.assign(static_cast<std::size_t>(size()), {});
+        unasked_ = 0;
         expectations_ = {};
         control_ = {};
         counted_ = {};
@@ -70,6 +72,8 @@ class post_office {
             if (!sent.is_moving) outbox_.close(sent);
         });
         inbox_.for_each([](const node&) { return true; }, [&](node& left) { discard(left); });
+        for (peer_state& peer : peers_) peer.unasked.clear();
+        unasked_ = 0;
         landings_.clear();
         transfers_.pool().clear();
     }
@@ -152,6 +156,7 @@ class post_office {
     /// Advances all transfers and handles at most one note; false when nothing has happened.
     bool progress() {
         bool moved = parcels_.any_flying() && parcels_.progress();
+        if (unasked_ != 0) moved |= send_on();
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
         std::byte* const at = landing_.data() + parcel::lead;
         const received_note note = port_.receive_note(at, landing_.size() - parcel::lead);
@@ -164,7 +169,7 @@ class post_office {
     }
 
     /// Whether only the arrival of a note can change anything.
-    bool only_waits_for_notes() const { return !parcels_.any_flying() && !transfers_.any(); }
+    bool only_waits_for_notes() const { return !parcels_.any_flying() && !transfers_.any() && unasked_ == 0; }
 
     /// Declares one of the reports of a context, of which there must be one, as what ended it, and tells all ranks.
     void decide(std::uint64_t context);
@@ -172,12 +177,21 @@ class post_office {
     void depart();
 
   private:
+    /// Bytes of two kinds: of messages that are handed over, and of messages that go unasked.
+    struct credit {
+        std::size_t handed = 0;
+        std::size_t unasked = 0;
+    };
     struct peer_state {
-        std::size_t outstanding = 0;  ///< bytes handed over by this rank and not known to be taken
-        std::size_t owed = 0;         ///< bytes taken by this rank for which the peer has got no credit yet
+        credit outstanding{};  ///< sent by this rank and not known to be taken
+        credit owed{};         ///< taken by this rank, which has not told the peer
         bool want_sent = false;
         bool wanted = false;
+        std::vector<outgoing*> unasked{};                                 ///< being sent, in order
+        std::vector<unasked_arrival<typename Port::request>> arrivals{};  ///< being received
     };
+    /// Notes of one message that are on their way at once. Two keep the line busy while a third is made.
+    static constexpr int most_flying = 2;
 
     /// Large enough for notes of earlier endpoints, which may still arrive.
     std::size_t landing_size() const { return storage::alignment + most_eager_bytes_; }
@@ -191,6 +205,15 @@ class post_office {
         counted_.bytes_received += n.size;
     }
 
+    peer_state& state_of(rank_t peer) { return peers_[static_cast<std::size_t>(peer)]; }
+    bool goes_unasked(rank_t peer, std::size_t size);
+    std::uint64_t begin(outgoing& sent, channel on, std::size_t size);
+    bool send_on();
+    void stop(outgoing& sent);
+    void want(rank_t peer);
+    void take_beginning(node& n, byte_view content);
+    bool take_more(rank_t source, std::uint64_t id, byte_view content);
+    void take_end(rank_t source, std::uint64_t id);
     void send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size);
     std::uint64_t announce(note kind, outgoing& sent, channel on);
     bool ask(node& n, std::span<const byte_span> targets = {});
@@ -226,6 +249,7 @@ class post_office {
     storage landing_;
     storage_pool landings_;
     std::vector<peer_state> peers_;
+    std::size_t unasked_ = 0;  ///< messages that are being sent unasked
     control control_;
     traffic counted_;
 };

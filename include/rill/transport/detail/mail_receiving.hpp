@@ -8,6 +8,7 @@
 #include <rill/transport/detail/copy_across.hpp>
 #include <rill/transport/detail/mail_post_office.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -166,7 +167,7 @@ void post_office<Port>::taken(node& n) {
 template <class Port>
 void post_office<Port>::drop(node& n) {
     repay(n);
-    if (n.is == node_state::announced) tell(n.source, {.id = n.id, .kind = note::drop});
+    if (n.is == node_state::announced || n.is == node_state::begun) tell(n.source, {.id = n.id, .kind = note::drop});
     discard(n);
 }
 
@@ -178,31 +179,75 @@ void post_office<Port>::discard(node& n) noexcept {
 
 template <class Port>
 void post_office<Port>::dispose(node& n) noexcept {
-    if (n.is == node_state::asked)
+    if (n.is == node_state::asked) {
         n.doomed = true;
-    else
-        release(n);
+        return;
+    }
+    if (n.is == node_state::begun)
+        for (auto& arrival : state_of(n.source).arrivals)
+            if (arrival.into == &n) arrival.into = nullptr;
+    release(n);
+}
+
+/// Makes room for a message that comes unasked; `content`: its first bytes.
+template <class Port>
+void post_office<Port>::take_beginning(node& n, byte_view content) {
+    n.unasked = true;
+    n.is = node_state::begun;
+    transfers_.place_whole(n);
+    state_of(n.source).arrivals.push_back({.id = n.id, .left = n.size, .into = &n});
+    take_more(n.source, n.id, content);
+}
+
+/// Takes the next bytes of a message that comes unasked; false where it has not begun or is shorter.
+template <class Port>
+bool post_office<Port>::take_more(rank_t source, std::uint64_t id, byte_view content) {
+    auto& arrivals = state_of(source).arrivals;
+    const auto found = std::find_if(arrivals.begin(), arrivals.end(), [=](const auto& each) { return each.id == id; });
+    if (found == arrivals.end() || found->left < content.size()) return false;
+    node* const n = found->into;
+    if (n != nullptr) rill::detail::copy_across(content, n->parts, n->size - found->left);
+    found->left -= content.size();
+    if (found->left != 0) return true;
+    if (n != nullptr) n->is = node_state::complete;
+    arrivals.erase(found);
+    return true;
+}
+
+/// The rest of a message that comes unasked will not come.
+template <class Port>
+void post_office<Port>::take_end(rank_t source, std::uint64_t id) {
+    auto& arrivals = state_of(source).arrivals;
+    const auto found = std::find_if(arrivals.begin(), arrivals.end(), [=](const auto& each) { return each.id == id; });
+    if (found == arrivals.end()) return;
+    if (node* const n = found->into; n != nullptr) {
+        repay(*n);
+        discard(*n);
+    }
+    arrivals.erase(found);
 }
 
 /// Returns credit for a message to its sender, in lumps, or at once where the sender waits for it.
 template <class Port>
 void post_office<Port>::repay(const node& n) {
-    if (!n.handed) return;
-    peer_state& from = peers_[static_cast<std::size_t>(n.source)];
+    if (!n.handed && !n.unasked) return;
+    peer_state& from = state_of(n.source);
     if (n.source == rank()) {
-        from.outstanding -= n.size;
+        from.outstanding.handed -= n.size;
         return;
     }
-    from.owed += n.size;
-    if (from.wanted || from.owed >= chosen_.mailbox_bytes / 4) pay(n.source);
+    std::size_t& owed = n.handed ? from.owed.handed : from.owed.unasked;
+    owed += n.size;
+    if (from.wanted || owed >= chosen_.mailbox_bytes / 4) pay(n.source);
 }
 
 template <class Port>
 void post_office<Port>::pay(rank_t peer) {
-    peer_state& to = peers_[static_cast<std::size_t>(peer)];
-    if (to.owed == 0) return;
+    peer_state& to = state_of(peer);
+    if (to.owed.handed + to.owed.unasked == 0) return;
     to.wanted = false;
-    tell(peer, {.id = std::exchange(to.owed, 0), .kind = note::credit});
+    const credit paid = std::exchange(to.owed, {});
+    tell(peer, {.context = paid.unasked, .id = paid.handed, .kind = note::credit});
 }
 
 }}}  // namespace rill::RILL_ABI::mail

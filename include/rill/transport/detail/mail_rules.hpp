@@ -21,25 +21,32 @@ template <class Port>
 void post_office<Port>::handle(rank_t source, const envelope& head, const std::byte* payload) {
     if (head.incarnation != incarnation_ && head.kind != note::ask) return;
     if (!is_whole(head, payload, transfers_.small()) || !may_say(source, head.kind)) refuse(source, head);
-    peer_state& peer = peers_[static_cast<std::size_t>(source)];
+    peer_state& peer = state_of(source);
     switch (head.kind) {
         case note::lent:
         case note::handed:
         case note::announce_lent:
-        case note::announce_handed: return deliver(source, head, payload);
+        case note::announce_handed:
+        case note::begin: return deliver(source, head, payload);
+        case note::go_on:
+            if (!take_more(source, head.id, {payload, head.size})) refuse(source, head);
+            return;
         case note::ask:
             if (!transfers_.answer(source, head.id, head.tag, head.context)) refuse(source, head);
             return;
         case note::withdraw:
+            take_end(source, head.id);
             return inbox_.for_each_of(
                 source, [&](const node& n) { return n.id == head.id && n.is == node_state::announced; },
                 [&](node& n) { discard(n); });
         case note::drop:
-            if (outgoing* const sent = outbox_.find(head.id); sent != nullptr && !sent->is_moving) outbox_.close(*sent);
+            if (outgoing* const sent = outbox_.find(head.id); sent != nullptr && !sent->is_moving)
+                sent->is_unasked ? stop(*sent) : outbox_.close(*sent);
             return;
         case note::credit:
-            if (head.id > peer.outstanding) refuse(source, head);
-            peer.outstanding -= head.id;
+            if (head.id > peer.outstanding.handed || head.context > peer.outstanding.unasked) refuse(source, head);
+            peer.outstanding.handed -= head.id;
+            peer.outstanding.unasked -= head.context;
             peer.want_sent = false;
             return;
         case note::want: peer.wanted = true; return pay(source);
@@ -62,17 +69,22 @@ template <class Port>
 void post_office<Port>::deliver(rank_t source, const envelope& head, const std::byte* payload) {
     const channel on{.context = head.context, .tag = head.tag};
     node& n = inbox_.append(source, on);
-    keep_payload(n, payload, head.size);
     n.handed = head.kind == note::handed || head.kind == note::announce_handed;
     n.id = head.id;
     n.count = head.pieces;
     if (head.kind == note::lent || head.kind == note::handed) {
+        keep_payload(n, payload, head.size);
         n.size = head.size;
         n.pieces = byte_view(n.payload(), n.size);
     } else {
-        n.is = node_state::announced;
         n.size = 0;
-        for (std::size_t i = 0; i < n.count; ++i) n.size += n.sizes[i] = announcement::size_of_piece(n.payload(), i);
+        for (std::size_t i = 0; i < n.count; ++i) n.size += n.sizes[i] = announcement::size_of_piece(payload, i);
+        if (head.kind == note::begin) {
+            take_beginning(n, byte_view(payload, head.size).subspan(announcement::table));
+        } else {
+            keep_payload(n, payload, head.size);
+            n.is = node_state::announced;
+        }
     }
     if (head.context != known_open_) {
         if (control_.calls.is_closed(head.context)) return drop(n);

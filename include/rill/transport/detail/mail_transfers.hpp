@@ -78,7 +78,7 @@ class transfers {
         if (found == nullptr || found->is_moving) return answer_empty(peer, tag, parts), true;
         std::uint64_t has = 0;
         for_each_part(found->pieces, [&](byte_view) { ++has; });
-        if (has != parts || found->peer != peer) return false;
+        if (has != parts || found->peer != peer || found->is_unasked) return false;
         found->is_moving = true;
         for_each_part(found->pieces, [&](byte_view part) {
             found->requests.push_back(through_.send_part(part.data(), part.size(), peer, tag));
@@ -112,6 +112,20 @@ class transfers {
             any_ended = true;
         }
         return any_ended;
+    }
+
+    /// Makes room in the pool for all pieces, also the small ones; `node::parts` and `node::pieces` say where.
+    void place_whole(node& n) {
+        std::size_t size = 0;
+        for (std::size_t i = 0; i < n.count; ++i) size += rounded(n.sizes[i]);
+        n.body = pool_.take(size);
+        n.parts.clear();
+        n.pieces = {};
+        std::byte* at = n.body.data();
+        for (std::size_t i = 0; i < n.count; at += rounded(n.sizes[i++])) {
+            n.parts.push_back({at, n.sizes[i]});
+            n.pieces.push({at, n.sizes[i]});
+        }
     }
 
     storage_pool& pool() { return pool_; }
