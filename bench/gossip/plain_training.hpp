@@ -82,7 +82,8 @@ inline double pairs(state& at, double every) {
     return average(at, partners, every);
 }
 
-/// Each rank of even number averages its model with that of a rank of odd number, one pair after the other.
+/// Each rank of even number averages its model with that of a rank of odd number, one pair after the other: while the
+/// gradients are computed, which are those of the models before.
 inline double ask_others(state& at) {
     std::uniform_int_distribution<std::size_t> half(0, ranks / 2 - 1);
     for (std::size_t asking = 0; asking < ranks; asking += 2) {
@@ -169,7 +170,14 @@ inline std::vector<milestone> run(job& of, const std::string& system, const matr
     if (system == "none") return after_step([](state&) { return 0.0; });
     if (system == "psgd") return train(of, psgd);
     if (system == "d_psgd_after") return after_step([](state& at) { return ring(at.x); });
-    if (system == "ad_psgd") return after_step(ask_others);
+    const auto before_step = [&](auto mix) {
+        return train(of, [&](state& at) {
+            const double values = mix(at);
+            at.descend();
+            return values;
+        });
+    };
+    if (system == "ad_psgd") return before_step(ask_others);
     if (system == "d_squared") {
         models before;
         return train(of, [&](state& at) { return d_squared(at, before); });
@@ -180,12 +188,7 @@ inline std::vector<milestone> run(job& of, const std::string& system, const matr
         models left(ranks, std::vector<float>(of.model.dimension()));
         return train(of, [&](state& at) { return top_k(at, left, 1000); });
     }
-    if (system == "d_psgd")
-        return train(of, [](state& at) {
-            const double values = ring(at.x);
-            at.descend();
-            return values;
-        });
+    if (system == "d_psgd") return before_step([](state& at) { return ring(at.x); });
     throw std::runtime_error("no plain system: " + system);
 }
 

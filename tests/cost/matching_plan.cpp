@@ -34,7 +34,7 @@ struct in_order {
         }
         return partners;
     }
-    friend bool operator==(in_order, in_order) = default;
+    [[maybe_unused]] friend bool operator==(in_order, in_order) = default;
 };
 
 /// Speeds of (0, 5] MB/s, equal both ways.
