@@ -49,6 +49,7 @@
 #include <rill/train/sgd.hpp>
 #include <rill/train/softmax.hpp>
 #include <rill/train/softmax_regression.hpp>
+#include <rill/train/sparse_bsp.hpp>
 #include <rill/train/sparse_dataset.hpp>
 #include <rill/train/sparse_linear.hpp>
 #include <rill/train/sparse_objective.hpp>

@@ -6,6 +6,7 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/magnitude.hpp>
+#include <rill/stream/stream.hpp>
 #include <rill/train/step_record.hpp>
 #include <rill/train/stopwatch.hpp>
 
@@ -42,15 +43,27 @@ class lockstep {
 
     bool is_complete(const receipt& done) const { return done.contributors == workers_.size(); }
 
-    /// A step that computes, then calls `exchange(own)`, which returns the receipt, then `move()`.
-    template <class T, class Compute, class Exchange, class Move>
-    step_record step_with(std::uint64_t number, std::span<T> gradient, Compute&& compute, Exchange&& exchange,
+    /// The first coordinate of a gradient that is not finite.
+    template <class T>
+    static std::optional<std::size_t> first_invalid(std::span<T> gradient) {
+        return kernel::find_non_finite(std::span<const T>(gradient));
+    }
+    template <class T>
+    static std::optional<std::size_t> first_invalid(const stream<T>& gradient) {
+        const auto entry = kernel::find_non_finite(gradient.values());
+        return entry && !gradient.is_dense() ? gradient.indices()[*entry] : entry;
+    }
+
+    /// A step that computes `gradient`, a span or a stream, then calls `exchange(own)`, which returns the receipt, then
+    /// `move()`.
+    template <class Gradient, class Compute, class Exchange, class Move>
+    step_record step_with(std::uint64_t number, const Gradient& gradient, Compute&& compute, Exchange&& exchange,
                           Move&& move) {
         step_record record{.step = number, .is_over = has_ended_};
         if (has_ended_) return record;
         stopwatch clock(workers_.net());
         record.loss = compute();
-        const auto bad = kernel::find_non_finite(std::span<const T>(gradient));
+        const auto bad = first_invalid(gradient);
         record.phases.compute = clock.lap();
         record.exchange = exchange(contribution{.weight = bad ? 0.0 : 1.0});
         record.phases.exchange = clock.lap();

@@ -14,8 +14,7 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// A function to minimise whose gradient is 0 but for a few coordinates: the mean loss of a model over the samples of a
 /// `batch`. It may be an `Objective` too, by an overload of `gradient` that takes a span.
 ///
-/// - `gradient(parameters, batch, output)` overwrites the stream with a sparse one over `[0, dimension())`, which has
-/// an
+/// - `gradient(parameters, batch, output)` overwrites the stream with a sparse one over `[0, dimension())`. That has an
 ///   entry for each coordinate on which the loss of the batch depends. Other derivatives are 0. It returns the loss.
 /// - Nothing in it passes over all parameters: what it computes and allocates depends on the batch alone. After the
 ///   first call with a batch of this size it allocates nothing.
@@ -33,5 +32,9 @@ concept SparseObjective = std::floating_point<typename O::scalar> && std::movabl
                               { objective.loss(parameters, samples) } -> std::same_as<double>;
                               { objective.gradient(parameters, samples, output) } -> std::same_as<double>;
                           };
+
+/// What a trainer can train.
+template <class O>
+concept Trainable = Objective<O> || SparseObjective<O>;
 
 }}}  // namespace rill::RILL_ABI::train

@@ -2,6 +2,7 @@
 
 #include <rill/collective/group_options.hpp>
 #include <rill/concept/objective.hpp>
+#include <rill/stream/stream.hpp>
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/step_record.hpp>
 
@@ -37,9 +38,9 @@ struct any_computation {
 /// - `position()`, `resume_at(position)`, collective between two steps: where the sessions stand in their numbers of
 ///   steps and in random numbers.
 /// - `add_up(table)`, collective: the sum over all ranks, on all ranks. For the trainer's own agreements.
-template <class B, class T>
+template <class B, class T, class Gradient = std::span<T>>
 concept BoundStrategy =
-    requires(B& bound, const B& constant, std::span<T> parameters, std::span<T> gradient, std::uint64_t number,
+    requires(B& bound, const B& constant, std::span<T> parameters, Gradient gradient, std::uint64_t number,
              const detail::any_computation& compute, std::span<std::int64_t> table) {
         { bound.step(parameters, gradient, number, compute) } -> std::same_as<step_record>;
         { bound.end() };
@@ -51,18 +52,27 @@ concept BoundStrategy =
         { bound.add_up(table) };
     };
 
+/// Whether a strategy takes gradients as sparse streams.
+template <class S>
+concept SparseStrategy = requires { requires S::is_sparse; };
+
+/// How a strategy takes a gradient.
+template <class S, class T>
+using gradient_of = std::conditional_t<SparseStrategy<S>, stream<T>&, std::span<T>>;
+
 /// How the gradients of all ranks become steps: a value that binds to one rank's end of a transport and to the layers
 /// of a model. Binding is collective: it makes the sessions, with the given timeout and seed.
 ///
 /// `replicas_equal`: after each step the parameters are the same on all ranks, bit for bit, and a gradient that is not
 /// finite skips the step of all ranks. Else it skips its own rank's contribution alone.
 /// `is_layered`: `step` calls `compute(ready)`, else `compute()`.
+/// `is_sparse`, which may be left out: the gradient is a `stream<T>&` instead of a span, of a `SparseObjective`.
 template <class S, class Net, class T = float>
 concept Strategy = std::copyable<S> &&
                    requires(const S& policy, Net& net, std::span<const layer> layers, const group_options& options) {
                        requires std::same_as<decltype(S::replicas_equal), const bool>;
                        requires std::same_as<decltype(S::is_layered), const bool>;
-                       { policy.template bind<T>(net, layers, options) } -> BoundStrategy<T>;
+                       { policy.template bind<T>(net, layers, options) } -> BoundStrategy<T, gradient_of<S, T>>;
                    };
 
 /// How many parameters a model with these layers has.

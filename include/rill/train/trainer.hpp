@@ -7,10 +7,12 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
+#include <rill/stream/stream.hpp>
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/data_error.hpp>
 #include <rill/train/detail/same_place.hpp>
 #include <rill/train/minibatches.hpp>
+#include <rill/train/sparse_objective.hpp>
 #include <rill/train/step_record.hpp>
 #include <rill/train/strategy.hpp>
 
@@ -21,6 +23,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -38,9 +41,10 @@ struct trainer_options {
 /// on all ranks at all times, and a step in which any rank's gradient holds a NaN or an infinity moves none. With
 /// other strategies such a gradient is left out of the step.
 /// After an exception of a step the strategy's sessions have ended: restore a checkpoint into a new trainer.
+/// A strategy that is sparse takes the gradient of a `SparseObjective` as a stream.
 /// Memory: parameters and gradient, besides what model, batches and strategy hold. A step that is not skipped allocates
 /// nothing once the first ones are done.
-template <Transport Net, Objective Model, BatchSource<typename Model::batch> Batches, class Plan,
+template <Transport Net, Trainable Model, BatchSource<typename Model::batch> Batches, class Plan,
           StepHook Hook = no_hook>
 class trainer {
   public:
@@ -74,7 +78,8 @@ class trainer {
             [[maybe_unused]] const auto computing = named_span(*net_, "compute");
             return model_.gradient(parameters_, batches_.next(), gradient_, ready...);
         };
-        step_record record = strategy_.step(std::span(parameters_), std::span(gradient_), step_, compute);
+        step_record record =
+            strategy_.step(std::span(parameters_), gradient_of<Plan, scalar>(gradient_), step_, compute);
         if (!record) return record;
         step_ = record.step + 1;
         hook_(std::as_const(record));
@@ -131,6 +136,11 @@ class trainer {
         "rill::train::trainer: the strategy exchanges gradients layer by layer and the objective does not say "
         "when they are ready; give it gradient(parameters, batch, output, ready) or use train::bsp");
 
+    static_assert(SparseStrategy<Plan> ? SparseObjective<Model> : Objective<Model>,
+                  "rill::train::trainer: the strategy and the objective do not take the gradient in one form; give the "
+                  "objective gradient(parameters, batch, stream) for sparse_bsp, and gradient(parameters, batch, span) "
+                  "for the others");
+
     using bound_strategy = decltype(std::declval<const Plan&>().template bind<scalar>(
         std::declval<Net&>(), std::span<const layer>(), group_options{}));
 
@@ -180,7 +190,7 @@ class trainer {
     Batches batches_;
     bound_strategy strategy_;
     aligned_vector<scalar> parameters_;
-    aligned_vector<scalar> gradient_;
+    std::conditional_t<SparseStrategy<Plan>, stream<scalar>, aligned_vector<scalar>> gradient_;
     Hook hook_;
     std::uint64_t step_ = 0;
 };
