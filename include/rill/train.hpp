@@ -11,6 +11,7 @@
 #include <rill/train/coded_bsp.hpp>
 #include <rill/train/compressed_bsp.hpp>
 #include <rill/train/consensus_distance.hpp>
+#include <rill/train/coordinate_descent.hpp>
 #include <rill/train/csv_metrics.hpp>
 #include <rill/train/data_error.hpp>
 #include <rill/train/dataset.hpp>
@@ -50,6 +51,7 @@
 #include <rill/train/softmax.hpp>
 #include <rill/train/softmax_regression.hpp>
 #include <rill/train/sparse_bsp.hpp>
+#include <rill/train/sparse_columns.hpp>
 #include <rill/train/sparse_dataset.hpp>
 #include <rill/train/sparse_linear.hpp>
 #include <rill/train/sparse_objective.hpp>

@@ -1,0 +1,166 @@
+#include <rill/train/coordinate_descent.hpp>
+
+#include "../support/scratch.hpp"
+#include "samples.hpp"
+#include "sparse_samples.hpp"
+
+#include <rill/train/checkpoint.hpp>
+#include <rill/train/sparse_linear.hpp>
+#include <rill/transport/in_process.hpp>
+#include <rill/transport/simulated.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+using namespace rill;
+
+namespace {
+
+const train::sparse_dataset& rows_to_fit() {
+    static const train::sparse_dataset made = random_sparse(150, 40, 5);
+    return made;
+}
+
+/// Parameters and scores of each rank after some steps.
+struct fitted_model {
+    std::vector<double> parameters, scores;
+    double loss = 0;
+
+    friend bool operator==(const fitted_model&, const fitted_model&) = default;
+};
+
+template <class Policy>
+std::vector<fitted_model> fit(const Policy& policy, int ranks, int steps) {
+    const train::sparse_columns data = train::by_columns(rows_to_fit());
+    std::vector<fitted_model> results(static_cast<std::size_t>(ranks));
+    simulated::run(ranks, {}, [&](auto& net) {
+        auto descent = policy.template bind<double>(net, data, {.timeout = seconds(20)});
+        for (int step = 0; step < steps; ++step) descent.step();
+        results[static_cast<std::size_t>(net.rank())] = {{descent.parameters().begin(), descent.parameters().end()},
+                                                         {descent.scores().begin(), descent.scores().end()},
+                                                         descent.loss()};
+    });
+    return results;
+}
+
+/// How far the gradient of all rows is from 0 at these parameters.
+template <class Loss>
+double largest_slope(const std::vector<double>& w, double l2) {
+    train::sparse_linear<Loss, double> model(40);
+    std::vector<double> g(w.size());
+    model.gradient(w, {rows_to_fit(), first_rows(150)}, std::span(g));
+    for (std::size_t c = 0; c < 40; ++c) g[c] += l2 * w[c];
+    double most = 0;
+    for (const double slope : g) most = std::max(most, std::abs(slope));
+    return most;
+}
+
+}  // namespace
+
+TEST_CASE("sparse_columns: the entries of a data set, by columns") {
+    for (const bool has_values : {true, false}) {
+        const train::sparse_dataset data = random_sparse(30, 20, 6, has_values);
+        const train::sparse_columns made = train::by_columns(data);
+        const train::dataset dense = densified(data);
+        CHECK(made.values.empty() == !has_values);
+        CHECK(made.labels == data.labels);
+        std::size_t entries = 0;
+        for (std::size_t c = 0; c < 20; ++c) {
+            const auto column = made.column(c);
+            CHECK(std::is_sorted(column.rows.begin(), column.rows.end()));
+            for (std::size_t i = 0; i < column.size(); ++i) CHECK(column.value(i) == dense.row(column.rows[i])[c]);
+            entries += column.size();
+        }
+        CHECK(entries == data.indices.size());
+    }
+    CHECK(train::by_columns({}).starts == std::vector<std::uint64_t>{0});
+}
+
+TEST_CASE_TEMPLATE("coordinate_descent: comes to the minimum, alike on all ranks", Loss, train::logistic,
+                   train::squared) {
+    const train::coordinate_descent<Loss> policy{.coordinates = 3, .l2 = 0.05};
+    for (const int ranks : {1, 3, 4}) {
+        const std::vector<fitted_model> results = fit(policy, ranks, 3000 / ranks);
+        for (const fitted_model& result : results) CHECK(result == results[0]);
+        CHECK(largest_slope<Loss>(results[0].parameters, 0.05) < 1e-6);
+        train::sparse_linear<Loss, double> model(40);
+        double penalty = 0;
+        for (std::size_t c = 0; c < 40; ++c) penalty += 0.025 * results[0].parameters[c] * results[0].parameters[c];
+        CHECK(results[0].loss ==
+              doctest::Approx(model.loss(results[0].parameters, {rows_to_fit(), first_rows(150)}) + penalty));
+    }
+}
+
+TEST_CASE("coordinate_descent: all coordinates at once, and more ranks than coordinates") {
+    const std::vector<fitted_model> all = fit(train::coordinate_descent<train::squared>{.l2 = 0.05}, 2, 1500);
+    CHECK(largest_slope<train::squared>(all[0].parameters, 0.05) < 1e-4);
+    const train::sparse_dataset two{
+        .rows = 2, .columns = 1, .starts = {0, 1, 2}, .indices = {0, 0}, .values = {1, 2}, .labels = {3, 5}};
+    const train::sparse_columns data = train::by_columns(two);
+    simulated::run(5, {}, [&](auto& net) {
+        auto descent = train::coordinate_descent<train::squared>{}.bind<double>(net, data, {.timeout = seconds(20)});
+        for (int step = 0; step < 3000; ++step) descent.step();
+        CHECK(descent.parameters()[0] == doctest::Approx(2));  // the line through both
+        CHECK(descent.parameters()[1] == doctest::Approx(1));
+        CHECK(descent.loss() < 1e-9);
+    });
+}
+
+TEST_CASE("coordinate_descent: a step moves the coordinates that the ranks own, and sends no more") {
+    const train::sparse_columns data = train::by_columns(rows_to_fit());
+    in_process::run(3, [&](auto& net) {
+        auto descent =
+            train::coordinate_descent<train::squared>{.coordinates = 4}.bind(net, data, {.timeout = seconds(20)});
+        const receipt done = descent.step();
+        CHECK(done.contributors == 3);
+        std::size_t moved = 0;
+        for (std::size_t rank = 0; rank < 3; ++rank) {
+            const segment part = split(41, 3, rank);
+            const auto of_rank = descent.parameters().subspan(part.begin, part.size());
+            const auto count =
+                static_cast<std::size_t>(std::count_if(of_rank.begin(), of_rank.end(), [](float w) { return w != 0; }));
+            CHECK(count <= 4);
+            moved += count;
+        }
+        CHECK(moved > 6);
+        CHECK(done.wire.bytes_sent < 1500);
+    });
+}
+
+TEST_CASE("coordinate_descent: goes on from a checkpoint bit for bit") {
+    const scratch_directory directory;
+    const train::sparse_columns data = train::by_columns(rows_to_fit());
+    const train::coordinate_descent<> policy{.coordinates = 4, .l2 = 0.01};
+    std::vector<int> same(3);
+    simulated::run(3, {}, [&](auto& net) {
+        auto one = policy.template bind<double>(net, data, {.timeout = seconds(20)});
+        for (int step = 0; step < 9; ++step) one.step();
+        train::checkpoint::writer out;
+        one.save(out, "scd.");
+        const std::string path = directory / ("rank-" + std::to_string(net.rank())).c_str();
+        out.save(path);
+        auto other = policy.template bind<double>(net, data, {.timeout = seconds(20), .name = "other"});
+        other.restore(train::checkpoint::load(path), "scd.");
+        for (int step = 0; step < 9; ++step) {
+            one.step();
+            other.step();
+        }
+        same[static_cast<std::size_t>(net.rank())] = std::ranges::equal(one.parameters(), other.parameters()) ? 1 : 0;
+    });
+    CHECK(same == std::vector<int>(3, 1));
+}
+
+TEST_CASE("coordinate_descent: options that cannot be") {
+    const train::sparse_columns data = train::by_columns(rows_to_fit());
+    simulated::run(1, {}, [&](auto& net) {
+        CHECK_THROWS_AS(train::coordinate_descent<>{.coordinates = 0}.bind(net, data), contract_violation);
+        CHECK_THROWS_AS(train::coordinate_descent<>{.l2 = -1}.bind(net, data), contract_violation);
+    });
+}
