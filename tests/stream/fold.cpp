@@ -40,11 +40,11 @@ template <class T, class Index, class Fold>
 void check_fold(const std::vector<stream<T, Index>>& operands, const Fold& fold, dense_switch when) {
     const segment range = operands.front().range();
     std::vector<stream_view<T, Index>> views;
-    std::size_t total = 0;
+    expected_union joined(range.size());
     bool any_dense = false;
     for (const auto& s : operands) {
         views.push_back(s.view());
-        total += s.count();
+        joined.add(s.count());
         any_dense = any_dense || s.is_dense();
     }
     fold_scratch<T, Index> scratch;
@@ -55,7 +55,7 @@ void check_fold(const std::vector<stream<T, Index>>& operands, const Fold& fold,
 
     const auto expected = oracle(operands, fold);
     REQUIRE(result.range() == range);
-    CHECK(result.is_dense() == (any_dense || when.wants_dense<T, Index>(total, range.size())));
+    CHECK(result.is_dense() == (any_dense || when.wants_dense<T, Index>(joined.count(), range)));
     REQUIRE(result.count() == (result.is_dense() ? range.size() : expected.size()));
     std::size_t wrong = 0;
     for (std::size_t j = 0; j < result.count(); ++j) {
@@ -119,9 +119,9 @@ TEST_CASE("disjoint streams are concatenated, in any order") {
     check_folds<float, std::uint32_t>({high, low});
 }
 
-TEST_CASE("the form depends on the sum of the counts, exactly at the boundary") {
-    // δ = 90 · 4 / (4 + 4) = 45 for float with 32-bit indices, 90 · 8 / 12 = 60 for double, 90 · 4 / 12 = 30 with 64.
-    const auto form = [](auto s, std::size_t first, std::size_t second) {
+TEST_CASE("the form depends on the counts, by the size of what they are expected to have together") {
+    // Of 90: 45 entries of a float and a 32-bit index are as large as the dense form, 60 of a double, 30 with 64 bits.
+    const auto form = [](auto s, std::size_t first, std::size_t second, const coding& codes = {}) {
         using sample_stream = decltype(s);
         using T = typename sample_stream::value_type;
         using Index = typename sample_stream::index_type;
@@ -131,15 +131,23 @@ TEST_CASE("the form depends on the sum of the counts, exactly at the boundary") 
         const stream_view<T, Index> views[] = {a.view(), b.view()};
         fold_scratch<T, Index> scratch;
         fold_streams(
-            std::span<const stream_view<T, Index>>(views), result, [](T x, T y) { return x + y; }, T{0}, {}, scratch);
+            std::span<const stream_view<T, Index>>(views), result, [](T x, T y) { return x + y; }, T{0}, {}, scratch,
+            serial{}, codes);
         return result.is_dense() ? "dense" : "sparse";
     };
-    CHECK(form(stream<float>{}, 22, 23) == "sparse");
-    CHECK(form(stream<float>{}, 23, 23) == "dense");  // though the union has only 23 entries
-    CHECK(form(stream<double>{}, 30, 30) == "sparse");
-    CHECK(form(stream<double>{}, 30, 31) == "dense");
-    CHECK(form(stream<float, std::uint64_t>{}, 15, 15) == "sparse");
-    CHECK(form(stream<float, std::uint64_t>{}, 15, 16) == "dense");
+    CHECK(form(stream<float>{}, 26, 27) == "sparse");                 // 90 (1 - 64/90 · 63/90) = 45.2
+    CHECK(form(stream<float>{}, 27, 28) == "dense");                  // 46.6, though the union has only 28 entries
+    CHECK(form(stream<double>{}, 38, 38) == "sparse");                // 60.0
+    CHECK(form(stream<double>{}, 38, 39) == "dense");                 // 60.5
+    CHECK(form(stream<float, std::uint64_t>{}, 16, 17) == "sparse");  // 30.0
+    CHECK(form(stream<float, std::uint64_t>{}, 17, 17) == "dense");   // 30.8
+    // Coded indices take about a bit per coordinate, so that the sparse form is smaller for longer.
+    const coding coded{.indices = index_coding::elias_fano};
+    CHECK(form(stream<float>{}, 70, 70, coded) == "sparse");  // 85.6 · 4 + 12 bytes, not 360
+    CHECK(form(stream<float>{}, 80, 80, coded) == "dense");   // 88.9 · 4 + 12 bytes
+    const coding rounded{.values = value_coding::qsgd4, .indices = index_coding::elias_fano};
+    CHECK(form(stream<float>{}, 40, 40, rounded) == "sparse");  // 62.2 / 2 + 12 bytes, not 45
+    CHECK(form(stream<float>{}, 50, 50, rounded) == "dense");   // 72.2 / 2 + 12 bytes
 }
 
 TEST_CASE("all operands of a fold must have the same range") {

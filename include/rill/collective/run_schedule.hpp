@@ -180,6 +180,9 @@ template <class Net>
             if constexpr (ExpectingTransport<Net>)
                 if (ahead == 1 && i == let_in) let_in = expect_rest(call, plan, state, round, i);
             arrivals.push_back({from, call.receive(from.peer)});
+            if (plan.kind(round) == action::fold || !state.overwrites_nothing()) continue;
+            state.copy(span_of(arrivals));  // at once, while others travel
+            arrivals.clear();
         }
         if (arrivals.empty()) continue;
         if (plan.kind(round) == action::fold)

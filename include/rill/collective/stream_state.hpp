@@ -282,7 +282,7 @@ class stream_state {
         stream<T, Index>& result = streams_.take();
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
         fold_streams(std::span<const view>(span_of(views_)), result, fold_of(fold_), fold_.template identity<T>(),
-                     codings_.when, scratch_, executor_);
+                     codings_.when, scratch_, executor_, codings_.of_sums());
         add({.parts = parts, .content = result.view(), .what = total});
     }
 

@@ -144,15 +144,16 @@ class stream_messages {
     }
     void fold_parts(rank_t rank, std::span<const transfer> from, part_range parts) {
         block result{.first = parts.first, .last = parts.last, .contributors = 0};
-        std::size_t sum = 0;
+        expected_union joined(range(parts).size());
         const auto add = [&](const block& operand) {
             result.contributors += operand.contributors;
             result.dense = result.dense || operand.dense;
-            sum += count_of(parts, operand);
+            joined.add(count_of(parts, operand));
         };
         add(at(rank, parts.first));
         for (const transfer& t : from) add(at(t.peer, parts.first));
-        result.dense = result.dense || codings_.when.wants_dense<T, Index>(sum, range(parts).size());
+        result.dense =
+            result.dense || codings_.when.wants_dense<T, Index>(joined.count(), range(parts), codings_.of_sums());
         updates_.push_back({rank, result});
     }
 

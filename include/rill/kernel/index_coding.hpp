@@ -93,6 +93,7 @@ index_coding smallest_index_coding(std::span<const Index> indices, segment unive
         least = size;
     }
     if (huffman_bitmap::least_size(indices.size(), universe) < least &&
+        huffman_bitmap::least_coded_size(indices.size(), universe) < least &&
         encoded_index_bytes(index_coding::huffman, indices, universe) < least)
         best = index_coding::huffman;
     return best;

@@ -42,6 +42,28 @@ struct huffman_bitmap {
         return count == 0 ? 0 : header_bytes + detail::bytes_for_bits(detail::bytes_for_bits(universe.size()));
     }
 
+    /// A closer lower bound on the bytes of any `count` indices of `universe`: as if they lay where their bytes have
+    /// the shortest codes. Cost: constant, some microseconds.
+    static std::size_t least_coded_size(std::size_t count, segment universe) {
+        if (count == 0) return 0;
+        const detail::byte_code code(count, universe.size());
+        const double mean = static_cast<double>(count) / static_cast<double>(detail::bytes_for_bits(universe.size()));
+        unsigned shortest[9] = {99, 99, 99, 99, 99, 99, 99, 99, 99};  // of the bytes with so many bits set
+        for (unsigned byte = 0; byte < 256; ++byte) {
+            unsigned& least = shortest[std::popcount(byte)];
+            least = std::min(least, code.length(static_cast<std::byte>(byte)));
+        }
+        // The shortest mean length of bytes that have `mean` bits set in the mean: two kinds of bytes suffice.
+        double bits = 99;
+        for (int few = 0; few <= 8 && few <= mean; ++few)
+            for (int many = few + 1; many <= 8; ++many)
+                if (many >= mean)
+                    bits = std::min(bits, shortest[few] + (mean - few) / (many - few) *
+                                                              (static_cast<double>(shortest[many]) - shortest[few]));
+        const auto bytes = static_cast<double>(detail::bytes_for_bits(universe.size()));
+        return header_bytes + static_cast<std::size_t>(bytes * bits / 8);
+    }
+
     /// The expected bytes of `count` random indices.
     static double expected_size(std::size_t count, segment universe) {
         if (count == 0) return 0;

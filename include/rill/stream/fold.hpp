@@ -2,6 +2,7 @@
 
 #include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
+#include <rill/core/coding.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
@@ -69,26 +70,29 @@ void fold_into_dense(std::span<const stream_view<T, Index>> operands, std::span<
 /// the order of `operands`. `neutral` must be the fold's neutral element. `result` must not be the source of an
 /// operand.
 ///
-/// The result is dense if an operand is, or if `when` finds the sum of the counts too large; so its form depends on the
-/// operands alone.
+/// The result is dense if an operand is, or if `when` finds that the sparse form would be the larger one in the coding
+/// `codes`; so its form depends on the operands' forms and counts alone.
 ///
 /// Source: the five cases of SparCML (section 5.1): sparse with sparse (overlapping, or disjoint: concatenation),
 /// sparse with dense either way, dense with dense.
 template <Element T, IndexType Index, class Fold, Executor Exec = serial>
 void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Index>& result, const Fold& fold,
-                  T neutral, dense_switch when, fold_scratch<T, Index>& scratch, const Exec& executor = {}) {
+                  T neutral, dense_switch when, fold_scratch<T, Index>& scratch, const Exec& executor = {},
+                  const coding& codes = {}) {
     RILL_EXPECTS(!operands.empty(), "a fold needs an operand");
     const segment range = operands.front().range();
     std::size_t total = 0;
+    expected_union joined(range.size());
     bool dense = false;
     scratch.sparse.clear();
     for (const auto& operand : operands) {
         RILL_EXPECTS(operand.range() == range, "the operands of a fold must have one range");
         total += operand.count();
+        joined.add(operand.count());
         dense = dense || operand.is_dense();
         scratch.sparse.push_back(operand.pairs());
     }
-    if (dense || when.wants_dense<T, Index>(total, range.size())) {
+    if (dense || when.wants_dense<T, Index>(joined.count(), range, codes)) {
         fold_into_dense(operands, result.make_dense(range), fold, neutral, scratch, executor);
         return;
     }

@@ -108,7 +108,7 @@ class round_operands {
         contribution_sum{contributors.weight(), static_cast<std::uint32_t>(contributors.in.size()), contributors.age()}
             .describe(head);
         fold_streams(std::span<const view>(operands_), folded_, fold_of(with), with.template identity<T>(),
-                     codings.when, scratch_, executor);
+                     codings.when, scratch_, executor, codings.partial);
         if (codings.partial.is_view())
             return with_contributors(view_frame(head, folded_.view(), memory_.take(wire::header_bytes).data()), head,
                                      contributors);

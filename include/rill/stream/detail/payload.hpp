@@ -14,6 +14,7 @@
 #include <rill/kernel/index_coding.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/kernel/quantize.hpp>
+#include <rill/stream/detail/value_length.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/stream/stream_view.hpp>
 #include <rill/stream/wire.hpp>
@@ -72,13 +73,6 @@ std::size_t index_length(index_coding codes, std::span<const Index> indices, seg
     return kernel::encoded_index_bytes<Index, Among>(codes, indices, range);
 }
 
-/// The size of `count` coded values, in bytes.
-inline std::size_t value_length(const coding& codes, std::size_t element_bytes, std::size_t count) {
-    if (codes.values == value_coding::raw) return count * element_bytes;
-    if (codes.values == value_coding::bf16) return count * 2;
-    return kernel::quantize_buckets(count, codes.bucket) * element_bytes +
-           kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
-}
 template <Element T>
 std::size_t value_length(const coding& codes, std::size_t count) {
     return value_length(codes, sizeof(T), count);

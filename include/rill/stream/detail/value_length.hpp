@@ -1,0 +1,19 @@
+#pragma once
+
+#include <rill/core/coding.hpp>
+#include <rill/core/config.hpp>
+#include <rill/kernel/quantize.hpp>
+
+#include <cstddef>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The size of `count` coded values, in bytes.
+constexpr std::size_t value_length(const coding& codes, std::size_t element_bytes, std::size_t count) {
+    if (codes.values == value_coding::raw) return count * element_bytes;
+    if (codes.values == value_coding::bf16) return count * 2;
+    return kernel::quantize_buckets(count, codes.bucket) * element_bytes +
+           kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
+}
+
+}}}  // namespace rill::RILL_ABI::detail
