@@ -15,6 +15,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gossip_bench::plain {
@@ -93,15 +94,21 @@ inline double ask_others(state& at) {
     return 2.0 * static_cast<double>(at.dimension());
 }
 
-/// D² with weights of 1/2, 1/4, 1/4. `before`: the models of the step before, moved and not mixed.
-inline double d_squared(state& at, models& before) {
-    const models x = at.x;
+/// Models, gradients and rate of the step before.
+struct last_step {
+    models x{}, gradients{};
+    float rate = 0;
+};
+
+/// D² with weights of 1/2, 1/4, 1/4. The last gradients have the rate of their own step, or the newest one.
+inline double d_squared(state& at, last_step& last, bool newest_rate) {
+    last_step next{at.x, at.gradients, at.rate};
+    const float rate = newest_rate ? at.rate : last.rate;
     at.descend();
-    const models moved = at.x;
-    if (at.step > 0)
-        for (std::size_t i = 0; i < ranks; ++i)
-            for (std::size_t k = 0; k < x[i].size(); ++k) at.x[i][k] += x[i][k] - before[i][k];
-    before = moved;
+    for (std::size_t i = 0; i < ranks && at.step > 0; ++i)
+        for (std::size_t k = 0; k < at.dimension(); ++k)
+            at.x[i][k] += next.x[i][k] - last.x[i][k] + rate * last.gradients[i][k];
+    last = std::move(next);
     return ring(at.x, 0.5F);
 }
 
@@ -178,9 +185,9 @@ inline std::vector<milestone> run(job& of, const std::string& system, const matr
         });
     };
     if (system == "ad_psgd") return before_step(ask_others);
-    if (system == "d_squared") {
-        models before;
-        return train(of, [&](state& at) { return d_squared(at, before); });
+    if (system == "d_squared" || system == "d_squared_newest_rate") {
+        last_step last;
+        return train(of, [&](state& at) { return d_squared(at, last, system != "d_squared"); });
     }
     if (system == "saps_random") return after_step([](state& at) { return pairs(at, 100); });
     if (system == "fed_avg") return train(of, [](state& at) { return fed_avg(at, epoch); });
