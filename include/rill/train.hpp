@@ -12,6 +12,7 @@
 #include <rill/train/compressed_bsp.hpp>
 #include <rill/train/consensus_distance.hpp>
 #include <rill/train/coordinate_descent.hpp>
+#include <rill/train/coordinated_mixing.hpp>
 #include <rill/train/csv_metrics.hpp>
 #include <rill/train/data_error.hpp>
 #include <rill/train/dataset.hpp>

@@ -181,7 +181,7 @@ class explorer {
         worker& self = of(at, rank);
         if (kinds::is_from_coordinator(told.kind)) at.coordinator.order_of(told.peer).write_to(sent.head);
         if (told.kind == kinds::join) sent.head.weight = self.has_rejoined ? 1 : 0;
-        if (told.kind == kinds::report) sent.head.weight = self.machine.has_values() ? 1 : 0;
+        if (told.kind == kinds::report) self.machine.report().write_to(sent.head);
         if (told.kind == kinds::values || told.kind == kinds::model) sent.content = self.model;
         if (!of(at, told.peer).is_dead) between(at, rank, told.peer).push_back(sent);
         tell(at, rank, {.happened = event::what::sent, .peer = told.peer, .head = {.kind = told.kind}});

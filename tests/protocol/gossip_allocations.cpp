@@ -6,6 +6,7 @@
 #include <rill/collective/barrier.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/compress/random_mask.hpp>
+#include <rill/protocol/coordinated.hpp>
 #include <rill/protocol/gossip.hpp>
 #include <rill/topology/random_matching.hpp>
 #include <rill/topology/recursive_doubling.hpp>
@@ -17,6 +18,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace {
@@ -51,6 +53,37 @@ long steady_allocations(Net& net, const Mix& mixing) {
     return least;
 }
 
+/// The same with a coordinator. Its workers have no model in common to meet at, but each round begins for all at once.
+template <class Net, class Mix>
+long steady_coordinated_allocations(Net& net, const Mix& mixing) {
+    rill::group workers{net, rill::topology::recursive_doubling{}};
+    rill::gossip saps{workers, mixing, rill::coordinated{.rounds = 460}};
+    auto mask = rill::compress::random_mask{.density = 0.1}.bind(dimension);
+    std::vector<float> model(dimension, static_cast<float>(net.rank()));
+    long least = -1;
+    unsigned long before = 0;
+    while (saps.next()) {
+        if (const std::uint64_t round = saps.round(); round >= 300 && round % 20 == 0) {
+            const unsigned long now = all_allocations();
+            const auto counted = static_cast<long>(now - before);
+            if (round > 300) least = least < 0 ? counted : std::min(least, counted);
+            before = all_allocations();
+        }
+        saps.round() % 2 == 0 ? saps.mix(model) : saps.mix(model, mask);
+    }
+    return least;
+}
+
+template <class Run>
+void check_coordinated(Run run) {
+    long least = -1;
+    run(ranks, [&](auto& net) {
+        const long counted = steady_coordinated_allocations(net, rill::topology::random_matching{});
+        if (net.rank() == 0) least = counted;
+    });
+    CHECK(least == 0);
+}
+
 template <class Mix>
 void check(const Mix& mixing) {
     long threads = -1, simulated = -1;
@@ -69,6 +102,11 @@ void check(const Mix& mixing) {
 TEST_CASE("gossip: steady rounds allocate nothing") {
     check(rill::topology::ring_neighbours{});
     check(rill::topology::random_matching{});
+}
+
+TEST_CASE("coordinated gossip: steady rounds allocate nothing, on workers and the coordinator") {
+    check_coordinated([](int size, auto body) { rill::in_process::run(size, body); });
+    check_coordinated([](int size, auto body) { rill::simulated::run(size, {}, body); });
 }
 
 #endif

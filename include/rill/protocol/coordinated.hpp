@@ -14,6 +14,7 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/fingerprint.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/round_receipt.hpp>
 #include <rill/core/text.hpp>
@@ -33,12 +34,14 @@
 #include <rill/session/session.hpp>
 #include <rill/stream/frame.hpp>
 
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -47,6 +50,8 @@ struct coordinated {
     std::uint64_t rounds = 0;  ///< 0: until no worker takes part
     duration patience{};       ///< how long a worker may take for a round; 0: four times the group's timeout
     bool trains = true;        ///< whether rank 0 is a worker too
+    /// How much the speed of an exchange counts in that of its link, from 0 to 1; 0: links stay as they were given.
+    double link_weight = 0;
 
     friend bool operator==(const coordinated&, const coordinated&) = default;
 };
@@ -80,14 +85,28 @@ struct coordinated {
 ///   workers have heard it, or have not said so within `patience`. If rank 0 ends, or destroys its gossip earlier, all
 ///   workers get an error that names it.
 ///
+/// - *Links* stay as they were given, or follow what exchanges take: with a `link_weight` of w the speed of a link is
+///   (1-w) times what it was and w times the bytes of both messages over the time of both. Latency is in it, and two
+///   ways of a link that differ count by their mean. An exchange that was overdue at an end has taken the timeout
+///   there. One does not count if an end found the values of the other waiting for it, which then was the slower one,
+///   or has not reported. Where links are measured, pairs depend on times; in the simulator they are the same in each
+///   run.
+/// - *Going on.* `resume_at` begins with the round after so many, as saved with the models. Pairs are then those of a
+///   run in which all have taken part and links were as they are given: `links()` are those that were measured.
+///
 /// The coordinator never sees a model. It and each worker exchange two headers per round, 192 bytes; what was lost is
 /// repeated once in each timeout. It runs in a second activity of rank 0, or in the calling one's stead where rank 0
 /// does not train: then `next` returns false at the end. Making it is collective; `workers` must outlive it. One
 /// activity of a rank calls its members. Memory: the chosen values four times, and all of the model where a newcomer
-/// gets it. Deterministic while nothing is skipped. Source: SAPS-PSGD (Tang et al. 2020), algorithms 1 and 2; the mean
-/// of both replaces the peer's values of line 10, and workers get their peer instead of the matrix.
+/// gets it. A steady `mix` allocates nothing, but for the matcher of rank 0. Deterministic while nothing is skipped.
+/// Source: SAPS-PSGD (Tang et al. 2020), algorithms 1 and 2; the mean of both replaces the peer's values of line 10,
+/// and workers get their peer instead of the matrix.
 template <class Net, class Mix>
 class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requirements<Net, Mix> {
+    static constexpr const char* name = "coordinated gossip";
+    using bound = decltype(std::declval<const Mix&>().bind(1, random_key{}));
+    static constexpr bool has_links = requires(bound& mixing) { mixing.observe(0, 0, 1.0, 1.0); };
+
   public:
     /// Errors: `mismatch` if the options differ; `contract_violation` from `mixing.bind` on rank 0, or if rank 0 trains
     /// and its transport's activities make no progress meanwhile (MPI below MPI_THREAD_MULTIPLE). The group's seed
@@ -103,17 +122,24 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
         const detail::coordinated_limits limits{
             .timeout = session_.timeout(),
             .patience = options.patience == duration{} ? session_.timeout() * 4 : options.patience,
-            .rounds = options.rounds};
+            .rounds = options.rounds,
+            .link_weight = detail::require_option(options.link_weight >= 0 && options.link_weight <= 1,
+                                                  "gossip: link_weight", options.link_weight, "from 0 to 1"),
+            .measures = options.link_weight > 0};
+        RILL_EXPECTS(!limits.measures || has_links,
+                     "gossip: the mixing has no links that exchanges could update; use "
+                     "topology::bandwidth_matching, or a link_weight of 0");
         RILL_EXPECTS(limits.patience >= limits.timeout * 2,
                      "gossip: the coordinator's patience is at least twice the group's timeout");
         const random_key key = random_key{workers.options().seed}.derive(fingerprint("gossip"));
         const rank_t first = options.trains ? 0 : 1;
         if (session_.rank() >= first) links_.emplace(session_, workers.context(), limits);
         if (coordinates()) service_.emplace(session_, mixing.bind(session_.size(), key), first, key, limits);
-        constexpr option_names names{{"number of rounds", "patience", "choice of whether rank 0 trains"}};
+        constexpr option_names names{
+            {"number of rounds", "patience", "choice of whether rank 0 trains", "weight of an exchange's speed"}};
         agree(workers, names,
               {option_hash(options.rounds), option_hash(static_cast<std::uint64_t>(limits.patience.ns)),
-               std::uint32_t{options.trains}});
+               std::uint32_t{options.trains}, option_hash(std::bit_cast<std::uint64_t>(options.link_weight))});
     }
     gossip(const gossip&) = delete;
     gossip& operator=(const gossip&) = delete;
@@ -225,15 +251,27 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
         });
     }
 
+    /// Goes on as after so many rounds: all ranks at the same, before the first `next` or `join`. `rounds` counts from
+    /// the very first round on.
+    void resume_at(std::uint64_t round) {
+        RILL_EXPECTS(!has_joined_ && !run_.has_begun(), "gossip: a rank resumes before its first round");
+        if (links_) links_->resume_at(round);
+        if (coordinates()) service_->resume_at(round);
+    }
+    /// On rank 0: the speeds of all links as it knows them, row by row, for `bandwidth_matching::links` of a later run.
+    /// Between two rounds, or where rank 0 does not train, after the run.
+    const std::vector<double>& links() const
+        requires has_links
+    {
+        RILL_EXPECTS(coordinates(), "gossip: only rank 0, the coordinator, knows the links");
+        return service_->mixing().links();
+    }
     /// The number of the round that this rank is in.
     std::uint64_t round() const { return links_ ? links_->machine().order().round : 0; }
     /// What this rank and the coordinator have exchanged so far.
     traffic with_coordinator() const { return links_ ? links_->with_coordinator() : traffic{}; }
 
   private:
-    static constexpr const char* name = "coordinated gossip";
-    using bound = decltype(std::declval<const Mix&>().bind(1, random_key{}));
-
     bool coordinates() const { return session_.rank() == 0; }
     void begin_to_serve() {
         run_.begin([this] { session_.guarded(*service_, [&] { service_->run(); }); }, [] {});

@@ -90,6 +90,13 @@ struct bandwidth_matching {
             detail::clear(row);
             if (const rank_t other = partner(rank); other != no_rank) detail::halve(row, other, other);
         }
+        /// Two ranks have exchanged at this speed. It counts with a `weight` of 0 to 1 in the speed of their link from
+        /// the next round on, and what the link had with the rest.
+        void observe(rank_t a, rank_t b, double bytes_per_second, double weight) {
+            speeds_.set(a, b, (1 - weight) * speed(a, b) + weight * bytes_per_second);
+        }
+        /// The speeds of all links, as it matches by them; 0 on the diagonal where no speed was given.
+        const std::vector<double>& links() const { return speeds_.all(); }
         /// From the next round on, the rank is matched or not.
         void attend(rank_t rank, bool is_there) { is_there_[index(rank)] = is_there; }
 

@@ -37,6 +37,33 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
+namespace detail {
+
+/// The gossip of a `decentralized` strategy. `coordinated_mixing` has one of its own.
+template <class Net, class Mix>
+class mixing_session {
+  public:
+    template <class Group>
+    mixing_session(Group& workers, const Mix& mixing) : models_(workers, mixing) {}
+
+    gossip<Net, Mix>& models() { return models_; }
+    const gossip<Net, Mix>& models() const { return models_; }
+
+    static constexpr bool contributes() { return true; }
+    /// Whether there is a next exchange.
+    static constexpr bool next() { return true; }
+    static void end() {}
+    template <class Group>
+    void resume_at(Group&, const Mix&, std::uint64_t round) {
+        models_.resume_at(round);
+    }
+
+  private:
+    gossip<Net, Mix> models_;
+};
+
+}  // namespace detail
+
 /// What a bound `decentralized` saves. Of push-sum the model and its weight, of which the parameters are the quotient.
 template <class Codec, class Descent, class Order, std::floating_point T>
 struct decentralized_state {
@@ -85,7 +112,7 @@ class bound_decentralized {
     bound_decentralized(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
         : policy_(checked(policy, net)),
           workers_(net, topology::recursive_doubling{}, options),
-          gossip_(workers_, policy.mixing),
+          gossip_(workers_, policy_.mixing),
           state_{policy.codec.template bind<T>(dimension), policy.optimizer.template bind<T>(dimension),
                  policy.order.template bind<T>(dimension), aligned_vector<T>(pushes ? dimension : 0)},
           mixed_(is_beside && !pushes ? dimension : 0),
@@ -96,17 +123,20 @@ class bound_decentralized {
     const round_receipt& latest() const { return latest_; }
     const codec_type& codec() const { return state_.codec; }
 
-    static constexpr bool contributes() { return true; }
+    bool contributes() const { return gossip_.contributes(); }
     /// All ranks call it after the same step.
     void end() { has_ended_ = true; }
     auto& state() { return state_; }
     const auto& state() const { return state_; }
-    std::uint64_t position() const { return gossip_.round(); }
-    void resume_at(std::uint64_t position) { gossip_.resume_at(position); }
+    std::uint64_t position() const { return models().round(); }
+    void resume_at(std::uint64_t position) { gossip_.resume_at(workers_, policy_.mixing, position); }
     void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
 
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
+        const bool exchanges = policy_.exchange.exchanges(number);
+        if (has_ended_) gossip_.end();
+        if (!has_ended_ && (exchanges || !contributes())) has_ended_ = !gossip_.next();
         step_record record{.step = number, .is_over = has_ended_};
         if (has_ended_) return record;
         begin_at(parameters, number);
@@ -127,7 +157,6 @@ class bound_decentralized {
                 record.invalid.push_back({workers_.rank(), *bad});
             record.phases.compute = clock.lap();
         };
-        const bool exchanges = policy_.exchange.exchanges(number);
         if constexpr (is_beside) {
             mix_beside_of(model, exchanges, descend);
             record.phases.exchange = clock.lap();
@@ -137,19 +166,23 @@ class bound_decentralized {
             const auto mix = [&] {
                 if (!exchanges) return;
                 clock.lap();
-                latest_ = gossip_.mix(model, state_.codec);
+                latest_ = models().mix(model, state_.codec);
                 record.phases.exchange = clock.lap();
             };
             state_.order.step(model, move, mix);
         }
         if (exchanges) record.exchange = static_cast<const receipt&>(latest_);
-        state_.weight = gossip_.weight();
-        if constexpr (pushes) gossip_.debias(model, parameters);
+        if constexpr (pushes) {
+            state_.weight = models().weight();
+            models().debias(model, parameters);
+        }
         record.elapsed = clock.total();
         return record;
     }
 
   private:
+    auto& models() { return gossip_.models(); }
+    const auto& models() const { return gossip_.models(); }
     static const Policy& checked(const Policy& policy, Net& net) {
         using order = decltype(Policy::order);
         rill::detail::require_option(policy.exchange.steps > 0, "train::every: steps", policy.exchange.steps,
@@ -167,7 +200,7 @@ class bound_decentralized {
         if (!exchanges) return descend();
         if constexpr (!pushes) std::copy(model.begin(), model.end(), mixed_.begin());
         const std::span<T> mixes = pushes ? model : span_of(mixed_);
-        const auto mix = [&] { latest_ = gossip_.mix(mixes, state_.codec); };
+        const auto mix = [&] { latest_ = models().mix(mixes, state_.codec); };
         activity_.run(mix, descend);
         if constexpr (!pushes) std::copy(mixed_.begin(), mixed_.end(), model.begin());
     }
@@ -176,7 +209,7 @@ class bound_decentralized {
         if constexpr (DifferenceCompressor<codec_type, T>)
             if (!state_.codec.has_started()) state_.codec.start_at(parameters);
         if constexpr (pushes) {
-            gossip_.resume_at(gossip_.round(), state_.weight);  // it may have been restored
+            models().resume_at(models().round(), state_.weight);  // it may have been restored
             if (number == 0) std::copy(parameters.begin(), parameters.end(), state_.pushed.begin());
         }
     }
@@ -197,7 +230,7 @@ class bound_decentralized {
 
     Policy policy_;
     group_type workers_;
-    gossip<Net, mixing_type> gossip_;
+    detail::mixing_session<Net, mixing_type> gossip_;
     decentralized_state<codec_type, optimizer_type, order_type, T> state_;
     round_receipt latest_{};
     aligned_vector<T> mixed_;  ///< what is mixed beside the gradient
@@ -212,6 +245,7 @@ class bound_decentralized {
 ///     train::decentralized{random_matching{}, sgd, rate, random_mask{.density = 0.01}};         // as SAPS-PSGD
 ///     train::decentralized{ring_neighbours{}, sgd, rate, difference{top_k{.density = 0.01}, 0.05}};  // CHOCO-SGD
 ///     train::decentralized{ring_neighbours{.own = 0.5}, sgd, rate, keep_all{}, d_squared{}};    // D²
+///     train::decentralized{coordinated_mixing{fast, coordinated{}}, sgd, rate, random_mask{}};  // SAPS-PSGD
 ///
 /// `order`: whether a model is mixed after its step, before it, beside its gradient, or as D² says. `exchange`:
 /// `every{k}` makes k local steps for one exchange. Over a mixing that is only column stochastic the parameters are the

@@ -2,6 +2,7 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/message_kind.hpp>
+#include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/stream/wire.hpp>
 
@@ -13,7 +14,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 struct coordinated_kind {
     // To the coordinator. `join` and `leave` carry how often the worker has joined, the others the worker's round.
     static constexpr message_kind join{"coordinated gossip", 1};    ///< weight: whether it needs a model
-    static constexpr message_kind report{"coordinated gossip", 2};  ///< ROUND_END; weight: whether it has the values
+    static constexpr message_kind report{"coordinated gossip", 2};  ///< ROUND_END, a `round_report`
     static constexpr message_kind leave{"coordinated gossip", 3};
     static constexpr message_kind heard{"coordinated gossip", 4};  ///< that the run is over
 
@@ -67,6 +68,27 @@ struct round_order {
                 .joins = static_cast<std::uint32_t>(weight / 2)};
     }
     friend bool operator==(const round_order&, const round_order&) = default;
+};
+
+/// What a worker tells the coordinator at the end of a round. It fits into a header.
+struct round_report {
+    bool has_values = false;  ///< of its peer
+    duration waited{};        ///< for them, from when it has sent its own; 0: nobody knows, or it did not wait
+    std::uint64_t bytes = 0;  ///< of the message that it has sent its peer
+
+    void write_to(wire::header& head) const {
+        const auto ns = static_cast<std::uint64_t>(waited.ns);
+        head.call = static_cast<std::uint32_t>(ns);
+        head.age = static_cast<std::uint32_t>(ns >> 32U);
+        head.weight = static_cast<double>(2 * bytes + (has_values ? 1 : 0));
+    }
+    static round_report of(const wire::header& head) {
+        const auto weight = static_cast<std::uint64_t>(head.weight);
+        return {.has_values = weight % 2 == 1,
+                .waited = duration(static_cast<std::int64_t>(head.call | std::uint64_t{head.age} << 32U)),
+                .bytes = weight / 2};
+    }
+    friend bool operator==(const round_report&, const round_report&) = default;
 };
 
 }}}  // namespace rill::RILL_ABI::detail

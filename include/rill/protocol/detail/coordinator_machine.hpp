@@ -27,6 +27,8 @@ struct coordinated_limits {
     duration timeout{};        ///< for the peer's values
     duration patience{};       ///< for a worker's report
     std::uint64_t rounds = 0;  ///< 0: until no worker is left
+    double link_weight = 0;    ///< of an exchange's speed in that of its link
+    bool measures = false;     ///< whether workers measure how long they wait for their peers
 };
 
 /// The coordinator of a gossip; a state machine for `run_machine`. It knows who works, and no models.
@@ -39,7 +41,8 @@ struct coordinated_limits {
 /// At the end it stays until all workers have heard of it, or `patience` has passed.
 ///
 /// Workers join and leave between rounds. A newcomer gets the model of a worker that goes on, of one that no other
-/// newcomer has. `Bound`: the mixing; where it has `attend(rank, bool)`, it is told who works.
+/// newcomer has. `Bound`: the mixing; where it has `attend(rank, bool)`, it is told who works, and where it has
+/// `observe(rank, rank, bytes_per_second, weight)`, how fast ranks have exchanged, if that is measured.
 template <class Bound>
 class coordinator_machine {
   public:
@@ -54,6 +57,8 @@ class coordinator_machine {
         std::iota(ranks_.begin(), ranks_.end(), first);
     }
 
+    /// Before it begins: so many rounds have been made.
+    void resume_at(std::uint64_t round) { round_ = round; }
     machine_action begin(time_point now) {
         since_ = now;
         if (ranks_.empty()) end(now);
@@ -80,13 +85,14 @@ class coordinator_machine {
     }
     std::uint64_t round() const { return round_; }
     bool is_over() const { return phase_ == phase::over; }
+    const Bound& mixing() const { return mixing_; }
 
     /// Calls `visit` with each number that the next actions depend on.
     template <class Visit>
     void visit_state(Visit&& visit) const {
         for (const worker& each : workers_) {
             for (const rank_t rank : {each.peer, each.other}) visit(rank);
-            for (const bool flag : {each.needs_model, each.has_values, each.commits, each.has_left}) visit(flag);
+            for (const bool flag : {each.needs_model, each.told.has_values, each.commits, each.has_left}) visit(flag);
             visit(static_cast<int>(each.is)), visit(each.joins), visit(each.since.ns);
         }
         for (const letter& each : letters_) visit(each.to), visit(each.kind.number);
@@ -104,7 +110,7 @@ class coordinator_machine {
         rank_t peer = no_rank;
         rank_t other = no_rank;  ///< who gets its model, or whose model it gets
         bool needs_model = false;
-        bool has_values = false;
+        round_report told{};
         bool commits = false;
         bool has_left = false;  ///< or ended
     };
@@ -140,7 +146,7 @@ class coordinator_machine {
         worker& from = at(rank);
         if (from.is == state::works && head.number == round_) {
             from.is = state::reported;
-            from.has_values = head.weight > 0;
+            from.told = round_report::of(head);
         } else if (head.number + 1 == round_ || from.is == state::out) {
             repeat(rank);
         }
@@ -173,7 +179,10 @@ class coordinator_machine {
         const auto is_awaited = [&](rank_t rank) { return at(rank).is == state::absent && !at(rank).has_left; };
         if (phase_ == phase::gathering && std::none_of(ranks_.begin(), ranks_.end(), is_awaited)) {
             phase_ = phase::under_way;
-            begin_round(now);
+            if (limits_.rounds > 0 && round_ >= limits_.rounds)
+                end(now);
+            else
+                begin_round(now);
         }
         while (phase_ == phase::under_way && !any(state::works)) {
             judge();
@@ -184,11 +193,24 @@ class coordinator_machine {
                 begin_round(now);
         }
     }
-    bool has_reported(rank_t rank) const { return at(rank).is == state::reported && at(rank).has_values; }
     void judge() {
         for (const rank_t rank : ranks_) {
-            const rank_t peer = at(rank).peer;
-            at(rank).commits = peer != no_rank && has_reported(rank) && has_reported(peer) && at(peer).peer == rank;
+            worker& each = at(rank);
+            each.commits = false;
+            if (each.peer == no_rank || at(each.peer).peer != rank) continue;
+            if (each.is != state::reported || at(each.peer).is != state::reported) continue;
+            each.commits = each.told.has_values && at(each.peer).told.has_values;
+            if (rank < each.peer) measure(rank, each.peer);
+        }
+    }
+    /// Two ranks have exchanged, or have waited for each other in vain. One begins before the other; but what one waits
+    /// longer for that, the other waits less, so that the sum is the time of both messages, whatever their clocks say.
+    void measure(rank_t rank, rank_t peer) {
+        if constexpr (requires { mixing_.observe(rank, peer, 1.0, 1.0); }) {
+            const round_report &one = at(rank).told, &other = at(peer).told;
+            if (one.waited.ns <= 0 || other.waited.ns <= 0 || one.bytes + other.bytes == 0) return;
+            const double bytes = static_cast<double>(one.bytes + other.bytes);
+            mixing_.observe(rank, peer, bytes / (one.waited + other.waited).seconds(), limits_.link_weight);
         }
     }
 
@@ -224,7 +246,7 @@ class coordinator_machine {
         require_pair(row_, rank);
         each.peer = row_.senders.empty() ? no_rank : row_.senders.front().peer;
         if (each.peer != no_rank && (each.peer < first_ || !works(each.peer))) each.peer = no_rank;
-        each.has_values = false;
+        each.told = {};
         each.since = now;
         letters_.push_back({rank, coordinated_kind::begin});
     }
@@ -232,9 +254,9 @@ class coordinator_machine {
     /// A rank's row is one of a pair that exchanges half and half, or of a rank that mixes with nobody.
     void require_pair(const mixing_row& row, rank_t rank) const {
         if (row.senders.empty() && row.receivers.empty()) return;
-        const bool is_pair = row.senders.size() == 1 && row.receivers == std::vector{row.senders.front().peer} &&
-                             row.own_weight == 0.5 && row.senders.front().weight == 0.5 &&
-                             row.senders.front().peer >= 0 &&
+        const bool is_pair = row.senders.size() == 1 && row.receivers.size() == 1 &&
+                             row.receivers.front() == row.senders.front().peer && row.own_weight == 0.5 &&
+                             row.senders.front().weight == 0.5 && row.senders.front().peer >= 0 &&
                              row.senders.front().peer < static_cast<rank_t>(workers_.size());
         if (is_pair) return;
         throw contract_violation(text_of({"rill: gossip (round ", round_, "): the mixing does not give rank ", rank,

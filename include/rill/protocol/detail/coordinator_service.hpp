@@ -17,6 +17,7 @@
 #include <rill/stream/wire.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -59,6 +60,8 @@ class coordinator_service {
                     machine_.begin(std::as_const(session_.net()).now()), *this);
     }
 
+    void resume_at(std::uint64_t round) { machine_.resume_at(round); }
+    const Bound& mixing() const { return machine_.mixing(); }
     [[gnu::cold]] detail::scene scene() const { return session_.scene(0, 0, "gossip (coordinator)"); }
 
   private:
@@ -69,7 +72,7 @@ class coordinator_service {
     buffer frame(const machine_action& asked) {
         wire::header head = session_.stamped({}, asked.kind, asked.number);
         machine_.order_of(asked.peer).write_to(head);
-        return empty_frame(head);
+        return empty_frame(head, kept_room(0));
     }
     wire::header head_of(const message& got) const {
         return coordinated_head_of(session_, got, *this,

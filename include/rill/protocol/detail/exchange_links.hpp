@@ -48,6 +48,8 @@ class exchange_links {
     const traffic& counted() const { return counted_; }
     const traffic& with_coordinator() const { return with_coordinator_; }
 
+    /// Before the first round: goes on as after so many.
+    void resume_at(std::uint64_t round) { machine_.resume_at(round); }
     void join(bool needs_model) { run(machine_.join(needs_model, now()), nullptr); }
     void exchange(exchanged_model<Net>& model) { run(machine_.exchange(now()), &model); }
     void leave() { run(machine_.leave(now()), nullptr); }
@@ -105,11 +107,9 @@ class exchange_links {
         if (asked.kind == coordinated_kind::values) return model_->values(head);
         if (asked.kind == coordinated_kind::model) return model_->whole_model(head);
         if (asked.kind == coordinated_kind::join) head.weight = machine_.needs_model() ? 1 : 0;
-        if (asked.kind == coordinated_kind::report && machine_.has_values()) {
-            model_->check(*slot(asked.number));
-            head.weight = 1;
-        }
-        return empty_frame(head);
+        if (asked.kind == coordinated_kind::report && machine_.has_values()) model_->check(*slot(asked.number));
+        if (asked.kind == coordinated_kind::report) machine_.report().write_to(head);
+        return empty_frame(head, kept_room(0));
     }
     wire::header head_of(const message& got) const {
         return coordinated_head_of(session_, got, *this, [&](message_kind kind) {

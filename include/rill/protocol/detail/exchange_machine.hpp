@@ -24,6 +24,9 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// for its next order. That says whether both ends have the values; then the machine answers the order with `keeps`,
 /// upon which the values are mixed in. Values may come before the order that names their sender.
 ///
+/// Where links are measured, it first looks whether the values are there already: only if they are not, the time that
+/// it waits for them says how fast the link is.
+///
 /// Reports are repeated once in each timeout, since they or their answers may be lost. Values that do not come within
 /// the timeout are waited for no more.
 class exchange_machine {
@@ -33,6 +36,8 @@ class exchange_machine {
         std::iota(ranks_.begin(), ranks_.end(), rank_t{0});
     }
 
+    /// Before it first joins: it has made so many rounds.
+    void resume_at(std::uint64_t round) { order_.round = round; }
     /// Asks for a first order, and if it `needs_model` for a model as well.
     machine_action join(bool needs_model, time_point now) {
         needs_model_ = needs_model;
@@ -46,6 +51,9 @@ class exchange_machine {
         since_ = now;
         has_mixed_ = false;
         has_values_ = has_early(coordinated_kind::values);
+        has_looked_ = !limits_.measures;
+        waited_ = {};
+        sent_bytes_ = 0;
         is_declined_ = order_.peer == no_rank || has_early(coordinated_kind::decline) || is_gone(order_.peer);
         if (order_.peer != no_rank && !is_gone(order_.peer))
             letters_.push_back({order_.peer, coordinated_kind::values});
@@ -63,6 +71,7 @@ class exchange_machine {
     machine_action on(const machine_event& event, time_point now) {
         using what = machine_event::what;
         bool keeps = false;
+        if (event.happened == what::sent && event.head.kind == coordinated_kind::values) sent_bytes_ = event.bytes;
         if (event.happened == what::arrived) keeps = take(event, now);
         if (event.happened == what::nothing_came) give_up(now);
         machine_action asked = next(now);
@@ -82,6 +91,8 @@ class exchange_machine {
     bool is_abandoned() const { return step_ == step::abandoned; }
     bool takes_part() const { return step_ == step::ordered || step_ == step::exchanging || step_ == step::awaiting; }
     bool has_values() const { return has_values_; }
+    /// Of the round.
+    round_report report() const { return {.has_values = has_values_, .waited = waited_, .bytes = sent_bytes_}; }
     bool needs_model() const { return needs_model_; }
     /// Whether the latest exchange has counted.
     bool has_mixed() const { return has_mixed_; }
@@ -92,12 +103,13 @@ class exchange_machine {
     void visit_state(Visit&& visit) const {
         for (const letter& each : letters_) visit(each.to), visit(each.kind.number);
         for (const bool flag : is_gone_) visit(flag);
-        for (const bool flag : {has_values_, is_declined_, has_mixed_, needs_model_, is_welcome_, has_model_, failed_})
+        for (const bool flag :
+             {has_values_, is_declined_, has_mixed_, needs_model_, is_welcome_, has_model_, has_looked_, failed_})
             visit(flag);
         for (const rank_t rank : {order_.peer, order_.other, early_.from}) visit(rank);
         visit(letters_.size()), visit(order_.round), visit(order_.commits), visit(early_.round), visit(joins_);
         visit(early_.kind.number), visit(static_cast<int>(step_)), visit(since_.ns), visit(told_at_.ns);
-        visit(model_round_), visit(reason_);
+        visit(model_round_), visit(reason_), visit(waited_.ns);
     }
 
     /// Why it fails.
@@ -121,11 +133,13 @@ class exchange_machine {
         return early_.kind == kind && early_.from == order_.peer && early_.round == order_.round;
     }
 
+    /// How long it has waited for its peer, if it had to.
+    duration waited_until(time_point now) const { return has_looked_ && limits_.measures ? now - since_ : duration{}; }
     bool take(const machine_event& event, time_point now) {
         const message_kind kind = event.head.kind;
         if (kind == coordinated_kind::ended) take_end(event.peer);
         if (kind == coordinated_kind::arrived) is_gone_[static_cast<std::size_t>(event.peer)] = false;
-        if (kind == coordinated_kind::values || kind == coordinated_kind::decline) return take_values(event);
+        if (kind == coordinated_kind::values || kind == coordinated_kind::decline) return take_values(event, now);
         if (kind == coordinated_kind::model) return take_model(event.head.number);
         if (coordinated_kind::is_from_coordinator(kind)) return take_order(kind, round_order::of(event.head), now);
         return false;
@@ -138,12 +152,13 @@ class exchange_machine {
         }
         if (step_ == step::exchanging && rank == order_.peer) is_declined_ = true;
     }
-    bool take_values(const machine_event& event) {
+    bool take_values(const machine_event& event, time_point now) {
         const std::uint64_t round = event.head.number;
         const bool is_awaited = step_ == step::exchanging && event.peer == order_.peer && round == order_.round;
         if (is_awaited) {
             if (has_values_ || is_declined_) return false;
             (event.head.kind == coordinated_kind::values ? has_values_ : is_declined_) = true;
+            if (has_values_) waited_ = waited_until(now);
             return has_values_;
         }
         if (step_ != step::joining && round != order_.round + 1) return false;
@@ -198,7 +213,11 @@ class exchange_machine {
     }
     /// Nothing has come in time.
     void give_up(time_point now) {
-        if (step_ == step::exchanging && now >= since_ + limits_.timeout) is_declined_ = true;
+        if (step_ == step::exchanging && now >= since_ + limits_.timeout) {
+            is_declined_ = true;
+            waited_ = waited_until(now);
+        }
+        if (step_ == step::exchanging) has_looked_ = true;
         if (step_ != step::joining && step_ != step::awaiting) return;
         if (now >= since_ + limits_.patience + limits_.timeout)
             return fail(step_ == step::joining && is_welcome_ ? model_is_missing : coordinator_is_silent);
@@ -246,7 +265,7 @@ class exchange_machine {
         return kind != coordinated_kind::decline && kind != coordinated_kind::leave;
     }
     deadline until() const {
-        if (step_ == step::exchanging) return since_ + limits_.timeout;
+        if (step_ == step::exchanging) return has_looked_ ? since_ + limits_.timeout : deadline::immediate;
         return std::min(told_at_ + limits_.timeout, since_ + limits_.patience + limits_.timeout);
     }
 
@@ -259,10 +278,13 @@ class exchange_machine {
     early_message early_{};
     time_point since_{};    ///< the step began
     time_point told_at_{};  ///< the coordinator was told something
+    duration waited_{};     ///< for the peer's values, if that is known
+    std::uint64_t sent_bytes_ = 0;
     std::uint64_t model_round_ = 0;
     std::uint32_t joins_ = 0;
     bool has_values_ = false;   ///< of its peer
     bool is_declined_ = false;  ///< no values will come
+    bool has_looked_ = true;    ///< whether the values are there already
     bool has_mixed_ = false;
     bool needs_model_ = false;
     bool is_welcome_ = false;  ///< it has an order since it has joined

@@ -63,7 +63,7 @@ class exchanged_values final : public exchanged_model<Net> {
         wire::header own = head;
         write_codec<T>(codec_, own);
         own.weight = static_cast<double>(model_.size());
-        buffer bytes;
+        buffer bytes = kept_room(chosen_.values().size_bytes());
         append_frame(bytes, own, chosen_);
         return bytes;
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rill/collective/join_frames.hpp>
+#include <rill/core/buffer_shelf.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/config.hpp>
@@ -49,9 +50,15 @@ buffer room_for_part(std::span<const T> values) {
     return message;
 }
 
-/// A message that says what its header says, and nothing else.
-inline buffer empty_frame(const wire::header& head) {
+/// Memory for a message that the shelf keeps however short the message is: where ranks receive as many as they send.
+inline buffer kept_room(std::size_t bytes) {
     buffer message;
+    message.reserve(std::max(bytes + wire::header_bytes, buffer_shelf::least));
+    return message;
+}
+
+/// A message that says what its header says, and nothing else, made in `message`.
+inline buffer empty_frame(const wire::header& head, buffer message = {}) {
     append_frame(message, head, whole(std::span<const std::int32_t>()));
     return message;
 }

@@ -34,6 +34,14 @@ class link_speeds {
         return both_ways_[static_cast<std::size_t>(a) * size_ + static_cast<std::size_t>(b)];
     }
 
+    void set(rank_t a, rank_t b, double speed) {
+        for (const std::size_t at : {static_cast<std::size_t>(a) * size_ + static_cast<std::size_t>(b),
+                                     static_cast<std::size_t>(b) * size_ + static_cast<std::size_t>(a)})
+            both_ways_[at] = speed;
+    }
+    /// Row by row.
+    const std::vector<double>& all() const { return both_ways_; }
+
   private:
     static void check(std::size_t row, std::size_t column, double speed) {
         if (row == column || (0 <= speed && speed <= std::numeric_limits<double>::max())) return;
