@@ -296,3 +296,17 @@ TEST_CASE("through: refuses an interval of 0, one that differs between ranks, an
         while (center.pull(model)) continue;
     });
 }
+
+TEST_CASE("through: refuses a center that has another first model than the group") {
+    rill::simulated::run(2, {}, [](endpoint& net) {
+        std::vector<double> model(3), other{0, 0, 1};
+        rill::group workers{net, ring{}};
+        rill::parameter_server center{net, {.dedicated = false}, unbounded{}, rill::aggregate::add{}, other};
+        rill::partial_all_reduce replica{workers, majority{}, bounded{1}, plain_sum{}, rill::aggregate::add{}, model};
+        CHECK_THROWS_WITH_AS(replica.through(center, {}), doctest::Contains("another first model than the group"),
+                             rill::contract_violation);
+        center.retire();
+        while (center.pull(model)) continue;
+        CHECK(model == other);
+    });
+}

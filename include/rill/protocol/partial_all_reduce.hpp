@@ -159,10 +159,11 @@ class partial_all_reduce
     /// at its next meeting. The timeout of a parameter server must be longer than the ends of the groups are apart.
     ///
     /// Collective in the group, before the first `pull` and after `restore`. Cost of a meeting: a push and a pull of N
-    /// elements on one rank, two broadcasts. Memory: two models more. Errors: `contract_violation` if `every` is 0,
-    /// `mismatch` if it differs. A group that fails leaves the others running: once its ranks have called
-    /// `center.retire()`, they can pull the model of the others to the end. If the center fails, each group does, and
-    /// the error names the rank that met it. Source: RNA (Yang et al. 2020), section 4.
+    /// elements on one rank, two broadcasts. Memory: two models more. Errors: `contract_violation` if `every` is 0, or
+    /// if nobody has pushed to the center yet and its model is not the group's; `mismatch` if `every` differs. A group
+    /// that fails leaves the others running: once its ranks have called `center.retire()`, they can pull the model of
+    /// the others to the end. If the center fails, each group does, and the error names the rank that met it. Source:
+    /// RNA (Yang et al. 2020), section 4.
     template <class Center>
     void through(Center& center, const through_options& options) {
         static_assert(
@@ -174,8 +175,13 @@ class partial_all_reduce
                                group_.rank());
         constexpr option_names names{{"interval between meetings"}};
         agree(group_, names, {option_hash(options.every)});
-        center_ =
+        auto joined =
             std::make_unique<detail::group_center<group_type, Center, T>>(group_, center, std::span<const T>(model_));
+        constexpr option_names relation{{"relation to the first model of the center"}};
+        agree(group_, relation, {option_hash(joined->began_elsewhere() ? 1 : 0)});
+        RILL_EXPECTS(!joined->began_elsewhere(),
+                     "partial_all_reduce: the center has another first model than the group");
+        center_ = std::move(joined);
         every_ = options.every;
     }
 

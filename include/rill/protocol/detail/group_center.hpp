@@ -9,6 +9,7 @@
 #include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -43,8 +44,13 @@ class group_center final : public shared_center<T> {
     /// `model`: of the group. The first pull tells this rank a version that it may push at.
     group_center(Group& group, Center& center, std::span<const T> model)
         : group_(group), center_(center), before_(model.begin(), model.end()), change_(model.size()) {
-        if (const auto held = center.pull(change_)) held_ = *held;
+        const auto held = center.pull(change_);
+        if (!held) return;
+        held_ = *held;
+        began_elsewhere_ = held_.version == 0 && !std::equal(model.begin(), model.end(), change_.begin());
     }
+    /// The center's first model is not that of the group. Known only where nobody has pushed to it yet.
+    bool began_elsewhere() const { return began_elsewhere_; }
 
     bool meet(rank_t starter, std::span<T> model) override {
         const rank_t speaker = takes_models ? 0 : starter;
@@ -93,6 +99,7 @@ class group_center final : public shared_center<T> {
     Group& group_;
     Center& center_;
     held_version held_{};
+    bool began_elsewhere_ = false;
     aligned_vector<T> before_;  ///< what the center has given last
     aligned_vector<T> change_;
 };
