@@ -1,4 +1,6 @@
 // The proof of mixings refuses every change of one edge, and names it.
+#include <rill/topology/bandwidth_matching.hpp>
+#include <rill/topology/directed.hpp>
 #include <rill/topology/exponential.hpp>
 #include <rill/topology/metropolis.hpp>
 #include <rill/topology/random_matching.hpp>
@@ -9,11 +11,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +50,20 @@ template <class M>
 using table_of = table<M::is_doubly_stochastic, M::is_symmetric, M::keeps_neighbours>;
 
 constexpr std::uint64_t rounds = 3;
+
+/// Takes edges in the order given.
+struct in_order {
+    static constexpr const char* name = "in_order";
+    static std::vector<rank_t> match(int ranks, std::span<const std::array<rank_t, 2>> edges) {
+        std::vector<rank_t> partners(static_cast<std::size_t>(ranks), no_rank);
+        for (const auto& [a, b] : edges) {
+            rank_t &of_a = partners[static_cast<std::size_t>(a)], &of_b = partners[static_cast<std::size_t>(b)];
+            if (of_a == no_rank && of_b == no_rank) of_a = b, of_b = a;
+        }
+        return partners;
+    }
+    friend bool operator==(in_order, in_order) = default;
+};
 
 template <class M>
 table_of<M> written(const M& mixing, int size) {
@@ -121,6 +139,9 @@ TEST_CASE("verify_mixing: every change of one edge is refused, in its round") {
         CHECK(refused_changes(topology::random_matching{}, size) > 0);
     }
     CHECK(refused_changes(topology::metropolis{{{0, 1}, {1, 2}, {1, 3}}}, 4) > 0);
+    CHECK(refused_changes(topology::directed{{{0, 1}, {1, 2}, {2, 3}, {3, 0}, {0, 2}}}, 4) > 0);
+    const topology::bandwidth_matching fast{.links = std::vector<double>(25, 1.0), .matcher = in_order{}};
+    CHECK(refused_changes(fast, 5) > 0);
 }
 
 TEST_CASE("verify_mixing: a changed edge is refused with 300 ranks") {
