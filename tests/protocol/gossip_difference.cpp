@@ -284,7 +284,7 @@ TEST_CASE("DCD-PSGD: with a mask of large error it diverges, where CHOCO-SGD doe
 }
 
 TEST_CASE("gossip by differences: another start, step or codec on one rank is a mismatch") {
-    const auto fails = [](auto bind) {
+    const auto fails = [](const char* why, auto bind) {
         int failures = 0;
         rill::simulated::run(4, {}, [&](endpoint& net) {
             rill::group workers{net, ring{}, {.timeout = rill::seconds(10)}};
@@ -294,7 +294,7 @@ TEST_CASE("gossip by differences: another start, step or codec on one rank is a 
             try {
                 replica.mix(model, codec);
             } catch (const rill::mismatch& e) {
-                CHECK(std::string(e.what()).find("another codec") != std::string::npos);
+                CHECK(std::string(e.what()).find(why) != std::string::npos);
                 CHECK((e.culprit() == 2 || e.notice().other == 2));
                 ++failures;
             }
@@ -302,8 +302,10 @@ TEST_CASE("gossip by differences: another start, step or codec on one rank is a 
         });
         CHECK(failures == 4);
     };
-    fails([](bool other) { return difference{top_k{.density = 0.1}, other ? 0.3 : 0.4}.bind<double>(dimension); });
-    fails([](bool other) {
+    fails("another step of its codec", [](bool other) {
+        return difference{top_k{.density = 0.1}, other ? 0.3 : 0.4}.bind<double>(dimension);
+    });
+    fails("another start_at of its codec", [](bool other) {
         auto codec = difference{top_k{.density = 0.1}, 0.4}.bind<double>(dimension);
         codec.start_at(std::vector<double>(dimension, other ? 2 : 1));
         return codec;

@@ -10,6 +10,7 @@
 #include <rill/topology/exponential.hpp>
 #include <rill/topology/random_matching.hpp>
 #include <rill/topology/ring.hpp>
+#include <rill/topology/ring_neighbours.hpp>
 #include <rill/topology/rotating.hpp>
 
 #include "../support/sanitized.hpp"
@@ -105,7 +106,7 @@ void explore(const Mix& mixing, double density) {
             return {.is_exact = is_of_its_round()};
         });
     };
-    const std::uint64_t seeds = runs_in_all() / (3 * std::size(testing::every_fault_kind));
+    const std::uint64_t seeds = runs_in_all() / (5 * std::size(testing::every_fault_kind));
     for (const testing::fault_kind kind : testing::every_fault_kind)
         for (std::uint64_t seed = 0; seed < seeds; ++seed) {
             const std::string report = test.run(kind, seed, on_one_rank);
@@ -119,6 +120,11 @@ TEST_CASE("gossip under faults: pairs are exact or name the fault") { explore(ri
 
 TEST_CASE("gossip under faults: the exponential graph is exact or names the fault") {
     explore(rill::topology::exponential{}, 1);
+}
+
+TEST_CASE("gossip under faults: a ring, with whole models and with a mask, is exact or names the fault") {
+    explore(rill::topology::ring_neighbours{.own = 0.5}, 1);
+    explore(rill::topology::ring_neighbours{.own = 0.5}, 0.4);
 }
 
 TEST_CASE("gossip under faults: changing partners are exact or name the fault") {
