@@ -22,6 +22,7 @@
 #include <rill/kernel/scatter.hpp>
 #include <rill/kernel/select.hpp>
 #include <rill/kernel/select_bounds.hpp>
+#include <rill/kernel/sort_by_index.hpp>
 #include <rill/kernel/sum_by_index.hpp>
 #include <rill/kernel/tasks.hpp>
 #include <rill/kernel/threshold.hpp>

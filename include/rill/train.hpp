@@ -56,6 +56,7 @@
 #include <rill/train/sparse_dataset.hpp>
 #include <rill/train/sparse_linear.hpp>
 #include <rill/train/sparse_objective.hpp>
+#include <rill/train/sparse_softmax.hpp>
 #include <rill/train/step_order.hpp>
 #include <rill/train/step_record.hpp>
 #include <rill/train/stopwatch.hpp>
