@@ -87,10 +87,7 @@ vectors after(const Plan& plan, std::uint64_t steps) {
     return results;
 }
 
-}  // namespace sparse_jobs
-
 TEST_CASE("sparse_bsp: after 20 steps the parameters are those of bsp, bit for bit") {
-    using namespace sparse_jobs;
     vectors results(ranks), expected(ranks);
     jobs::on_transports(ranks, [&](auto& net) {
         const auto rank = static_cast<std::size_t>(net.rank());
@@ -111,7 +108,6 @@ TEST_CASE("sparse_bsp: after 20 steps the parameters are those of bsp, bit for b
 }
 
 TEST_CASE("sparse_bsp: with staleness 1 a gradient misses the newest step, and nothing else") {
-    using namespace sparse_jobs;
     vectors results(ranks), expected(ranks);
     jobs::on_transports(ranks, [&](auto& net) {
         const auto rank = static_cast<std::size_t>(net.rank());
@@ -147,7 +143,6 @@ TEST_CASE("sparse_bsp: with staleness 1 a gradient misses the newest step, and n
 }
 
 TEST_CASE("sparse_bsp: with staleness 1 the exchange of a step costs no time while the next one computes") {
-    using namespace sparse_jobs;
     const auto time_of = [](const auto& plan, duration latency) {
         duration longest{};
         simulated::run(ranks, {.latency = latency}, [&](auto& net) {
@@ -164,7 +159,6 @@ TEST_CASE("sparse_bsp: with staleness 1 the exchange of a step costs no time whi
 }
 
 TEST_CASE("sparse_bsp: a gradient that is not finite skips the step of all ranks, which name its coordinate") {
-    using namespace sparse_jobs;
     const auto check = [](const auto& plan, std::uint64_t told) {
         std::vector<std::vector<train::step_record>> records(ranks);
         vectors results(ranks);
@@ -189,7 +183,6 @@ TEST_CASE("sparse_bsp: a gradient that is not finite skips the step of all ranks
 }
 
 TEST_CASE("sparse_bsp: goes on from a checkpoint bit for bit, also with an exchange under way") {
-    using namespace sparse_jobs;
     const auto check = [](const auto& plan) {
         const scratch_directory directory;
         const auto path = [&](rank_t rank) { return directory / ("rank-" + std::to_string(rank)).c_str(); };
@@ -216,7 +209,6 @@ TEST_CASE("sparse_bsp: goes on from a checkpoint bit for bit, also with an excha
 }
 
 TEST_CASE("sparse_bsp: a checkpoint whose entries do not fit is refused") {
-    using namespace sparse_jobs;
     using state = train::sparse_state<train::bound_sgd<float>, float>;
     const scratch_directory directory;
     state large{.optimizer = train::sgd{}.bind<float>(9), .sent = stream<float>(9), .step_sent = 3};
@@ -236,7 +228,6 @@ TEST_CASE("sparse_bsp: a checkpoint whose entries do not fit is refused") {
 }
 
 TEST_CASE("sparse_bsp: one step late is the most that it takes") {
-    using namespace sparse_jobs;
     simulated::run(1, {}, [](auto& net) {
         auto late = beside;
         late.staleness = straggler::bounded{2};
@@ -248,7 +239,6 @@ TEST_CASE("sparse_bsp: one step late is the most that it takes") {
 
 #ifndef RILL_TEST_SANITIZED
 TEST_CASE("sparse_bsp: steady steps allocate nothing") {
-    using namespace sparse_jobs;
     const auto check = [](const auto& plan) {
         in_process::run(1, [&](auto& net) {
             auto trainer = trainer_of(net, plan, ~std::uint64_t{0}, 40);  // all rows: each step has the same entries
@@ -262,3 +252,5 @@ TEST_CASE("sparse_bsp: steady steps allocate nothing") {
     check(beside);
 }
 #endif
+
+}  // namespace sparse_jobs
