@@ -242,6 +242,22 @@ TEST_CASE("golden bytes of index codings") {
           "020000000000000001000000000000000100000000000000870100110a");
 }
 
+TEST_CASE("no indices take less than the Huffman coding's lower bound, wherever they lie") {
+    for (const std::size_t size : {9U, 1000U, 20'001U})
+        for (const float density : {0.003F, 0.02F, 0.06F, 0.25F, 0.5F, 0.9F, 1.0F})
+            for (const bool clustered : {false, true}) {
+                auto indices = random_sparse<float, std::uint32_t>(1, 0, size, density).indices;
+                if (clustered)
+                    for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::uint32_t>(i);
+                const std::size_t least = kernel::huffman_bitmap::least_coded_size(indices.size(), {0, size});
+                const std::size_t coded =
+                    kernel::encoded_index_bytes<std::uint32_t>(rill::index_coding::huffman, indices, {0, size});
+                CHECK(kernel::huffman_bitmap::least_size(indices.size(), {0, size}) <= least + 1);
+                CHECK(least <= coded);
+                CHECK(2 * least >= (clustered ? 0 : coded));
+            }
+}
+
 TEST_CASE("gaps of zero width cost no bits, and the smallest coding is found") {
     std::vector<std::uint32_t> all(1000), few{5, 70000};
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint32_t>(i);

@@ -67,9 +67,10 @@ void run(MPI_Comm processes, Body&& body, const options& chosen = {});
 ///
 /// Errors of the MPI library are thrown as `library_error`, also by every wait on an endpoint that has outlived
 /// MPI_Finalize or its communicator. A message of up to `eager_bytes` costs one MPI send; a larger one costs two more
-/// of 32 bytes each beforehand. Messages may be larger than 2^31 bytes. Memory: about 100 bytes per peer, the messages
-/// that have arrived, and up to 256 MiB of buffers kept for later messages; between endpoints, until the communicator
-/// ends, a few times `eager_bytes`. Messages and sendings may outlive their endpoint and the communicator.
+/// of 32 bytes each beforehand, or several sends of `eager_bytes` where it goes unasked. Messages may be larger than
+/// 2^31 bytes. Memory: about 100 bytes per peer, the messages that have arrived, and up to 256 MiB of buffers kept for
+/// later messages; between endpoints, until the communicator ends, a few times `eager_bytes`. Messages and sendings may
+/// outlive their endpoint and the communicator.
 ///
 /// Under SimGrid's SMPI, simulate processes as threads (`--cfg=contexts/factory:thread`): with its other contexts, all
 /// ranks share the state of the exceptions that they handle.
