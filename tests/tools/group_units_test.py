@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Tests of tools/group_units.py."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools" / "group_units.py"
+COMPILER = sys.argv[1:]
+
+
+class GroupUnits(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def unit(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def grouped(self, *units):
+        output = self.folder / "out" / "group.cpp"
+        subprocess.run([sys.executable, TOOL, output, *units], check=True)
+        return output
+
+    def assert_compiles(self, output):
+        result = subprocess.run([*COMPILER, "-Wall", "-Wextra", "-Werror", output], capture_output=True, text=True)
+        self.assertEqual(result.stderr, "")
+
+    def test_one_name_for_two_things(self):
+        self.unit("shared.hpp", "#pragma once\n#include <vector>\n")
+        one = self.unit("a/one.cpp", '#include "../shared.hpp"\nnamespace { std::vector<int> x() { return {}; } }\nauto y = x();\n')
+        two = self.unit("a/two.cpp", '#include "../shared.hpp"\n#include <string>\nnamespace { std::string x() { return {}; } }\nauto y = x();\n')
+        self.assert_compiles(self.grouped(one, two))
+
+    def test_includes_under_a_condition(self):
+        one = self.unit("one.cpp", "#define ON\n#ifdef OFF\n#include <no/such/header>\n#else\n#include <string>\n#endif\nstd::string s;\n")
+        two = self.unit("two.cpp", "#ifndef OFF\nint i = 0;\n#endif\n")
+        output = self.grouped(one, two)
+        self.assert_compiles(output)
+        self.assertNotIn("ifndef", output.read_text())
+
+    def test_a_specialisation_stands_in_no_namespace(self):
+        self.unit("shared.hpp", "#pragma once\nnamespace n { template <class> struct t; template <class T> void f(T) {} }\n")
+        one = self.unit("one.cpp", '#include "shared.hpp"\ntemplate <>\nstruct n::t<int> {};\n')
+        two = self.unit("two.cpp", '#include "shared.hpp"\ntemplate void n::f(int);\n')
+        self.assert_compiles(self.grouped(one, two))
+
+    def test_is_written_only_when_it_changes(self):
+        one = self.unit("one.cpp", "int i = 0;\n")
+        written = self.grouped(one).stat().st_mtime_ns
+        one.write_text("int i = 1;\n")
+        self.assertEqual(self.grouped(one).stat().st_mtime_ns, written)
+        one.write_text("#include <string>\nint i = 1;\n")
+        self.assertIn("<string>", self.grouped(one).read_text())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
