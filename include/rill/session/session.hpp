@@ -134,7 +134,7 @@ class session {
     [[gnu::cold]] abort_notice waited_in_vain(const detail::scene& where, rank_t peer, const std::string& of_peer,
                                               const std::string& of_all = {}) const {
         const auto last = detail::long_wait::of_any_order(peer);
-        const detail::standstill origin = detail::origin_of(witnesses(), waits_, 1, last, timeout_ / 8);
+        const detail::standstill origin = detail::origin_of(witnesses(), waits_, 1, rank(), last, timeout_ / 8);
         return where.notice(failure::timeout, origin.peer, origin.waiter,
                             text_of({origin.text(timeout_), origin.waiter == where.self ? of_peer : "", of_all}));
     }

@@ -129,7 +129,7 @@ class gossip_links {
             return;
         }
         of_.require_ground(what.peer, of_.timeout() / 8);
-        const standstill origin = origin_of(of_.witnesses(), of_.waits(), 1, what, of_.timeout() / 8);
+        const standstill origin = origin_of(of_.witnesses(), of_.waits(), 1, of_.rank(), what, of_.timeout() / 8);
         scene().fail(
             failure::timeout, origin.peer, origin.waiter,
             text_of({origin.text(of_.timeout()), ", which does not mix: slow, or the link between them is cut"}));

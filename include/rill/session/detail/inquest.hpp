@@ -36,11 +36,11 @@ inline bool has_departed(const std::optional<call_signature>& said) {
 }
 
 /// Follows the long waits that ranks have announced: the rank that is waited for may itself wait, for something that
-/// was due earlier. `waits`, `number`: where they are announced; `last`: this rank's own wait.
+/// was due earlier. `waits`, `number`: where they are announced; `last`: the wait of `waiter`.
 [[gnu::cold, gnu::noinline]] inline standstill origin_of(const witnesses& all, std::uint64_t waits,
-                                                         std::uint64_t number, long_wait last, duration patience) {
+                                                         std::uint64_t number, rank_t waiter, long_wait last,
+                                                         duration patience) {
     const time_point until = all.now() + patience;
-    rank_t waiter = all.self();
     for (int passed = 0; passed < all.size(); ++passed) {
         const auto said = all.ask(last.peer, waits, number, until);
         if (!said || has_departed(said) || said->number != number) break;
@@ -89,7 +89,7 @@ class inquest {
     /// rank where the standstill begins.
     [[noreturn, gnu::cold, gnu::noinline]] void nothing_came(const long_wait& own) const {
         blame_odd_one(entrants(true));
-        const standstill origin = origin_of(all_, waits_, signature_->number, own, timeout_ / 8);
+        const standstill origin = origin_of(all_, waits_, signature_->number, all_.self(), own, timeout_ / 8);
         where_.fail(failure::timeout, origin.peer, origin.waiter,
                     text_of({origin.text(timeout_),
                              ", which has entered the operation: slow, or the link between them is cut"}));
@@ -116,13 +116,15 @@ class inquest {
         return own.peer == no_rank ? std::nullopt : std::optional(own);
     }
 
-    /// A rank that has not come may still wait in the operation before, which this rank has completed: then its link is
-    /// at fault.
+    /// A rank that has not come may still wait in the operation before, which this rank has completed: then the
+    /// standstill begins there.
     [[noreturn, gnu::cold, gnu::noinline]] void not_come(rank_t rank) const {
-        if (const auto own = still_waits(rank))
-            where_.fail(failure::timeout, own->peer, rank,
-                        text_of({standstill{rank, own->peer}.text(timeout_),
-                                 " in the operation before: slow, or the link between them is cut"}));
+        if (const auto its = still_waits(rank)) {
+            const standstill origin = origin_of(all_, waits_, signature_->number - 1, rank, *its, timeout_ / 8);
+            where_.fail(
+                failure::timeout, origin.peer, origin.waiter,
+                text_of({origin.text(timeout_), " in the operation before: slow, or the link between them is cut"}));
+        }
         where_.fail(failure::timeout, rank, all_.self(),
                     text_of({"rank ", rank, " has not entered the operation within ", timeout_.seconds(), " s"}));
     }
