@@ -57,13 +57,17 @@ std::string difference(const Shape& shape, int ranks, const rill::mpi::options& 
 
 }  // namespace
 
-TEST_CASE("collectives give the bits of in_process, both for messages that are sent at once and for announced ones") {
+TEST_CASE(
+    "collectives give the bits of in_process, whether messages are sent at once, unasked in pieces, or announced") {
     for (const int ranks : cases::rank_counts) {
         if (ranks > processes::count() || processes::first(ranks) == MPI_COMM_NULL) continue;
         cases::for_each_topology([&](auto shape) {
             const digests expected = by_threads(shape, ranks, processes::first(ranks));
             CHECK(difference(shape, ranks, {}, expected) == "");
             CHECK(difference(shape, ranks, {.eager_bytes = 1024}, expected) == "");
+            for (const std::size_t room : {std::size_t{5000}, rill::mpi::options{}.mailbox_bytes})
+                CHECK(difference(shape, ranks, {.mailbox_bytes = room, .eager_bytes = 1024, .sends_unasked = true},
+                                 expected) == "");
         });
     }
 }
