@@ -19,7 +19,7 @@ constexpr const char* more =
     "Examples:\n"
     "  rill_demo                            the full comparison, some 30 s on two cores\n"
     "  rill_demo --density 0.002 --bits 2   how little can be sent?\n"
-    "  rill_demo --keep 16 --bucket 512 --source-bits 4   Algorithm 1 of the paper\n"
+    "  rill_demo --keep 16 --bucket 512 --source-bits 4 --momentum 0   Algorithm 1 of the paper\n"
     "  rill_demo --ranks 16 --batch 16      more ranks, the same images per step\n"
     "  rill_demo --quick                    300 steps; fails unless both runs learn\n"
     "  mpirun -np 4 rill_demo --transport mpi   a process per rank\n\n"
@@ -43,6 +43,9 @@ void describe(CLI::App& app, arguments& chosen) {
     auto* keep = app.add_option("--keep", chosen.keep, "sparse: the largest entries of each bucket that are sent");
     bucket->needs(keep);
     keep->needs(bucket);
+    app.add_option("--momentum", chosen.momentum,
+                   "sparse: of the optimizer, in [0, 1); the peak of the rate is 1 - momentum, as in the dense run")
+        ->check(CLI::Range(0.0, 0.999));
     app.add_option("--seed", chosen.seed, "of the first parameters, the order of images and the rounding");
     app.add_option("--transport", chosen.transport,
                    "in_process: a thread per rank; simulated: one thread, virtual time; mpi: the processes that mpirun "

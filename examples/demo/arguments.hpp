@@ -16,6 +16,7 @@ struct arguments {
     int source_bits = 0;     ///< 0: values as they are
     std::size_t bucket = 0;  ///< 0: the largest of all entries
     std::size_t keep = 0;
+    double momentum = 0.7;
     std::uint64_t seed = 1;
     std::string transport = "in_process";
     std::string data = "/usr/share/datasets/fashion-mnist";

@@ -40,7 +40,8 @@ inline auto sparse_plan(const arguments& chosen, const images& data) {
                                    .source_bits = chosen.source_bits,
                                    .bucket = chosen.bucket,
                                    .keep = chosen.keep},
-                                  rill::train::sgd{.momentum = 0.7}, rate(0.3, steps_of(chosen, data)));
+                                  rill::train::sgd{.momentum = chosen.momentum},
+                                  rate(1 - chosen.momentum, steps_of(chosen, data)));
 }
 
 }  // namespace demo
