@@ -2,6 +2,7 @@
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/compress/random_mask.hpp>
+#include <rill/protocol/coordinated.hpp>
 #include <rill/protocol/gossip.hpp>
 #include <rill/topology/exponential.hpp>
 #include <rill/topology/random_matching.hpp>
@@ -51,5 +52,28 @@ TEST_CASE("gossip: models keep their sum and come together") {
         check_gossip(net, rill::topology::ring_neighbours{}, dimension, 1);
         check_gossip(net, rill::topology::exponential{}, dimension, 1);
         check_gossip(net, rill::topology::random_matching{}, dimension, 0.1);
+    }
+}
+
+TEST_CASE("coordinated gossip: models keep their sum") {
+    rill::mpi::endpoint net{MPI_COMM_WORLD};
+    const bool can_train = net.activities_run_alone();
+    for (const std::size_t dimension : {std::size_t{100}, std::size_t{300'000}}) {
+        rill::group workers{net, rill::topology::ring{}};
+        std::vector<double> model(dimension), before(dimension), after(dimension);
+        for (std::size_t i = 0; i < dimension; ++i)
+            model[i] = static_cast<double>((i + 17 * static_cast<std::size_t>(net.rank())) % 100 << 20U);
+        rill::all_reduce(workers, model, before);
+        {
+            rill::gossip saps{workers, rill::topology::random_matching{},
+                              rill::coordinated{.rounds = 20, .trains = can_train}};
+            auto mask = rill::compress::random_mask{.density = 0.1}.bind<double>(dimension);
+            std::size_t mixed = 0;
+            while (saps.next()) mixed += saps.mix(model, mask).in.size() - 1;
+            const int partners = net.size() - (can_train ? 1 : 2);
+            if (net.rank() > 0 || can_train) CHECK((mixed > 0) == (partners > 0));
+        }
+        rill::all_reduce(workers, model, after);
+        CHECK(after == before);
     }
 }
