@@ -17,6 +17,7 @@
 #include <rill/core/function_ref.hpp>
 #include <rill/core/message_kind.hpp>
 #include <rill/core/option_range.hpp>
+#include <rill/core/plain_vector.hpp>
 #include <rill/core/pool.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/receipt.hpp>

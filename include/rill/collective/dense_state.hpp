@@ -7,6 +7,7 @@
 #include <rill/concept/named_span.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
+#include <rill/core/plain_vector.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/core/span_of.hpp>
@@ -20,7 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
+#include <utility>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -75,7 +76,7 @@ class dense_state {
         contribution_sum total{0, 0, 0};
         operands_.clear();
         const auto add = [&](std::span<const T> values, contribution_sum what) {
-            operands_.push_back(values);
+            operands_.add(values);
             total = total + what;
         };
         bool own_added = false;
@@ -93,8 +94,7 @@ class dense_state {
         call_->await_readers(std::as_bytes(target));
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
         kernel::fold_dense_k(
-            std::span<const std::span<const T>>(span_of(operands_)), target,
-            [this](T a, T b) { return fold_.fold(a, b); }, executor_);
+            std::as_const(operands_).all(), target, [this](T a, T b) { return fold_.fold(a, b); }, executor_);
         set(parts, to, total);
     }
 
@@ -237,9 +237,9 @@ class dense_state {
     std::span<T> output_{};
     aligned_vector<T> scratch_;
     std::size_t chunks_ = 1;
-    std::vector<part_state> parts_;
+    plain_vector<part_state> parts_;
     std::array<byte_span, 2> places_for_one_{};
-    std::vector<std::span<const T>> operands_;
+    plain_vector<std::span<const T>> operands_;
     arena headers_;
 };
 

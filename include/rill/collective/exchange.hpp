@@ -5,6 +5,7 @@
 #include <rill/concept/transport.hpp>
 #include <rill/core/call.hpp>
 #include <rill/core/function_ref.hpp>
+#include <rill/core/plain_vector.hpp>
 #include <rill/core/text.hpp>
 #include <rill/session/detail/inquest.hpp>
 #include <rill/session/detail/long_wait.hpp>
@@ -16,7 +17,6 @@
 #include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -64,8 +64,8 @@ class exchange {
     /// Sends a message of the given round, the present one or a later one.
     [[gnu::noinline]] void send(int round, rank_t peer, const byte_pieces& pieces) {
         counted_.sent(pieces.size_bytes());
-        sent_.push_back({{}, peer, pieces, round});  // before the post: `settle` must know what a peer may read
-        sent_.back().handle = net_->post(peer, on_, pieces);
+        // Added before the post: `settle` must know what a peer may read.
+        sent_.add({{}, peer, pieces, round}).handle = net_->post(peer, on_, pieces);
     }
 
     /// Prepares for the next message of `peer` that is not expected yet, to be received into `targets` if the transport
@@ -132,10 +132,10 @@ class exchange {
     }
 
     /// Keeps a message until the end: this rank reads from it or forwards its content from where it lies.
-    void keep(message&& m) { kept_.push_back(std::move(m)); }
+    void keep(message&& m) { kept_.add(std::move(m)); }
 
     /// The messages of the round under way, in ascending order of peers, each with the transfer that announced it.
-    std::vector<arrival<message>>& arrivals() { return arrivals_; }
+    plain_vector<arrival<message>>& arrivals() { return arrivals_; }
 
     /// Releases the kept messages and waits until everything sent has been received.
     ///
@@ -231,11 +231,11 @@ class exchange {
     const option_names* names_ = &no_options;
     time_point start_{};
     traffic counted_{};
-    std::vector<sent> sent_;
+    plain_vector<sent> sent_;
     std::size_t oldest_ = 0;  // all sends before this one are done
     window* lent_by_ = nullptr;
-    std::vector<message> kept_;
-    std::vector<arrival<message>> arrivals_;
+    plain_vector<message> kept_;
+    plain_vector<arrival<message>> arrivals_;
     int round_ = 0;
     std::size_t expected_ = 0;  // messages that are expected and have not been received
 };

@@ -5,7 +5,6 @@
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
-#include <rill/core/span_of.hpp>
 #include <rill/core/types.hpp>
 
 #include <cstddef>
@@ -179,16 +178,16 @@ template <class Net>
             const transfer from = plan.receive(round, i);
             if constexpr (ExpectingTransport<Net>)
                 if (ahead == 1 && i == let_in) let_in = expect_rest(call, plan, state, round, i);
-            arrivals.push_back({from, call.receive(from.peer)});
+            arrivals.add({from, call.receive(from.peer)});
             if (plan.kind(round) == action::fold || !state.overwrites_nothing()) continue;
-            state.copy(span_of(arrivals));  // at once, while others travel
+            state.copy(arrivals.all());  // at once, while others travel
             arrivals.clear();
         }
         if (arrivals.empty()) continue;
         if (plan.kind(round) == action::fold)
-            fold_by_parts(span_of(arrivals), [&](auto same_parts) { state.fold(same_parts); });
+            fold_by_parts(arrivals.all(), [&](auto same_parts) { state.fold(same_parts); });
         else
-            state.copy(span_of(arrivals));
+            state.copy(arrivals.all());
         arrivals.clear();
     }
 }

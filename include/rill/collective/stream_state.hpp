@@ -10,11 +10,11 @@
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/function_ref.hpp>
+#include <rill/core/plain_vector.hpp>
 #include <rill/core/pool.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
-#include <rill/core/span_of.hpp>
 #include <rill/kernel/copy.hpp>
 #include <rill/session/contribution_sum.hpp>
 #include <rill/stream/fold.hpp>
@@ -25,7 +25,6 @@
 #include <cstddef>
 #include <span>
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -159,7 +158,7 @@ class stream_state {
 
     void add(const block& b) {
         for (int p = b.parts.first; p < b.parts.last; ++p) block_of_[static_cast<std::size_t>(p)] = blocks_.size();
-        blocks_.push_back(b);
+        blocks_.add(b);
     }
 
     block clipped(block b, part_range parts) const {
@@ -209,8 +208,8 @@ class stream_state {
     byte_pieces joined_frames(part_range parts, action kind) {
         frames_.clear();
         for (int p = parts.first; p < parts.last; p = block_at(p).parts.last)
-            frames_.push_back(frame_of({p, parts.last}, kind));
-        return join_frames(span_of(frames_), memory_);
+            frames_.add(frame_of({p, parts.last}, kind));
+        return join_frames(frames_.all(), memory_);
     }
 
     /// Encodes each of `parts` that has no frame yet, as a frame of its own, and takes the decoded values as its
@@ -259,7 +258,7 @@ class stream_state {
     /// Collects the blocks to be folded in ascending order of ranks, with this rank's own among them.
     void collect_operands(std::span<arrival<message>> arrivals, part_range parts) {
         operands_.clear();
-        const auto add_operand = [this](const block& b) { operands_.push_back(b); };
+        const auto add_operand = [this](const block& b) { operands_.add(b); };
         const auto add_own = [&] {
             for (int p = parts.first; p < parts.last; p = operands_.back().parts.last)
                 add_operand(clipped(block_at(p), {p, parts.last}));
@@ -276,13 +275,13 @@ class stream_state {
         contribution_sum total{0, 0, 0};
         for (const block& operand : operands_) {
             if (!operand.parts.contains(parts.first)) continue;
-            views_.push_back(clipped(operand, parts).content);
+            views_.add(clipped(operand, parts).content);
             total = total + operand.what;
         }
         stream<T, Index>& result = streams_.take();
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
-        fold_streams(std::span<const view>(span_of(views_)), result, fold_of(fold_), fold_.template identity<T>(),
-                     codings_.when, scratch_, executor_, codings_.of_sums());
+        fold_streams(std::as_const(views_).all(), result, fold_of(fold_), fold_.template identity<T>(), codings_.when,
+                     scratch_, executor_, codings_.of_sums());
         add({.parts = parts, .content = result.view(), .what = total});
     }
 
@@ -294,13 +293,13 @@ class stream_state {
     random_key key_{};
     const frame_coder<T, Index, Exec>* coder_ = nullptr;
     std::size_t dimension_ = 0;
-    std::vector<block> blocks_;
-    std::vector<std::size_t> block_of_;
-    std::vector<block> operands_;
-    std::vector<view> views_;
+    plain_vector<block> blocks_;
+    plain_vector<std::size_t> block_of_;
+    plain_vector<block> operands_;
+    plain_vector<view> views_;
     pool<stream<T, Index>> streams_;
     pool<frame_scratch<T, Index>> rooms_;
-    std::vector<byte_pieces> frames_;
+    plain_vector<byte_pieces> frames_;
     fold_scratch<T, Index> scratch_;
     arena memory_;
 };

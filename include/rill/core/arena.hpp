@@ -1,10 +1,10 @@
 #pragma once
 
 #include <rill/core/bytes.hpp>
+#include <rill/core/plain_vector.hpp>
 
 #include <cstddef>
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -53,7 +53,7 @@ class arena {
     /// nothing.
     [[gnu::cold, gnu::noinline]] void add_block(std::size_t size) {
         const std::size_t usual = blocks_.empty() ? least_block : 2 * blocks_.back().size;
-        blocks_.emplace_back(size > usual ? size : usual);
+        blocks_.add(block(size > usual ? size : usual));
     }
 
     void advance(std::size_t size) {
@@ -62,7 +62,7 @@ class arena {
         used_ = end < most ? end : most;
     }
 
-    std::vector<block> blocks_;
+    plain_vector<block> blocks_;
     std::size_t block_ = 0;
     std::size_t used_ = 0;
     std::size_t last_ = 0;

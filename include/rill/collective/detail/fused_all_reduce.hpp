@@ -8,8 +8,8 @@
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/function_ref.hpp>
+#include <rill/core/plain_vector.hpp>
 #include <rill/core/segment.hpp>
-#include <rill/core/span_of.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/fold_tiles.hpp>
@@ -24,7 +24,6 @@
 #include <cstring>
 #include <span>
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -131,7 +130,7 @@ class fused_state {
         past_caches_ = 0;
         const bool are_large = ranks() * output_.size_bytes() >= least_past_caches;
         return gather([&](const exposure& of) {
-            outputs_.push_back(reinterpret_cast<T*>(of.output));
+            outputs_.add(reinterpret_cast<T*>(of.output));
             if (are_large && of.output != of.input) std::swap(outputs_[past_caches_++], outputs_.back());
         });
     }
@@ -181,13 +180,12 @@ class fused_state {
     void fold_tile(rank_t owner, std::size_t i, const contribution_sum& total) {
         const segment part = part_of(owner);
         const std::size_t begin = part.begin + i * tile;
-        fold_range({std::min(begin, part.end), std::min(begin + tile, part.end)}, span_of(outputs_), total);
+        fold_range({std::min(begin, part.end), std::min(begin + tile, part.end)}, outputs_.all(), total);
     }
 
     [[gnu::noinline]] void fold_range(segment range, std::span<T* const> outputs, const contribution_sum& total) {
         kernel::fold_tiles(
-            std::span<const T* const>(span_of(inputs_)), outputs, range,
-            [fold = fold_](T a, T b) { return fold.fold(a, b); },
+            std::as_const(inputs_).all(), outputs, range, [fold = fold_](T a, T b) { return fold.fold(a, b); },
             [&](std::span<T> values) {
                 if constexpr (!Fold::finish_is_trivial) fold_.finish(values, total.weight);
             },
@@ -210,7 +208,7 @@ class fused_state {
         inputs_.clear();
         for (rank_t peer = 0; peer < size(); ++peer) {
             const exposure& given = exposed_by(peer);
-            inputs_.push_back(reinterpret_cast<const T*>(given.input));
+            inputs_.add(reinterpret_cast<const T*>(given.input));
             total = total + std::bit_cast<contribution_sum>(given.note);
             visit(given);
         }
@@ -245,8 +243,8 @@ class fused_state {
     std::span<T> output_{};
     contribution_sum own_{};
     Fold fold_{};
-    std::vector<const T*> inputs_;
-    std::vector<T*> outputs_;
+    plain_vector<const T*> inputs_;
+    plain_vector<T*> outputs_;
     std::size_t past_caches_ = 0;  ///< how many of `outputs_`, from the first on, are written past the caches
 };
 

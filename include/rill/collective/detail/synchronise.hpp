@@ -7,6 +7,7 @@
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/bytes.hpp>
+#include <rill/core/plain_vector.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/session/contribution_sum.hpp>
 #include <rill/stream/frame.hpp>
@@ -14,7 +15,6 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -54,7 +54,7 @@ class empty_state {
         }
     }
 
-    contribution_sum total() const { return come_.front(); }
+    contribution_sum total() const { return come_[0]; }
 
   private:
     contribution_sum& come(int part) { return come_[static_cast<std::size_t>(part)]; }
@@ -70,7 +70,7 @@ class empty_state {
 
     exchange<Net>* call_ = nullptr;
     wire::header head_{};
-    std::vector<contribution_sum> come_;  ///< to each part
+    plain_vector<contribution_sum> come_;  ///< to each part
     arena headers_;
 };
 

@@ -3,6 +3,7 @@
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/plain_vector.hpp>
 #include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -16,7 +17,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -136,10 +136,10 @@ class inquest {
 
     /// What each rank has entered: this call as that rank made it, or a later one if it left this one out. With
     /// `all_must_have_come`, a rank that has not come is an error.
-    [[gnu::cold, gnu::noinline]] std::vector<entrant> entrants(bool all_must_have_come) const {
+    [[gnu::cold, gnu::noinline]] plain_vector<entrant> entrants(bool all_must_have_come) const {
         const time_point until = all_.now() + timeout_ / 8;
         for (rank_t r = 0; all_must_have_come && r < all_.size(); ++r) still_waits(r);  // the questions are under way
-        std::vector<entrant> come;
+        plain_vector<entrant> come;
         for (rank_t r = 0; r < all_.size(); ++r) {
             const auto entered = all_.ask(r, where_.context, signature_->number, until);
             if (has_departed(entered)) {
@@ -147,7 +147,7 @@ class inquest {
                 continue;
             }
             if (entered)
-                come.push_back({r, *entered});
+                come.add({r, *entered});
             else if (all_must_have_come)
                 not_come(r);
         }
@@ -156,7 +156,7 @@ class inquest {
 
     /// Throws `mismatch` unless all calls are equal. The culprit is the lowest rank outside the largest set of equal
     /// calls (of equally large sets: the one with the lowest rank).
-    [[gnu::cold, gnu::noinline]] void blame_odd_one(const std::vector<entrant>& come) const {
+    [[gnu::cold, gnu::noinline]] void blame_odd_one(const plain_vector<entrant>& come) const {
         std::size_t most = 0;
         call_signature usual{};
         for (const entrant& each : come) {

@@ -2,11 +2,11 @@
 
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/plain_vector.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -16,24 +16,24 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 class call_history {
   public:
     [[gnu::noinline]] void announce(const call_signature& call) {
-        const auto place = static_cast<std::size_t>(call.number % calls_remembered);
-        if (place >= calls_.size()) calls_.resize(place + 1);
-        calls_[place] = call;
+        const std::size_t at = index_of(call.number);
+        while (at >= calls_.size()) calls_.add({});
+        calls_[at] = {call, true};
         if (!newest_ || newest_->number < call.number) newest_ = call;
     }
 
     /// Call `number`, if it has been announced.
     std::optional<call_signature> entered(std::uint64_t number) const {
-        const auto place = static_cast<std::size_t>(number % calls_remembered);
-        if (place >= calls_.size() || !calls_[place] || calls_[place]->number != number) return std::nullopt;
-        return calls_[place];
+        const std::size_t at = index_of(number);
+        if (at >= calls_.size() || !calls_[at].is_taken || calls_[at].call.number != number) return std::nullopt;
+        return calls_[at].call;
     }
 
     /// Forgets the state (`is_state`) that was announced under `number`, if any, and returns it.
     std::optional<call_signature> take_state(std::uint64_t number) {
         const auto announced = entered(number);
         if (!announced || !is_state(*announced)) return std::nullopt;
-        calls_[static_cast<std::size_t>(number % calls_remembered)].reset();
+        calls_[index_of(number)].is_taken = false;
         return announced;
     }
 
@@ -44,7 +44,13 @@ class call_history {
     }
 
   private:
-    std::vector<std::optional<call_signature>> calls_;  // number n at n modulo calls_remembered
+    struct place {
+        call_signature call{};
+        bool is_taken = false;
+    };
+    static std::size_t index_of(std::uint64_t number) { return static_cast<std::size_t>(number % calls_remembered); }
+
+    plain_vector<place> calls_;  // number n at n modulo calls_remembered
     std::optional<call_signature> newest_;
 };
 

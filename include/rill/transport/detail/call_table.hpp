@@ -3,15 +3,15 @@
 #include <rill/core/call.hpp>
 #include <rill/core/chain.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/plain_vector.hpp>
 #include <rill/core/random.hpp>
 #include <rill/transport/detail/call_history.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -23,30 +23,33 @@ class call_table {
   public:
     static constexpr std::size_t closed_remembered = 1024;
 
-    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].calls.announce(call); }
+    void announce(std::uint64_t context, const call_signature& call) { made_for(context).calls.announce(call); }
 
     std::optional<call_signature> entered(std::uint64_t context, std::uint64_t number) const {
-        const auto found = contexts_.find(context);
-        return found == contexts_.end() ? std::nullopt : found->second.calls.entered(number);
+        const state* const found = find(context);
+        return found == nullptr ? std::nullopt : found->calls.entered(number);
     }
     std::optional<call_signature> entered_or_later(std::uint64_t context, std::uint64_t number) const {
-        const auto found = contexts_.find(context);
-        return found == contexts_.end() ? std::nullopt : found->second.calls.entered_or_later(number);
+        const state* const found = find(context);
+        return found == nullptr ? std::nullopt : found->calls.entered_or_later(number);
     }
 
     [[gnu::cold, gnu::noinline]] void close(std::uint64_t context) {
-        state& closing = contexts_[context];
+        state& closing = made_for(context);
         if (closing.closed) return;
         closing.closed = true;
-        if (closed_.size() < closed_remembered) return closed_.push_back(context);
-        contexts_.erase(std::exchange(closed_[next_], context));
+        if (closed_.size() < closed_remembered) {
+            closed_.add(context);
+            return;
+        }
+        forget(std::exchange(closed_[next_], context));
         next_ = (next_ + 1) % closed_remembered;
     }
 
     bool is_closed(std::uint64_t context) const {
         if (closed_.empty()) return false;
-        const auto found = contexts_.find(context);
-        return found != contexts_.end() && found->second.closed;
+        const state* const found = find(context);
+        return found != nullptr && found->closed;
     }
 
     [[gnu::cold, gnu::noinline]] std::uint64_t next_context(std::uint64_t key) {
@@ -56,6 +59,7 @@ class call_table {
 
   private:
     struct state {
+        std::uint64_t context = 0;
         rill::detail::call_history calls{};
         bool closed = false;
     };
@@ -70,12 +74,34 @@ class call_table {
         return made_.add({key}).count;
     }
 
-    std::unordered_map<std::uint64_t, state> contexts_;
+    plain_vector<state>& like(std::uint64_t context) {
+        return contexts_[static_cast<std::size_t>(context % contexts_.size())];
+    }
+    const state* find(std::uint64_t context) const {
+        for (const state& each : contexts_[static_cast<std::size_t>(context % contexts_.size())])
+            if (each.context == context) return &each;
+        return nullptr;
+    }
+    [[gnu::noinline]] state& made_for(std::uint64_t context) {
+        for (state& each : like(context))
+            if (each.context == context) return each;
+        return like(context).add({context});
+    }
+    void forget(std::uint64_t context) {
+        plain_vector<state>& among = like(context);
+        for (state& each : among)
+            if (each.context == context) {
+                std::swap(each, among.back());
+                return among.pop_back();
+            }
+    }
+
+    std::array<plain_vector<state>, 16> contexts_{};  ///< by their remainders
     /// How many contexts each key has given: one entry for each view and session name, since a key that is forgotten
     /// and comes again would give a context twice, and another one than on ranks that remember it.
     chain<counter> made_;
-    std::vector<std::uint64_t> closed_;  ///< a ring
-    std::size_t next_ = 0;               ///< the oldest of a full ring
+    plain_vector<std::uint64_t> closed_;  ///< a ring
+    std::size_t next_ = 0;                ///< the oldest of a full ring
 };
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -5,6 +5,7 @@
 #include <rill/core/call.hpp>
 #include <rill/core/chain.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/plain_vector.hpp>
 #include <rill/core/types.hpp>
 
 #include <array>
@@ -14,7 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <vector>
+#include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
@@ -86,7 +87,7 @@ class board {
     of_rank& of(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
     static std::size_t index_of(std::uint64_t number) { return static_cast<std::size_t>(number % places); }
 
-    std::vector<of_rank> ranks_;
+    plain_vector<of_rank> ranks_;
     std::mutex mutex_;
     chain<aligned_vector<std::byte>> slots_;
 };
@@ -96,9 +97,12 @@ class boards {
   public:
     [[gnu::cold, gnu::noinline]] std::shared_ptr<board> of(std::uint64_t context, int ranks) {
         const std::lock_guard lock(mutex_);
-        std::erase_if(all_, [](const entry& each) { return each.made.expired(); });
+        plain_vector<entry> kept;
+        for (entry& each : all_)
+            if (!each.made.expired()) kept.add(std::move(each));
+        all_ = std::move(kept);
         std::shared_ptr<board> found = made_for(context);
-        if (found == nullptr) all_.push_back({context, found = std::make_shared<board>(ranks)});
+        if (found == nullptr) all_.add({context, found = std::make_shared<board>(ranks)});
         return found;
     }
     /// The board of a context, or null.
@@ -121,7 +125,7 @@ class boards {
     }
 
     std::mutex mutex_;
-    std::vector<entry> all_;
+    plain_vector<entry> all_;
 };
 
 }}}  // namespace rill::RILL_ABI::in_process::detail

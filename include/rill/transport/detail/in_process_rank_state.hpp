@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/core/plain_vector.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/call_table.hpp>
 #include <rill/transport/detail/in_process_bells.hpp>
@@ -11,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
@@ -27,7 +27,7 @@ struct alignas(64) rank_state {
     call_table calls;
     lookout watch;
     bool is_free = true;  ///< nothing is sent to a free seat
-    std::vector<rank_t> awaiting_room;
+    plain_vector<rank_t> awaiting_room;
     class bells bells;
     std::atomic<std::uint64_t> incarnation{0};  ///< 0: the seat is free
     std::atomic<bool> has_ended{false};         ///< its body has returned or thrown
@@ -41,7 +41,7 @@ class room_request {
   public:
     [[gnu::cold, gnu::noinline]] room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {
         const std::lock_guard lock(target_.mutex);
-        target_.awaiting_room.push_back(sender_);
+        target_.awaiting_room.add(sender_);
     }
     room_request(const room_request&) = delete;
     room_request& operator=(const room_request&) = delete;

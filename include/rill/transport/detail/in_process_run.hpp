@@ -2,6 +2,7 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/plain_vector.hpp>
 #include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/in_process_world.hpp>
@@ -11,7 +12,6 @@
 #include <mutex>
 #include <thread>
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
@@ -55,7 +55,7 @@ class rank_threads {
     }
     [[gnu::cold, gnu::noinline]] void begin(rank_t rank) {
         const std::lock_guard lock(mutex_);
-        threads_.emplace_back([this, rank] { run_one(rank); });
+        threads_.add(std::thread([this, rank] { run_one(rank); }));
     }
     /// A thread that runs, or has run; none when all are joined. A running rank may start others until it is joined.
     [[gnu::cold, gnu::noinline]] std::thread unjoined() {
@@ -102,9 +102,9 @@ class rank_threads {
     world& world_;
     rank_body body_;
     void* context_;
-    std::vector<std::exception_ptr> thrown_;
+    plain_vector<std::exception_ptr> thrown_;
     std::mutex mutex_;  ///< guards what follows
-    std::vector<std::thread> threads_;
+    plain_vector<std::thread> threads_;
     std::size_t joined_ = 0;
     rank_t first_ = no_rank;
 };

@@ -4,6 +4,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/function_ref.hpp>
+#include <rill/core/plain_vector.hpp>
 #include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -14,10 +15,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <thread>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
@@ -30,12 +29,13 @@ class waits {
     using condition = function_ref<bool()>;
 
     [[gnu::cold]] waits(int ranks, polling most)
-        : most_(most), threads_(ranks), cores_(static_cast<int>(std::thread::hardware_concurrency())) {
-        for (int i = 0; i < ranks; ++i) ranks_.push_back(std::make_unique<rank_state>(ranks));
-    }
+        : most_(most),
+          ranks_(static_cast<std::size_t>(ranks), ranks),
+          threads_(ranks),
+          cores_(static_cast<int>(std::thread::hardware_concurrency())) {}
 
     int size() const { return static_cast<int>(ranks_.size()); }
-    rank_state& at(rank_t rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
+    rank_state& at(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
     void threads_changed(int by) { threads_.fetch_add(by, std::memory_order_relaxed); }
 
     /// Waits at the bell of a channel until `ready()`; false when `until` has passed. Throws when the context has
@@ -107,7 +107,7 @@ class waits {
     /// condition's store are both sequentially consistent.
     void tell_all() noexcept {
         if (inquirers_.load(std::memory_order_seq_cst) == 0) return;
-        for (const auto& each : ranks_) each->bells.common().ring();
+        for (rank_state& each : ranks_) each.bells.common().ring();
     }
 
     /// Counts its owner among those whom `tell_all` must wake.
@@ -170,11 +170,11 @@ class waits {
     }
 
     void ring_all() {
-        for (const auto& each : ranks_) each->bells.ring_all();
+        for (rank_state& each : ranks_) each.bells.ring_all();
     }
 
     polling most_;
-    std::vector<std::unique_ptr<rank_state>> ranks_;
+    plain_vector<rank_state> ranks_;
     std::atomic<int> threads_;
     int cores_;
     notice_board notices_;

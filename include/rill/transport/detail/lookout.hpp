@@ -3,6 +3,7 @@
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/plain_vector.hpp>
 #include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 
@@ -11,7 +12,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -21,10 +21,13 @@ class lookout {
     [[gnu::cold, gnu::noinline]] explicit lookout(int ranks)
         : ended_(static_cast<std::size_t>(ranks)), fenced_(static_cast<std::size_t>(ranks)) {}
 
-    const std::vector<channel>& channels() const { return channels_; }
-    void watch(channel on) { channels_.push_back(on); }
+    const plain_vector<channel>& channels() const { return channels_; }
+    void watch(channel on) { channels_.add(on); }
     void forget(std::uint64_t context) {
-        std::erase_if(channels_, [&](channel each) { return each.context == context; });
+        plain_vector<channel> kept;
+        for (const channel each : channels_)
+            if (each.context != context) kept.add(each);
+        channels_ = std::move(kept);
     }
 
     bool is_fenced(rank_t peer) const { return has_fences_ && fenced_[static_cast<std::size_t>(peer)] != 0; }
@@ -61,8 +64,8 @@ class lookout {
     }
 
     bool has_fences_ = false;
-    std::vector<channel> channels_;
-    std::vector<char> ended_, fenced_;  ///< by rank
+    plain_vector<channel> channels_;
+    plain_vector<char> ended_, fenced_;  ///< by rank
 };
 
 /// Why a receive throws where `waits_in_vain`.

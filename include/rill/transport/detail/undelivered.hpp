@@ -2,12 +2,12 @@
 
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/plain_vector.hpp>
 #include <rill/core/types.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -71,7 +71,7 @@ class undelivered {
         return n;
     }
 
-    std::vector<list> lists_;
+    plain_vector<list> lists_;
     std::uint64_t arrivals_ = 0;
 };
 
