@@ -41,7 +41,6 @@
 #include <thread>
 #include <tuple>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -1891,6 +1890,130 @@ class function_ref<Result(Arguments...)> {
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/core/plain_vector.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+
+/// The memory of a `plain_vector`, whatever its elements are.
+class element_memory {
+  public:
+    /// Moves `count` elements to memory that is not initialised, and destroys those that it leaves.
+    using mover = void (*)(void* to, void* from, std::size_t count);
+
+    element_memory(std::size_t bytes_of_one, std::size_t alignment)
+        : bytes_of_one_(bytes_of_one), alignment_(alignment) {}
+    element_memory(const element_memory&) = delete;
+    element_memory& operator=(const element_memory&) = delete;
+    ~element_memory() { release(first); }
+
+    /// Room for `least` elements or more. Without a mover the bytes are copied.
+    [[gnu::noinline]] void reserve(std::size_t least, std::size_t count, mover move) {
+        if (least <= room_) return;
+        const std::size_t twice = 2 * room_;
+        const std::size_t room = least > twice ? least : twice;
+        void* const larger = ::operator new(room* bytes_of_one_, std::align_val_t{alignment_});
+        if (count != 0 && move != nullptr) move(larger, first, count);
+        if (count != 0 && move == nullptr) std::memcpy(larger, first, count * bytes_of_one_);
+        release(std::exchange(first, larger));
+        room_ = room;
+    }
+    void swap(element_memory& other) noexcept {
+        std::swap(first, other.first);
+        std::swap(room_, other.room_);
+    }
+
+    std::size_t room() const { return room_; }
+
+    void* first = nullptr;
+
+  private:
+    void release(void* memory) const { ::operator delete(memory, std::align_val_t{alignment_}); }
+
+    std::size_t bytes_of_one_;
+    std::size_t alignment_;
+    std::size_t room_ = 0;
+};
+
+}  // namespace detail
+
+/// A vector with few members. It costs the compiler a small part of what `std::vector` costs for each type of element:
+/// it has one function where that has ten, pointers for iterators, and its memory is compiled once.
+template <class T>
+class plain_vector {
+  public:
+    plain_vector() = default;
+    /// `count` objects, each of them made from `from`.
+    template <class... From>
+    explicit plain_vector(std::size_t count, const From&... from) : plain_vector() {
+        memory_.reserve(count, 0, nullptr);
+        for (; size_ < count; ++size_) ::new (static_cast<void*>(end())) T(from...);
+    }
+    plain_vector(plain_vector&& other) noexcept { swap(other); }
+    plain_vector& operator=(plain_vector&& other) noexcept {
+        swap(other);
+        return *this;
+    }
+    ~plain_vector() { clear(); }
+
+    T& add(T value) {
+        if (size_ == memory_.room()) reserve(size_ + least_room);
+        T* const added = ::new (static_cast<void*>(end())) T(std::move(value));
+        ++size_;
+        return *added;
+    }
+    void pop_back() { begin()[--size_].~T(); }
+    void clear() {
+        if constexpr (std::is_trivially_destructible_v<T>)
+            size_ = 0;
+        else
+            while (size_ != 0) pop_back();
+    }
+    /// `count` copies of `value`, in place of what was there.
+    void assign(std::size_t count, const T& value) {
+        clear();
+        while (size_ < count) add(value);
+    }
+
+    T* begin() { return static_cast<T*>(memory_.first); }
+    T* end() { return begin() + size_; }
+    const T* begin() const { return static_cast<const T*>(memory_.first); }
+    const T* end() const { return begin() + size_; }
+    T& operator[](std::size_t i) { return begin()[i]; }
+    const T& operator[](std::size_t i) const { return begin()[i]; }
+    T& back() { return begin()[size_ - 1]; }
+    std::size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+    std::span<T> all() { return {begin(), size_}; }
+    std::span<const T> all() const { return {begin(), size_}; }
+
+  private:
+    static constexpr std::size_t least_room = 4;
+
+    void swap(plain_vector& other) noexcept {
+        memory_.swap(other.memory_);
+        std::swap(size_, other.size_);
+    }
+    void reserve(std::size_t least) {
+        if constexpr (std::is_trivially_copyable_v<T>)
+            memory_.reserve(least, size_, nullptr);
+        else
+            memory_.reserve(least, size_, [](void* to, void* from, std::size_t count) {
+                for (std::size_t i = 0; i < count; ++i) {
+                    T& old = static_cast<T*>(from)[i];
+                    ::new (static_cast<void*>(static_cast<T*>(to) + i)) T(std::move(old));
+                    old.~T();
+                }
+            });
+    }
+
+    detail::element_memory memory_{sizeof(T), alignof(T)};
+    std::size_t size_ = 0;
+};
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/session/detail/long_wait.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -2078,11 +2201,11 @@ inline bool has_departed(const std::optional<call_signature>& said) {
 }
 
 /// Follows the long waits that ranks have announced: the rank that is waited for may itself wait, for something that
-/// was due earlier. `waits`, `number`: where they are announced; `last`: this rank's own wait.
+/// was due earlier. `waits`, `number`: where they are announced; `last`: the wait of `waiter`.
 [[gnu::cold, gnu::noinline]] inline standstill origin_of(const witnesses& all, std::uint64_t waits,
-                                                         std::uint64_t number, long_wait last, duration patience) {
+                                                         std::uint64_t number, rank_t waiter, long_wait last,
+                                                         duration patience) {
     const time_point until = all.now() + patience;
-    rank_t waiter = all.self();
     for (int passed = 0; passed < all.size(); ++passed) {
         const auto said = all.ask(last.peer, waits, number, until);
         if (!said || has_departed(said) || said->number != number) break;
@@ -2131,7 +2254,7 @@ class inquest {
     /// rank where the standstill begins.
     [[noreturn, gnu::cold, gnu::noinline]] void nothing_came(const long_wait& own) const {
         blame_odd_one(entrants(true));
-        const standstill origin = origin_of(all_, waits_, signature_->number, own, timeout_ / 8);
+        const standstill origin = origin_of(all_, waits_, signature_->number, all_.self(), own, timeout_ / 8);
         where_.fail(failure::timeout, origin.peer, origin.waiter,
                     text_of({origin.text(timeout_),
                              ", which has entered the operation: slow, or the link between them is cut"}));
@@ -2158,13 +2281,15 @@ class inquest {
         return own.peer == no_rank ? std::nullopt : std::optional(own);
     }
 
-    /// A rank that has not come may still wait in the operation before, which this rank has completed: then its link is
-    /// at fault.
+    /// A rank that has not come may still wait in the operation before, which this rank has completed: then the
+    /// standstill begins there.
     [[noreturn, gnu::cold, gnu::noinline]] void not_come(rank_t rank) const {
-        if (const auto own = still_waits(rank))
-            where_.fail(failure::timeout, own->peer, rank,
-                        text_of({standstill{rank, own->peer}.text(timeout_),
-                                 " in the operation before: slow, or the link between them is cut"}));
+        if (const auto its = still_waits(rank)) {
+            const standstill origin = origin_of(all_, waits_, signature_->number - 1, rank, *its, timeout_ / 8);
+            where_.fail(
+                failure::timeout, origin.peer, origin.waiter,
+                text_of({origin.text(timeout_), " in the operation before: slow, or the link between them is cut"}));
+        }
         where_.fail(failure::timeout, rank, all_.self(),
                     text_of({"rank ", rank, " has not entered the operation within ", timeout_.seconds(), " s"}));
     }
@@ -2176,10 +2301,10 @@ class inquest {
 
     /// What each rank has entered: this call as that rank made it, or a later one if it left this one out. With
     /// `all_must_have_come`, a rank that has not come is an error.
-    [[gnu::cold, gnu::noinline]] std::vector<entrant> entrants(bool all_must_have_come) const {
+    [[gnu::cold, gnu::noinline]] plain_vector<entrant> entrants(bool all_must_have_come) const {
         const time_point until = all_.now() + timeout_ / 8;
         for (rank_t r = 0; all_must_have_come && r < all_.size(); ++r) still_waits(r);  // the questions are under way
-        std::vector<entrant> come;
+        plain_vector<entrant> come;
         for (rank_t r = 0; r < all_.size(); ++r) {
             const auto entered = all_.ask(r, where_.context, signature_->number, until);
             if (has_departed(entered)) {
@@ -2187,7 +2312,7 @@ class inquest {
                 continue;
             }
             if (entered)
-                come.push_back({r, *entered});
+                come.add({r, *entered});
             else if (all_must_have_come)
                 not_come(r);
         }
@@ -2196,7 +2321,7 @@ class inquest {
 
     /// Throws `mismatch` unless all calls are equal. The culprit is the lowest rank outside the largest set of equal
     /// calls (of equally large sets: the one with the lowest rank).
-    [[gnu::cold, gnu::noinline]] void blame_odd_one(const std::vector<entrant>& come) const {
+    [[gnu::cold, gnu::noinline]] void blame_odd_one(const plain_vector<entrant>& come) const {
         std::size_t most = 0;
         call_signature usual{};
         for (const entrant& each : come) {
@@ -2669,7 +2794,7 @@ class session {
     [[gnu::cold]] abort_notice waited_in_vain(const detail::scene& where, rank_t peer, const std::string& of_peer,
                                               const std::string& of_all = {}) const {
         const auto last = detail::long_wait::of_any_order(peer);
-        const detail::standstill origin = detail::origin_of(witnesses(), waits_, 1, last, timeout_ / 8);
+        const detail::standstill origin = detail::origin_of(witnesses(), waits_, 1, rank(), last, timeout_ / 8);
         return where.notice(failure::timeout, origin.peer, origin.waiter,
                             text_of({origin.text(timeout_), origin.waiter == where.self ? of_peer : "", of_all}));
     }
@@ -2749,8 +2874,8 @@ class exchange {
     /// Sends a message of the given round, the present one or a later one.
     [[gnu::noinline]] void send(int round, rank_t peer, const byte_pieces& pieces) {
         counted_.sent(pieces.size_bytes());
-        sent_.push_back({{}, peer, pieces, round});  // before the post: `settle` must know what a peer may read
-        sent_.back().handle = net_->post(peer, on_, pieces);
+        // Added before the post: `settle` must know what a peer may read.
+        sent_.add({{}, peer, pieces, round}).handle = net_->post(peer, on_, pieces);
     }
 
     /// Prepares for the next message of `peer` that is not expected yet, to be received into `targets` if the transport
@@ -2817,10 +2942,10 @@ class exchange {
     }
 
     /// Keeps a message until the end: this rank reads from it or forwards its content from where it lies.
-    void keep(message&& m) { kept_.push_back(std::move(m)); }
+    void keep(message&& m) { kept_.add(std::move(m)); }
 
     /// The messages of the round under way, in ascending order of peers, each with the transfer that announced it.
-    std::vector<arrival<message>>& arrivals() { return arrivals_; }
+    plain_vector<arrival<message>>& arrivals() { return arrivals_; }
 
     /// Releases the kept messages and waits until everything sent has been received.
     ///
@@ -2916,11 +3041,11 @@ class exchange {
     const option_names* names_ = &no_options;
     time_point start_{};
     traffic counted_{};
-    std::vector<sent> sent_;
+    plain_vector<sent> sent_;
     std::size_t oldest_ = 0;  // all sends before this one are done
     window* lent_by_ = nullptr;
-    std::vector<message> kept_;
-    std::vector<arrival<message>> arrivals_;
+    plain_vector<message> kept_;
+    plain_vector<arrival<message>> arrivals_;
     int round_ = 0;
     std::size_t expected_ = 0;  // messages that are expected and have not been received
 };
@@ -3084,7 +3209,7 @@ class arena {
     /// nothing.
     [[gnu::cold, gnu::noinline]] void add_block(std::size_t size) {
         const std::size_t usual = blocks_.empty() ? least_block : 2 * blocks_.back().size;
-        blocks_.emplace_back(size > usual ? size : usual);
+        blocks_.add(block(size > usual ? size : usual));
     }
 
     void advance(std::size_t size) {
@@ -3093,7 +3218,7 @@ class arena {
         used_ = end < most ? end : most;
     }
 
-    std::vector<block> blocks_;
+    plain_vector<block> blocks_;
     std::size_t block_ = 0;
     std::size_t used_ = 0;
     std::size_t last_ = 0;
@@ -5040,6 +5165,28 @@ struct huffman_bitmap {
         return count == 0 ? 0 : header_bytes + detail::bytes_for_bits(detail::bytes_for_bits(universe.size()));
     }
 
+    /// A closer lower bound on the bytes of any `count` indices of `universe`: as if they lay where their bytes have
+    /// the shortest codes. Cost: constant, some microseconds.
+    static std::size_t least_coded_size(std::size_t count, segment universe) {
+        if (count == 0) return 0;
+        const detail::byte_code code(count, universe.size());
+        const double mean = static_cast<double>(count) / static_cast<double>(detail::bytes_for_bits(universe.size()));
+        unsigned shortest[9] = {99, 99, 99, 99, 99, 99, 99, 99, 99};  // of the bytes with so many bits set
+        for (unsigned byte = 0; byte < 256; ++byte) {
+            unsigned& least = shortest[std::popcount(byte)];
+            least = std::min(least, code.length(static_cast<std::byte>(byte)));
+        }
+        // The shortest mean length of bytes that have `mean` bits set in the mean: two kinds of bytes suffice.
+        double bits = 99;
+        for (int few = 0; few <= 8 && few <= mean; ++few)
+            for (int many = few + 1; many <= 8; ++many)
+                if (many >= mean)
+                    bits = std::min(bits, shortest[few] + (mean - few) / (many - few) *
+                                                              (static_cast<double>(shortest[many]) - shortest[few]));
+        const auto bytes = static_cast<double>(detail::bytes_for_bits(universe.size()));
+        return header_bytes + static_cast<std::size_t>(bytes * bits / 8);
+    }
+
     /// The expected bytes of `count` random indices.
     static double expected_size(std::size_t count, segment universe) {
         if (count == 0) return 0;
@@ -5374,6 +5521,7 @@ index_coding smallest_index_coding(std::span<const Index> indices, segment unive
         least = size;
     }
     if (huffman_bitmap::least_size(indices.size(), universe) < least &&
+        huffman_bitmap::least_coded_size(indices.size(), universe) < least &&
         encoded_index_bytes(index_coding::huffman, indices, universe) < least)
         best = index_coding::huffman;
     return best;
@@ -5637,6 +5785,20 @@ void check_scales(std::span<const T> scales) {
 }
 
 }}}  // namespace rill::RILL_ABI::kernel
+
+// ===== rill/stream/detail/value_length.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The size of `count` coded values, in bytes.
+constexpr std::size_t value_length(const coding& codes, std::size_t element_bytes, std::size_t count) {
+    if (codes.values == value_coding::raw) return count * element_bytes;
+    if (codes.values == value_coding::bf16) return count * 2;
+    return kernel::quantize_buckets(count, codes.bucket) * element_bytes +
+           kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
+}
+
+}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/kernel/copy.hpp
 
@@ -5916,13 +6078,6 @@ std::size_t index_length(index_coding codes, std::span<const Index> indices, seg
     return kernel::encoded_index_bytes<Index, Among>(codes, indices, range);
 }
 
-/// The size of `count` coded values, in bytes.
-inline std::size_t value_length(const coding& codes, std::size_t element_bytes, std::size_t count) {
-    if (codes.values == value_coding::raw) return count * element_bytes;
-    if (codes.values == value_coding::bf16) return count * 2;
-    return kernel::quantize_buckets(count, codes.bucket) * element_bytes +
-           kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
-}
 template <Element T>
 std::size_t value_length(const coding& codes, std::size_t count) {
     return value_length(codes, sizeof(T), count);
@@ -6483,13 +6638,16 @@ template <class Net>
             const transfer from = plan.receive(round, i);
             if constexpr (ExpectingTransport<Net>)
                 if (ahead == 1 && i == let_in) let_in = expect_rest(call, plan, state, round, i);
-            arrivals.push_back({from, call.receive(from.peer)});
+            arrivals.add({from, call.receive(from.peer)});
+            if (plan.kind(round) == action::fold || !state.overwrites_nothing()) continue;
+            state.copy(arrivals.all());  // at once, while others travel
+            arrivals.clear();
         }
         if (arrivals.empty()) continue;
         if (plan.kind(round) == action::fold)
-            fold_by_parts(span_of(arrivals), [&](auto same_parts) { state.fold(same_parts); });
+            fold_by_parts(arrivals.all(), [&](auto same_parts) { state.fold(same_parts); });
         else
-            state.copy(span_of(arrivals));
+            state.copy(arrivals.all());
         arrivals.clear();
     }
 }
@@ -6588,7 +6746,7 @@ class empty_state {
         }
     }
 
-    contribution_sum total() const { return come_.front(); }
+    contribution_sum total() const { return come_[0]; }
 
   private:
     contribution_sum& come(int part) { return come_[static_cast<std::size_t>(part)]; }
@@ -6604,7 +6762,7 @@ class empty_state {
 
     exchange<Net>* call_ = nullptr;
     wire::header head_{};
-    std::vector<contribution_sum> come_;  ///< to each part
+    plain_vector<contribution_sum> come_;  ///< to each part
     arena headers_;
 };
 
@@ -7071,7 +7229,7 @@ class dense_state {
         contribution_sum total{0, 0, 0};
         operands_.clear();
         const auto add = [&](std::span<const T> values, contribution_sum what) {
-            operands_.push_back(values);
+            operands_.add(values);
             total = total + what;
         };
         bool own_added = false;
@@ -7089,8 +7247,7 @@ class dense_state {
         call_->await_readers(std::as_bytes(target));
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
         kernel::fold_dense_k(
-            std::span<const std::span<const T>>(span_of(operands_)), target,
-            [this](T a, T b) { return fold_.fold(a, b); }, executor_);
+            std::as_const(operands_).all(), target, [this](T a, T b) { return fold_.fold(a, b); }, executor_);
         set(parts, to, total);
     }
 
@@ -7233,9 +7390,9 @@ class dense_state {
     std::span<T> output_{};
     aligned_vector<T> scratch_;
     std::size_t chunks_ = 1;
-    std::vector<part_state> parts_;
+    plain_vector<part_state> parts_;
     std::array<byte_span, 2> places_for_one_{};
-    std::vector<std::span<const T>> operands_;
+    plain_vector<std::span<const T>> operands_;
     arena headers_;
 };
 
@@ -8323,7 +8480,11 @@ consteval bool require_round_codec() {
     else {
         using codec = std::remove_reference_t<Argument>;
         constexpr bool stays = codec::is_coordinatewise, alike = AlikeCompressor<codec, tensor_element<Out>>;
-        static_assert(stays || alike,
+        constexpr bool is_feedback = ResidualCompressor<codec>;
+        static_assert(stays || alike || !is_feedback,
+                      "rill::rounds: error_feedback is around a compressor that chooses the same entries on all ranks, "
+                      "which rounds take by itself alone; use random_mask without error_feedback, or top_k with it");
+        static_assert(stays || alike || is_feedback,
                       "rill::rounds: the compressor makes its output from the fold of all ranks on all of them "
                       "(PowerSGD); use top_k, bucket_top_k, threshold, keep_all or random_mask");
         static_assert(stays || !alike || one_round,
@@ -8628,7 +8789,7 @@ class fused_state {
         past_caches_ = 0;
         const bool are_large = ranks() * output_.size_bytes() >= least_past_caches;
         return gather([&](const exposure& of) {
-            outputs_.push_back(reinterpret_cast<T*>(of.output));
+            outputs_.add(reinterpret_cast<T*>(of.output));
             if (are_large && of.output != of.input) std::swap(outputs_[past_caches_++], outputs_.back());
         });
     }
@@ -8678,13 +8839,12 @@ class fused_state {
     void fold_tile(rank_t owner, std::size_t i, const contribution_sum& total) {
         const segment part = part_of(owner);
         const std::size_t begin = part.begin + i * tile;
-        fold_range({std::min(begin, part.end), std::min(begin + tile, part.end)}, span_of(outputs_), total);
+        fold_range({std::min(begin, part.end), std::min(begin + tile, part.end)}, outputs_.all(), total);
     }
 
     [[gnu::noinline]] void fold_range(segment range, std::span<T* const> outputs, const contribution_sum& total) {
         kernel::fold_tiles(
-            std::span<const T* const>(span_of(inputs_)), outputs, range,
-            [fold = fold_](T a, T b) { return fold.fold(a, b); },
+            std::as_const(inputs_).all(), outputs, range, [fold = fold_](T a, T b) { return fold.fold(a, b); },
             [&](std::span<T> values) {
                 if constexpr (!Fold::finish_is_trivial) fold_.finish(values, total.weight);
             },
@@ -8707,7 +8867,7 @@ class fused_state {
         inputs_.clear();
         for (rank_t peer = 0; peer < size(); ++peer) {
             const exposure& given = exposed_by(peer);
-            inputs_.push_back(reinterpret_cast<const T*>(given.input));
+            inputs_.add(reinterpret_cast<const T*>(given.input));
             total = total + std::bit_cast<contribution_sum>(given.note);
             visit(given);
         }
@@ -8742,8 +8902,8 @@ class fused_state {
     std::span<T> output_{};
     contribution_sum own_{};
     Fold fold_{};
-    std::vector<const T*> inputs_;
-    std::vector<T*> outputs_;
+    plain_vector<const T*> inputs_;
+    plain_vector<T*> outputs_;
     std::size_t past_caches_ = 0;  ///< how many of `outputs_`, from the first on, are written past the caches
 };
 
@@ -13339,7 +13499,7 @@ struct merge_scratch {
     buffer tile;
     buffer runs;
     buffer views;
-    std::vector<merge_scratch> of_tasks;
+    plain_vector<merge_scratch> of_tasks;
 };
 
 namespace detail {
@@ -13515,7 +13675,7 @@ std::size_t merge_by_tasks(std::span<const sparse_view<T, Index>> inputs, std::s
         from[t + 1] = from[t];
         for (const auto& view : views.subspan(t * ways, ways)) from[t + 1] += view.count();
     }
-    scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
+    while (scratch.of_tasks.size() < all.count()) scratch.of_tasks.add({});
     executor.run(all.count(), [&](std::size_t t) {
         counts[t] =
             merge_any(views.subspan(t * ways, ways), indices + from[t], values + from[t], fold, scratch.of_tasks[t]);
@@ -13557,18 +13717,54 @@ std::size_t merge_k(std::span<const sparse_view<T, Index>> inputs, std::span<Ind
 
 namespace rill { inline namespace RILL_ABI {
 
-/// When a fold changes from the sparse to the dense form: beyond δ = factor · N · sizeof(T) / (sizeof(Index) +
-/// sizeof(T)) entries the dense form is smaller. The test uses the sum of the operands' counts, an upper bound of the
-/// result's count that is known before the fold. A factor of 0 switches for every result that is not empty, a very
-/// large one never. Source: SparCML, section 5.1.
+/// How many coordinates of a range of `size` operands have together, if each has its coordinates at random and without
+/// regard to the others: N (1 - Π (1 - c/N)). The same for the same counts in the same order. Source: SparCML,
+/// appendix B.
+class expected_union {
+  public:
+    explicit constexpr expected_union(std::size_t size) : size_(size) {}
+
+    constexpr void add(std::size_t count) {
+        sum_ += count;
+        if (size_ != 0) absent_ *= 1 - static_cast<double>(count) / static_cast<double>(size_);
+    }
+    constexpr std::size_t count() const {
+        const double present = static_cast<double>(size_) * (1 - absent_);
+        return std::min({sum_, size_, static_cast<std::size_t>(present + 0.5)});
+    }
+
+  private:
+    std::size_t size_;
+    std::size_t sum_ = 0;
+    double absent_ = 1;
+};
+
+namespace detail {
+/// The bytes of the indices of `count` coordinates of `range`: exact for raw indices, bitmaps and Elias-Fano, which
+/// stands for the other codings too. They are seldom a fifth smaller or larger.
+[[gnu::noinline]] inline std::size_t estimated_index_bytes(index_coding codes, std::size_t index_bytes,
+                                                           std::size_t count, segment range) {
+    if (codes == index_coding::raw || codes == index_coding::dense) return count * index_bytes;
+    if (codes == index_coding::bitmap) return (range.size() + 7) / 8;
+    return kernel::elias_fano::size_of(count, range);
+}
+}  // namespace detail
+
+/// When a fold changes from the sparse to the dense form: when the frame of the sparse form would be larger than
+/// `factor` times that of the dense form, in the coding in which sums travel. The number of the sparse form's entries
+/// is estimated before the fold from the counts of the operands alone (`expected_union`), so that all ranks that fold
+/// the same operands decide alike. A factor of 0 switches for every result that is not empty, a very large one never.
+/// Source: SparCML, section 5.1, where indices and values are raw and supports disjoint.
 struct dense_switch {
     double factor = 1.0;
 
+    /// `count`: of the coordinates in the sparse form.
     template <class T, class Index>
-    constexpr bool wants_dense(std::size_t count, std::size_t dimension) const {
-        const double delta =
-            factor * static_cast<double>(dimension) * static_cast<double>(sizeof(T)) / (sizeof(Index) + sizeof(T));
-        return static_cast<double>(count) > delta;
+    constexpr bool wants_dense(std::size_t count, segment range, const coding& codes = {}) const {
+        const std::size_t sparse = detail::value_length(codes, sizeof(T), count) +
+                                   detail::estimated_index_bytes(codes.indices, sizeof(Index), count, range);
+        const std::size_t dense = detail::value_length(codes, sizeof(T), range.size());
+        return count != 0 && static_cast<double>(sparse) > factor * static_cast<double>(dense);
     }
     friend constexpr bool operator==(dense_switch, dense_switch) = default;
 };
@@ -13630,26 +13826,29 @@ void fold_into_dense(std::span<const stream_view<T, Index>> operands, std::span<
 /// the order of `operands`. `neutral` must be the fold's neutral element. `result` must not be the source of an
 /// operand.
 ///
-/// The result is dense if an operand is, or if `when` finds the sum of the counts too large; so its form depends on the
-/// operands alone.
+/// The result is dense if an operand is, or if `when` finds that the sparse form would be the larger one in the coding
+/// `codes`; so its form depends on the operands' forms and counts alone.
 ///
 /// Source: the five cases of SparCML (section 5.1): sparse with sparse (overlapping, or disjoint: concatenation),
 /// sparse with dense either way, dense with dense.
 template <Element T, IndexType Index, class Fold, Executor Exec = serial>
 void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Index>& result, const Fold& fold,
-                  T neutral, dense_switch when, fold_scratch<T, Index>& scratch, const Exec& executor = {}) {
+                  T neutral, dense_switch when, fold_scratch<T, Index>& scratch, const Exec& executor = {},
+                  const coding& codes = {}) {
     RILL_EXPECTS(!operands.empty(), "a fold needs an operand");
     const segment range = operands.front().range();
     std::size_t total = 0;
+    expected_union joined(range.size());
     bool dense = false;
     scratch.sparse.clear();
     for (const auto& operand : operands) {
         RILL_EXPECTS(operand.range() == range, "the operands of a fold must have one range");
         total += operand.count();
+        joined.add(operand.count());
         dense = dense || operand.is_dense();
         scratch.sparse.push_back(operand.pairs());
     }
-    if (dense || when.wants_dense<T, Index>(total, range.size())) {
+    if (dense || when.wants_dense<T, Index>(joined.count(), range, codes)) {
         fold_into_dense(operands, result.make_dense(range), fold, neutral, scratch, executor);
         return;
     }
@@ -13669,7 +13868,11 @@ struct stream_codings {
     coding contribution{};  ///< of contributions: applied once, at the source
     coding partial{};       ///< of partial sums: lossless
     coding copy{};          ///< of finished parts: applied once, by the owner, then forwarded verbatim
-    dense_switch when{};
+    dense_switch when{};    ///< judges sums in the coding `of_sums`
+
+    /// The coding by which a sum is found to be smaller in the sparse or in the dense form: that of the copy phase if
+    /// it is lossy, since finished sums make up most of the traffic; otherwise that of partial sums.
+    constexpr const coding& of_sums() const { return copy.is_lossless() && !partial.is_view() ? partial : copy; }
 
     constexpr std::uint64_t fingerprint() const {
         return mix64(contribution.fingerprint(), partial.fingerprint(), copy.fingerprint(),
@@ -13814,7 +14017,7 @@ class stream_state {
 
     void add(const block& b) {
         for (int p = b.parts.first; p < b.parts.last; ++p) block_of_[static_cast<std::size_t>(p)] = blocks_.size();
-        blocks_.push_back(b);
+        blocks_.add(b);
     }
 
     block clipped(block b, part_range parts) const {
@@ -13864,8 +14067,8 @@ class stream_state {
     byte_pieces joined_frames(part_range parts, action kind) {
         frames_.clear();
         for (int p = parts.first; p < parts.last; p = block_at(p).parts.last)
-            frames_.push_back(frame_of({p, parts.last}, kind));
-        return join_frames(span_of(frames_), memory_);
+            frames_.add(frame_of({p, parts.last}, kind));
+        return join_frames(frames_.all(), memory_);
     }
 
     /// Encodes each of `parts` that has no frame yet, as a frame of its own, and takes the decoded values as its
@@ -13914,7 +14117,7 @@ class stream_state {
     /// Collects the blocks to be folded in ascending order of ranks, with this rank's own among them.
     void collect_operands(std::span<arrival<message>> arrivals, part_range parts) {
         operands_.clear();
-        const auto add_operand = [this](const block& b) { operands_.push_back(b); };
+        const auto add_operand = [this](const block& b) { operands_.add(b); };
         const auto add_own = [&] {
             for (int p = parts.first; p < parts.last; p = operands_.back().parts.last)
                 add_operand(clipped(block_at(p), {p, parts.last}));
@@ -13931,13 +14134,13 @@ class stream_state {
         contribution_sum total{0, 0, 0};
         for (const block& operand : operands_) {
             if (!operand.parts.contains(parts.first)) continue;
-            views_.push_back(clipped(operand, parts).content);
+            views_.add(clipped(operand, parts).content);
             total = total + operand.what;
         }
         stream<T, Index>& result = streams_.take();
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
-        fold_streams(std::span<const view>(span_of(views_)), result, fold_of(fold_), fold_.template identity<T>(),
-                     codings_.when, scratch_, executor_);
+        fold_streams(std::as_const(views_).all(), result, fold_of(fold_), fold_.template identity<T>(), codings_.when,
+                     scratch_, executor_, codings_.of_sums());
         add({.parts = parts, .content = result.view(), .what = total});
     }
 
@@ -13949,13 +14152,13 @@ class stream_state {
     random_key key_{};
     const frame_coder<T, Index, Exec>* coder_ = nullptr;
     std::size_t dimension_ = 0;
-    std::vector<block> blocks_;
-    std::vector<std::size_t> block_of_;
-    std::vector<block> operands_;
-    std::vector<view> views_;
+    plain_vector<block> blocks_;
+    plain_vector<std::size_t> block_of_;
+    plain_vector<block> operands_;
+    plain_vector<view> views_;
     pool<stream<T, Index>> streams_;
     pool<frame_scratch<T, Index>> rooms_;
-    std::vector<byte_pieces> frames_;
+    plain_vector<byte_pieces> frames_;
     fold_scratch<T, Index> scratch_;
     arena memory_;
 };
@@ -14153,6 +14356,14 @@ inline double square_root(double x) {
     return __builtin_sqrt(x);
 #else
     return std::sqrt(x);
+#endif
+}
+
+inline double power(double x, double exponent) {
+#if defined(__GNUC__)
+    return __builtin_pow(x, exponent);
+#else
+    return std::pow(x, exponent);
 #endif
 }
 
@@ -15668,6 +15879,13 @@ class codec {
         else
             return selector_.fingerprint();
     }
+    /// Where ranks choose alike: what the choice depends on.
+    template <class Visit>
+    void visit_options(Visit&& visit) const
+        requires HasOptions<selector>
+    {
+        selector_.visit_options(visit);
+    }
     void commit() {}
     void rollback() {}
 
@@ -16122,7 +16340,7 @@ struct select_scratch {
     buffer middle;
     buffer ties;
     buffer pages;
-    std::vector<select_scratch> of_tasks;
+    plain_vector<select_scratch> of_tasks;
 };
 
 namespace detail {
@@ -16800,7 +17018,7 @@ std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k
                  "bucket_top_k: too few indices for the result");
     const tasks all = tasks_for(executor, x.size(), bucket);
     if (all.count() <= 1) return detail::select_in_buckets(x, 0, bucket, k, indices.data(), scratch);
-    scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
+    while (scratch.of_tasks.size() < all.count()) scratch.of_tasks.add({});
     run_tasks(executor, all, [&](segment part, std::size_t task) {
         detail::select_in_buckets(x.subspan(part.begin, part.size()), part.begin, bucket, k,
                                   indices.data() + bucket_top_k_count(part.begin, bucket, k), scratch.of_tasks[task]);
@@ -16978,6 +17196,13 @@ class difference_codec {
     std::uint64_t fingerprint() const {
         return mix64(rill::fingerprint("difference"), std::bit_cast<std::uint64_t>(step_.value_or(0)), start_,
                      fingerprint_of(inner_));
+    }
+
+    template <class Visit>
+    void visit_options(Visit&& visit) const {
+        visit("step", step_.value_or(0));
+        visit("start_at", start_);
+        if constexpr (HasOptions<Codec>) inner_.visit_options(visit);
     }
 
     /// All replicas start at these values, which are the same on all ranks (checked); else at zero. Called before the
@@ -17388,6 +17613,147 @@ struct keep_all {
 
 }}}  // namespace rill::RILL_ABI::compress
 
+// ===== rill/compress/momentum_correction.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace compress {
+
+/// A codec that hands a velocity to the inner one in place of the gradient. Models `Compressor`.
+template <class Codec, std::floating_point T>
+class momentum_correction_codec {
+  public:
+    using index_type = typename Codec::index_type;
+
+    static constexpr bool is_lossless = Codec::is_lossless;
+    static constexpr bool is_unbiased = Codec::is_unbiased;
+    static constexpr bool is_contractive = false;  // what is sent depends on earlier inputs more than on this one
+    static constexpr bool has_lossless_copy = Codec::has_lossless_copy;
+    static constexpr bool is_coordinatewise = true;
+    static constexpr coding_set possible_codings = codings_of<Codec>;
+
+    momentum_correction_codec(Codec inner, T momentum)
+        : inner_(std::move(inner)),
+          momentum_(momentum),
+          velocity_(inner_.dimension(), T{}),
+          next_(inner_.dimension(), T{}) {}
+
+    std::size_t dimension() const { return inner_.dimension(); }
+    void begin(std::uint64_t number) {
+        is_pending_ = false;
+        inner_.begin(number);
+    }
+    std::size_t coded_dimension() { return inner_.coded_dimension(); }
+    decltype(auto) codings() const { return inner_.codings(); }
+    std::uint64_t fingerprint() const { return fingerprint_of(inner_); }
+
+    /// The codec that keeps what is not sent.
+    const Codec& inner() const { return inner_; }
+    /// The velocity of each coordinate, N elements: 0 where the coordinate was sent last.
+    std::span<const T> velocity() const { return span_of(velocity_); }
+
+    /// Multiplies what is added to the residual, and not the velocity, so that a rate may change.
+    void scale_inputs(T factor)
+        requires ScalingCompressor<Codec, T>
+    {
+        inner_.scale_inputs(factor);
+    }
+
+    template <Executor Exec = serial>
+    stream_view<T, index_type> encode(std::span<const T> input, const Exec& executor = {}) {
+        RILL_EXPECTS(input.size() == dimension(),
+                     "encode: the input must have the dimension that the codec is bound to");
+        is_pending_ = false;
+        kernel::add_scaled<T>(input, velocity(), momentum_, span_of(next_), executor);
+        sent_ = encode_with(inner_, std::span<const T>(span_of(next_)), executor);
+        velocity_.swap(next_);
+        is_pending_ = true;
+        return sent_;
+    }
+
+    void take_received(const stream_view<T, index_type>& piece)
+        requires LearnsReceived<Codec, stream_view<T, index_type>>
+    {
+        inner_.take_received(piece);
+    }
+
+    /// Coordinates that are in the result begin anew, without a velocity.
+    void commit() {
+        if (is_pending_) stop_sent();
+        is_pending_ = false;
+        inner_.commit();
+    }
+    /// The gradient is in the residual and in the velocity, as it is where a coordinate is not chosen.
+    void rollback() {
+        is_pending_ = false;
+        inner_.rollback();
+    }
+
+    template <class Writer>
+    void save(Writer& to, const std::string& name) const {
+        inner_.save(to, name);
+        to.add(name + ".velocity", velocity());
+    }
+    template <class Reader>
+    void restore(const Reader& from, const std::string& name) {
+        aligned_vector<T> velocity(velocity_.size());
+        from.read(name + ".velocity", span_of(velocity));
+        inner_.restore(from, name);
+        velocity_.swap(velocity);
+        is_pending_ = false;
+    }
+
+  private:
+    void stop_sent() {
+        if (sent_.is_dense())
+            std::fill(velocity_.begin(), velocity_.end(), T{});
+        else
+            for (const index_type i : sent_.indices()) velocity_[i] = T{};
+    }
+
+    Codec inner_;
+    T momentum_;
+    aligned_vector<T> velocity_;
+    aligned_vector<T> next_;  ///< the new velocity while the inner codec can still refuse it
+    stream_view<T, index_type> sent_{};
+    bool is_pending_ = false;
+};
+
+/// Momentum correction with factor masking (Lin et al., Deep Gradient Compression, ICLR 2018, sections 3.1 and 3.2):
+/// each worker keeps a velocity u = momentum · u + gradient, and the compressor gets u in place of the gradient. So an
+/// entry that waits in the residual gathers the momentum that it would have had. Where an entry is in the result, its
+/// velocity begins anew at 0.
+///
+/// `compressor` keeps what it does not send, in the input's own coordinates: `error_feedback` over `top_k`,
+/// `bucket_top_k` or `threshold`. The optimizer that takes the result needs no momentum of its own. `bind` gives a
+/// model of `Compressor` for floating-point elements. What is sent plus the new residual is the velocity plus the
+/// residual before. Memory: 2N elements besides the compressor's. Cost: one pass over three vectors.
+template <class Policy>
+struct momentum_correction {
+    Policy compressor{};
+    double momentum = 0.9;  ///< in [0, 1)
+
+    static constexpr const char* name = "momentum_correction";
+
+    template <std::floating_point T = float, IndexType Index = std::uint32_t>
+    auto bind(std::size_t dimension) const {
+        using inner = decltype(compressor.template bind<T, Index>(dimension));
+        static_assert(ResidualCompressor<inner> && inner::is_coordinatewise,
+                      "rill::compress::momentum_correction: the compressor does not keep what it leaves out, or sends "
+                      "other coordinates than its input's; use error_feedback over top_k, bucket_top_k or threshold");
+        rill::detail::require_option(momentum >= 0 && momentum < 1, "compress::momentum_correction: momentum", momentum,
+                                     "in [0, 1)");
+        return momentum_correction_codec<inner, T>(compressor.template bind<T, Index>(dimension),
+                                                   static_cast<T>(momentum));
+    }
+    friend constexpr bool operator==(const momentum_correction&, const momentum_correction&) = default;
+};
+
+template <class Policy>
+momentum_correction(Policy) -> momentum_correction<Policy>;
+template <class Policy>
+momentum_correction(Policy, double) -> momentum_correction<Policy>;
+
+}}}  // namespace rill::RILL_ABI::compress
+
 // ===== rill/kernel/mask.hpp
 
 // Random masks, which need no indices on the wire: every rank derives the same mask from a shared key.
@@ -17532,6 +17898,7 @@ struct random_mask {
             : skips_(rill::detail::require_option(policy.density > 0 && policy.density <= 1,
                                                   "compress::random_mask: density", policy.density,
                                                   "above 0 and at most 1")),
+              density_(policy.density),
               seed_(policy.seed),
               dimension_(dimension),
               fingerprint_(mix64(rill::fingerprint(random_mask::name), std::bit_cast<std::uint64_t>(policy.density),
@@ -17559,6 +17926,11 @@ struct random_mask {
                 values[mask_[i]] = static_cast<T>(values[mask_[i]] - received[i]);
         }
         std::uint64_t fingerprint() const { return fingerprint_; }
+        template <class Visit>
+        void visit_options(Visit&& visit) const {
+            visit("density", density_);
+            visit("seed", seed_);
+        }
         void begin(std::uint64_t number) {
             if (number == number_) return;
             number_ = number;
@@ -17572,6 +17944,7 @@ struct random_mask {
         }
 
         kernel::geometric_skips skips_;
+        double density_;
         std::uint64_t seed_;
         std::size_t dimension_;
         std::uint64_t fingerprint_;
@@ -17722,6 +18095,74 @@ struct top_k {
         return encoded<top_k>{*this}.template bind<T, Index>(dimension);
     }
     friend constexpr bool operator==(const top_k&, const top_k&) = default;
+};
+
+}}}  // namespace rill::RILL_ABI::compress
+
+// ===== rill/compress/warming_top_k.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace compress {
+
+/// Keeps the entries of largest magnitude, many at first and fewer with each operation: their share falls from
+/// `initial` to `density` by the same factor in each of the first `operations` operations of the group, and stays
+/// there. Early gradients change fast, and a residual of many of them delays training (Lin et al., Deep Gradient
+/// Compression, ICLR 2018, section 3.3, which lowers the share once in an epoch).
+///
+/// `bind` gives a model of `Compressor`. Operations are those of the group that the codec is used in: of a training
+/// strategy, its steps. Cost, determinism and errors are those of `top_k`. Memory: `initial` · N entries.
+struct warming_top_k {
+    double density = 0;            ///< in (0, initial]: after the warm-up
+    double initial = 0.25;         ///< in (0, 1]
+    std::uint64_t operations = 0;  ///< length of the warm-up
+
+    static constexpr const char* name = "warming_top_k";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = false;
+    static constexpr bool is_contractive = true;
+
+    /// The share of the entries that operation `number` sends.
+    double density_at(std::uint64_t number) const {
+        if (number >= operations) return density;
+        const double progress = static_cast<double>(number) / static_cast<double>(operations);
+        return initial * rill::detail::power(density / initial, progress);
+    }
+
+    template <Element T, IndexType Index>
+    class selector;
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    auto bind(std::size_t dimension) const {
+        return encoded<warming_top_k>{*this}.template bind<T, Index>(dimension);
+    }
+    friend constexpr bool operator==(const warming_top_k&, const warming_top_k&) = default;
+
+  private:
+    std::size_t entries(std::uint64_t number, std::size_t dimension) const {
+        rill::detail::require_option(initial > 0 && initial <= 1, "compress::warming_top_k: initial", initial,
+                                     "above 0 and at most 1");
+        rill::detail::require_option(density > 0 && density <= initial, "compress::warming_top_k: density", density,
+                                     "above 0 and at most the initial one");
+        return top_k{.density = density_at(number)}.entries(dimension);
+    }
+};
+
+template <Element T, IndexType Index>
+class warming_top_k::selector : public selection<T, Index> {
+  public:
+    selector(const warming_top_k& policy, std::size_t dimension)
+        : selection<T, Index>(dimension), policy_(policy), count_(policy.entries(0, dimension)) {}
+
+    void begin(std::uint64_t number) { count_ = policy_.entries(number, this->dimension()); }
+
+    template <Executor Exec>
+    stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {
+        return this->take(kernel::top_k(input, count_, this->room(count_), scratch_, executor), input, executor);
+    }
+
+  private:
+    warming_top_k policy_;
+    std::size_t count_;
+    kernel::select_scratch scratch_;
 };
 
 }}}  // namespace rill::RILL_ABI::compress
@@ -18314,6 +18755,84 @@ void combine_k(std::span<const std::span<const T>> inputs, std::span<const T> fa
 
 }}}  // namespace rill::RILL_ABI::kernel
 
+// ===== rill/kernel/sort_by_index.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace kernel {
+
+namespace detail {
+
+/// Sorts by one byte of the index, keeps the order of equals, and returns whether anything was moved to `to`.
+template <class Entry>
+bool sort_by_byte(std::span<const Entry> from, std::span<Entry> to, unsigned shift,
+                  std::array<std::size_t, 256>& count) {
+    std::size_t begin = 0;
+    for (std::size_t& each : count) {
+        if (each == from.size()) return false;  // all have this byte in common
+        begin += std::exchange(each, begin);
+    }
+    for (const Entry& entry : from) to[count[(entry.index >> shift) & 255U]++] = entry;
+    return true;
+}
+
+}  // namespace detail
+
+/// Sorts by `index`, a member of the entries; equals stay in order. Returns where the sorted entries lie: in the memory
+/// of `entries` or in `scratch`, which grows to their number.
+///
+/// Cost: a radix sort by bytes: at most sizeof(index) + 1 passes over the entries, however large the indices are.
+template <class Entry>
+std::span<const Entry> sort_by_index(std::span<Entry> entries, aligned_vector<Entry>& scratch) {
+    constexpr unsigned bytes = sizeof(Entry::index);
+    std::array<std::array<std::size_t, 256>, bytes> counts{};
+    for (const Entry& entry : entries)
+        for (unsigned byte = 0; byte < bytes; ++byte) ++counts[byte][(entry.index >> (8 * byte)) & 255U];
+    if (scratch.size() < entries.size()) scratch.resize(entries.size());
+    std::span<Entry> from = entries, to = span_of(scratch).first(entries.size());
+    for (unsigned byte = 0; byte < bytes; ++byte)
+        if (detail::sort_by_byte(std::span<const Entry>(from), to, 8 * byte, counts[byte])) std::swap(from, to);
+    return from;
+}
+
+}}}  // namespace rill::RILL_ABI::kernel
+
+// ===== rill/kernel/sum_by_index.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace kernel {
+
+/// A summand of a coordinate.
+template <Element T, IndexType Index>
+struct index_value {
+    Index index;
+    T value;
+};
+
+/// Adds up what belongs to one coordinate, in the order of `entries`, and writes the coordinates that occur, ascending,
+/// with their sums. Returns how many there are.
+///
+/// `indices`, `values`: room for as many as there are entries. `entries` are lost. Cost: `sort_by_index`, and a pass.
+template <Element T, IndexType Index>
+std::size_t sum_by_index(std::span<index_value<T, Index>> entries, aligned_vector<index_value<T, Index>>& scratch,
+                         std::span<Index> indices, std::span<T> values) {
+    RILL_EXPECTS(indices.size() >= entries.size() && values.size() >= entries.size(),
+                 "sum_by_index: room for each entry");
+    if (entries.empty()) return 0;
+    const auto sorted = sort_by_index(entries, scratch);
+    std::size_t last = 0;
+    indices[0] = sorted[0].index;
+    values[0] = sorted[0].value;
+    for (const auto& entry : sorted.subspan(1)) {
+        if (entry.index == indices[last]) {
+            values[last] += entry.value;
+        } else {
+            indices[++last] = entry.index;
+            values[last] = entry.value;
+        }
+    }
+    return last + 1;
+}
+
+}}}  // namespace rill::RILL_ABI::kernel
+
 // ===== rill/kernel.hpp
 
 /// All kernels: they select, merge, fold and quantise values and code indices, on spans.
@@ -18509,7 +19028,7 @@ class round_operands {
         contribution_sum{contributors.weight(), static_cast<std::uint32_t>(contributors.in.size()), contributors.age()}
             .describe(head);
         fold_streams(std::span<const view>(operands_), folded_, fold_of(with), with.template identity<T>(),
-                     codings.when, scratch_, executor);
+                     codings.when, scratch_, executor, codings.partial);
         if (codings.partial.is_view())
             return with_contributors(view_frame(head, folded_.view(), memory_.take(wire::header_bytes).data()), head,
                                      contributors);
@@ -22318,8 +22837,20 @@ class any_matcher {
   public:
     any_matcher() = default;
     template <class M>
-        requires(!std::same_as<M, any_matcher> && Matcher<M>)
-    any_matcher(M) : name_(M::name), match_(&M::match) {}  // NOLINT(google-explicit-constructor)
+        requires(!std::same_as<M, any_matcher>)
+    any_matcher(M) {  // NOLINT(google-explicit-constructor)
+        static_assert(std::is_empty_v<M>,
+                      "rill::Matcher: it has state, and a matching must be a function of the graph alone; pass what it "
+                      "needs as template arguments");
+        static_assert(!std::is_empty_v<M> || Matcher<M>,
+                      "rill::Matcher: name or match is missing; add `static constexpr const char* name`, `static "
+                      "std::vector<rank_t> match(int, std::span<const std::array<rank_t, 2>>)` and operator== (see "
+                      "rill/concept/matcher.hpp)");
+        if constexpr (Matcher<M>) {
+            name_ = M::name;
+            match_ = &M::match;
+        }
+    }
 
     explicit operator bool() const { return match_ != nullptr; }
     const char* name() const { return name_; }
@@ -22392,6 +22923,14 @@ class link_speeds {
     double between(rank_t a, rank_t b) const {
         return both_ways_[static_cast<std::size_t>(a) * size_ + static_cast<std::size_t>(b)];
     }
+
+    void set(rank_t a, rank_t b, double speed) {
+        for (const std::size_t at : {static_cast<std::size_t>(a) * size_ + static_cast<std::size_t>(b),
+                                     static_cast<std::size_t>(b) * size_ + static_cast<std::size_t>(a)})
+            both_ways_[at] = speed;
+    }
+    /// Row by row.
+    const std::vector<double>& all() const { return both_ways_; }
 
   private:
     static void check(std::size_t row, std::size_t column, double speed) {
@@ -22549,6 +23088,13 @@ struct bandwidth_matching {
             detail::clear(row);
             if (const rank_t other = partner(rank); other != no_rank) detail::halve(row, other, other);
         }
+        /// Two ranks have exchanged at this speed. It counts with a `weight` of 0 to 1 in the speed of their link from
+        /// the next round on, and what the link had with the rest.
+        void observe(rank_t a, rank_t b, double bytes_per_second, double weight) {
+            speeds_.set(a, b, (1 - weight) * speed(a, b) + weight * bytes_per_second);
+        }
+        /// The speeds of all links, as it matches by them; 0 on the diagonal where no speed was given.
+        const std::vector<double>& links() const { return speeds_.all(); }
         /// From the next round on, the rank is matched or not.
         void attend(rank_t rank, bool is_there) { is_there_[index(rank)] = is_there; }
 
@@ -23248,18 +23794,21 @@ class mixing_proof {
         return true;
     }
 
-    /// Keeps who sends to whom, and looks whether the last `window` rounds join all ranks.
+    /// Counts who sends to whom in the last `window` rounds, and looks whether that joins all ranks.
     RILL_CONSTEXPR_VECTORS void remember(std::uint64_t window) {
         if (window == 0) return;
-        std::vector<std::pair<rank_t, rank_t>> links;
+        if (round_ == 0) {
+            recent_.resize(static_cast<std::size_t>(window));
+            counts_.assign(rows_.size() * rows_.size(), 0);
+        }
+        std::vector<std::size_t>& links = recent_[static_cast<std::size_t>(round_ % window)];
+        for (const std::size_t link : links) --counts_[link];
+        links.clear();
         for (rank_t rank = 0; rank < size(); ++rank)
             for (const mixing_end& from : rows_[index(rank)].senders)
-                if (from.weight > 0) links.emplace_back(from.peer, rank);
-        if (recent_.size() < window)
-            recent_.push_back(std::move(links));
-        else
-            recent_[static_cast<std::size_t>(round_ % window)] = std::move(links);
-        if (recent_.size() < window) return;
+                if (from.weight > 0) links.push_back(index(from.peer) * rows_.size() + index(rank));
+        for (const std::size_t link : links) ++counts_[link];
+        if (round_ + 1 < window) return;
         for (const bool forwards : {true, false})
             if (const rank_t apart = not_reached(forwards); apart != no_rank) {
                 blame(forwards ? "the links of a window of rounds do not lead from rank 0 to it"
@@ -23271,31 +23820,28 @@ class mixing_proof {
     }
     /// A rank that no links lead to from rank 0 (or from it, backwards).
     RILL_CONSTEXPR_VECTORS rank_t not_reached(bool forwards) const {
-        std::vector<std::vector<rank_t>> next(rows_.size());
-        for (const auto& links : recent_)
-            for (const auto& [from, to] : links) next[index(forwards ? from : to)].push_back(forwards ? to : from);
-        std::vector<unsigned char> reached(rows_.size(), 0);
-        std::vector<rank_t> waiting{0};
-        reached[0] = 1;
-        while (!waiting.empty()) {
-            const rank_t rank = waiting.back();
-            waiting.pop_back();
-            for (const rank_t each : next[index(rank)])
-                if (reached[index(each)] == 0) {
-                    reached[index(each)] = 1;
-                    waiting.push_back(each);
-                }
+        const std::size_t ranks = rows_.size(), to_next = forwards ? 1 : ranks, to_own = forwards ? ranks : 1;
+        std::vector<std::size_t> reached{0}, others;
+        for (std::size_t rank = 1; rank < ranks; ++rank) others.push_back(rank);
+        for (std::size_t done = 0; done < reached.size() && !others.empty(); ++done) {
+            const std::size_t own = reached[done] * to_own;
+            std::size_t left = 0;
+            for (const std::size_t other : others)
+                if (counts_[own + other * to_next] > 0)
+                    reached.push_back(other);
+                else
+                    others[left++] = other;
+            others.resize(left);
         }
-        for (rank_t rank = 0; rank < size(); ++rank)
-            if (reached[index(rank)] == 0) return rank;
-        return no_rank;
+        return others.empty() ? no_rank : static_cast<rank_t>(others.front());
     }
 
     bool is_doubly_, is_symmetric_, keeps_;
     std::vector<Bound> bound_{};
     std::vector<mixing_row> rows_;
-    std::vector<mixing_row> first_{};  ///< of round 0, where they must stay
-    std::vector<std::vector<std::pair<rank_t, rank_t>>> recent_{};
+    std::vector<mixing_row> first_{};                 ///< of round 0, where they must stay
+    std::vector<std::vector<std::size_t>> recent_{};  ///< the links of the last rounds, as places in `counts_`
+    std::vector<unsigned> counts_{};                  ///< of how many of them a link is, by sender and receiver
     std::uint64_t round_ = 0;
     mixing_verdict found_{};
 };
@@ -23308,8 +23854,8 @@ class mixing_proof {
 /// that is awaited and not sent, or the reverse; a negative weight; a row or column whose sum is off by more than
 /// 1e-12; a flag that does not hold; a window of rounds whose links, taken together, do not lead from each rank to each
 /// other. Also at compile time, for some 17 ranks. Throws `contract_violation` if there is no rank, or if the window is
-/// longer than the rounds. Cost: memory O(P²) for a mixing that draws, else O(P + edges); time per round O(P + edges)
-/// besides `fill`, times `window` where that is given.
+/// longer than the rounds. Cost: memory O(P²) for a mixing that draws or with a window, else O(P + edges); time per
+/// round O(P + edges) besides `fill`, and O(P²) with a window.
 template <Mixing M>
 RILL_CONSTEXPR_VECTORS mixing_verdict verify_mixing(const M& mixing, int size, const mixing_rounds& over = {},
                                                     random_key key = {}) {
@@ -23865,7 +24411,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 struct coordinated_kind {
     // To the coordinator. `join` and `leave` carry how often the worker has joined, the others the worker's round.
     static constexpr message_kind join{"coordinated gossip", 1};    ///< weight: whether it needs a model
-    static constexpr message_kind report{"coordinated gossip", 2};  ///< ROUND_END; weight: whether it has the values
+    static constexpr message_kind report{"coordinated gossip", 2};  ///< ROUND_END, a `round_report`
     static constexpr message_kind leave{"coordinated gossip", 3};
     static constexpr message_kind heard{"coordinated gossip", 4};  ///< that the run is over
 
@@ -23921,6 +24467,27 @@ struct round_order {
     friend bool operator==(const round_order&, const round_order&) = default;
 };
 
+/// What a worker tells the coordinator at the end of a round. It fits into a header.
+struct round_report {
+    bool has_values = false;  ///< of its peer
+    duration waited{};        ///< for them, from when it has sent its own; 0: nobody knows, or it did not wait
+    std::uint64_t bytes = 0;  ///< of the message that it has sent its peer
+
+    void write_to(wire::header& head) const {
+        const auto ns = static_cast<std::uint64_t>(waited.ns);
+        head.call = static_cast<std::uint32_t>(ns);
+        head.age = static_cast<std::uint32_t>(ns >> 32U);
+        head.weight = static_cast<double>(2 * bytes + (has_values ? 1 : 0));
+    }
+    static round_report of(const wire::header& head) {
+        const auto weight = static_cast<std::uint64_t>(head.weight);
+        return {.has_values = weight % 2 == 1,
+                .waited = duration(static_cast<std::int64_t>(head.call | std::uint64_t{head.age} << 32U)),
+                .bytes = weight / 2};
+    }
+    friend bool operator==(const round_report&, const round_report&) = default;
+};
+
 }}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/protocol/detail/coordinator_machine.hpp
@@ -23932,6 +24499,8 @@ struct coordinated_limits {
     duration timeout{};        ///< for the peer's values
     duration patience{};       ///< for a worker's report
     std::uint64_t rounds = 0;  ///< 0: until no worker is left
+    double link_weight = 0;    ///< of an exchange's speed in that of its link
+    bool measures = false;     ///< whether workers measure how long they wait for their peers
 };
 
 /// The coordinator of a gossip; a state machine for `run_machine`. It knows who works, and no models.
@@ -23944,7 +24513,8 @@ struct coordinated_limits {
 /// At the end it stays until all workers have heard of it, or `patience` has passed.
 ///
 /// Workers join and leave between rounds. A newcomer gets the model of a worker that goes on, of one that no other
-/// newcomer has. `Bound`: the mixing; where it has `attend(rank, bool)`, it is told who works.
+/// newcomer has. `Bound`: the mixing; where it has `attend(rank, bool)`, it is told who works, and where it has
+/// `observe(rank, rank, bytes_per_second, weight)`, how fast ranks have exchanged, if that is measured.
 template <class Bound>
 class coordinator_machine {
   public:
@@ -23959,6 +24529,8 @@ class coordinator_machine {
         std::iota(ranks_.begin(), ranks_.end(), first);
     }
 
+    /// Before it begins: so many rounds have been made.
+    void resume_at(std::uint64_t round) { round_ = round; }
     machine_action begin(time_point now) {
         since_ = now;
         if (ranks_.empty()) end(now);
@@ -23985,13 +24557,14 @@ class coordinator_machine {
     }
     std::uint64_t round() const { return round_; }
     bool is_over() const { return phase_ == phase::over; }
+    const Bound& mixing() const { return mixing_; }
 
     /// Calls `visit` with each number that the next actions depend on.
     template <class Visit>
     void visit_state(Visit&& visit) const {
         for (const worker& each : workers_) {
             for (const rank_t rank : {each.peer, each.other}) visit(rank);
-            for (const bool flag : {each.needs_model, each.has_values, each.commits, each.has_left}) visit(flag);
+            for (const bool flag : {each.needs_model, each.told.has_values, each.commits, each.has_left}) visit(flag);
             visit(static_cast<int>(each.is)), visit(each.joins), visit(each.since.ns);
         }
         for (const letter& each : letters_) visit(each.to), visit(each.kind.number);
@@ -24009,7 +24582,7 @@ class coordinator_machine {
         rank_t peer = no_rank;
         rank_t other = no_rank;  ///< who gets its model, or whose model it gets
         bool needs_model = false;
-        bool has_values = false;
+        round_report told{};
         bool commits = false;
         bool has_left = false;  ///< or ended
     };
@@ -24045,7 +24618,7 @@ class coordinator_machine {
         worker& from = at(rank);
         if (from.is == state::works && head.number == round_) {
             from.is = state::reported;
-            from.has_values = head.weight > 0;
+            from.told = round_report::of(head);
         } else if (head.number + 1 == round_ || from.is == state::out) {
             repeat(rank);
         }
@@ -24078,7 +24651,10 @@ class coordinator_machine {
         const auto is_awaited = [&](rank_t rank) { return at(rank).is == state::absent && !at(rank).has_left; };
         if (phase_ == phase::gathering && std::none_of(ranks_.begin(), ranks_.end(), is_awaited)) {
             phase_ = phase::under_way;
-            begin_round(now);
+            if (limits_.rounds > 0 && round_ >= limits_.rounds)
+                end(now);
+            else
+                begin_round(now);
         }
         while (phase_ == phase::under_way && !any(state::works)) {
             judge();
@@ -24089,11 +24665,24 @@ class coordinator_machine {
                 begin_round(now);
         }
     }
-    bool has_reported(rank_t rank) const { return at(rank).is == state::reported && at(rank).has_values; }
     void judge() {
         for (const rank_t rank : ranks_) {
-            const rank_t peer = at(rank).peer;
-            at(rank).commits = peer != no_rank && has_reported(rank) && has_reported(peer) && at(peer).peer == rank;
+            worker& each = at(rank);
+            each.commits = false;
+            if (each.peer == no_rank || at(each.peer).peer != rank) continue;
+            if (each.is != state::reported || at(each.peer).is != state::reported) continue;
+            each.commits = each.told.has_values && at(each.peer).told.has_values;
+            if (rank < each.peer) measure(rank, each.peer);
+        }
+    }
+    /// Two ranks have exchanged, or have waited for each other in vain. One begins before the other; but what one waits
+    /// longer for that, the other waits less, so that the sum is the time of both messages, whatever their clocks say.
+    void measure(rank_t rank, rank_t peer) {
+        if constexpr (requires { mixing_.observe(rank, peer, 1.0, 1.0); }) {
+            const round_report &one = at(rank).told, &other = at(peer).told;
+            if (one.waited.ns <= 0 || other.waited.ns <= 0 || one.bytes + other.bytes == 0) return;
+            const double bytes = static_cast<double>(one.bytes + other.bytes);
+            mixing_.observe(rank, peer, bytes / (one.waited + other.waited).seconds(), limits_.link_weight);
         }
     }
 
@@ -24129,7 +24718,7 @@ class coordinator_machine {
         require_pair(row_, rank);
         each.peer = row_.senders.empty() ? no_rank : row_.senders.front().peer;
         if (each.peer != no_rank && (each.peer < first_ || !works(each.peer))) each.peer = no_rank;
-        each.has_values = false;
+        each.told = {};
         each.since = now;
         letters_.push_back({rank, coordinated_kind::begin});
     }
@@ -24137,9 +24726,9 @@ class coordinator_machine {
     /// A rank's row is one of a pair that exchanges half and half, or of a rank that mixes with nobody.
     void require_pair(const mixing_row& row, rank_t rank) const {
         if (row.senders.empty() && row.receivers.empty()) return;
-        const bool is_pair = row.senders.size() == 1 && row.receivers == std::vector{row.senders.front().peer} &&
-                             row.own_weight == 0.5 && row.senders.front().weight == 0.5 &&
-                             row.senders.front().peer >= 0 &&
+        const bool is_pair = row.senders.size() == 1 && row.receivers.size() == 1 &&
+                             row.receivers.front() == row.senders.front().peer && row.own_weight == 0.5 &&
+                             row.senders.front().weight == 0.5 && row.senders.front().peer >= 0 &&
                              row.senders.front().peer < static_cast<rank_t>(workers_.size());
         if (is_pair) return;
         throw contract_violation(text_of({"rill: gossip (round ", round_, "): the mixing does not give rank ", rank,
@@ -24227,9 +24816,15 @@ buffer room_for_part(std::span<const T> values) {
     return message;
 }
 
-/// A message that says what its header says, and nothing else.
-inline buffer empty_frame(const wire::header& head) {
+/// Memory for a message that the shelf keeps however short the message is: where ranks receive as many as they send.
+inline buffer kept_room(std::size_t bytes) {
     buffer message;
+    message.reserve(std::max(bytes + wire::header_bytes, buffer_shelf::least));
+    return message;
+}
+
+/// A message that says what its header says, and nothing else, made in `message`.
+inline buffer empty_frame(const wire::header& head, buffer message = {}) {
     append_frame(message, head, whole(std::span<const std::int32_t>()));
     return message;
 }
@@ -24338,6 +24933,8 @@ class coordinator_service {
                     machine_.begin(std::as_const(session_.net()).now()), *this);
     }
 
+    void resume_at(std::uint64_t round) { machine_.resume_at(round); }
+    const Bound& mixing() const { return machine_.mixing(); }
     [[gnu::cold]] detail::scene scene() const { return session_.scene(0, 0, "gossip (coordinator)"); }
 
   private:
@@ -24348,7 +24945,7 @@ class coordinator_service {
     buffer frame(const machine_action& asked) {
         wire::header head = session_.stamped({}, asked.kind, asked.number);
         machine_.order_of(asked.peer).write_to(head);
-        return empty_frame(head);
+        return empty_frame(head, kept_room(0));
     }
     wire::header head_of(const message& got) const {
         return coordinated_head_of(session_, got, *this,
@@ -24375,6 +24972,9 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// for its next order. That says whether both ends have the values; then the machine answers the order with `keeps`,
 /// upon which the values are mixed in. Values may come before the order that names their sender.
 ///
+/// Where links are measured, it first looks whether the values are there already: only if they are not, the time that
+/// it waits for them says how fast the link is.
+///
 /// Reports are repeated once in each timeout, since they or their answers may be lost. Values that do not come within
 /// the timeout are waited for no more.
 class exchange_machine {
@@ -24384,6 +24984,8 @@ class exchange_machine {
         std::iota(ranks_.begin(), ranks_.end(), rank_t{0});
     }
 
+    /// Before it first joins: it has made so many rounds.
+    void resume_at(std::uint64_t round) { order_.round = round; }
     /// Asks for a first order, and if it `needs_model` for a model as well.
     machine_action join(bool needs_model, time_point now) {
         needs_model_ = needs_model;
@@ -24397,6 +24999,9 @@ class exchange_machine {
         since_ = now;
         has_mixed_ = false;
         has_values_ = has_early(coordinated_kind::values);
+        has_looked_ = !limits_.measures;
+        waited_ = {};
+        sent_bytes_ = 0;
         is_declined_ = order_.peer == no_rank || has_early(coordinated_kind::decline) || is_gone(order_.peer);
         if (order_.peer != no_rank && !is_gone(order_.peer))
             letters_.push_back({order_.peer, coordinated_kind::values});
@@ -24414,6 +25019,7 @@ class exchange_machine {
     machine_action on(const machine_event& event, time_point now) {
         using what = machine_event::what;
         bool keeps = false;
+        if (event.happened == what::sent && event.head.kind == coordinated_kind::values) sent_bytes_ = event.bytes;
         if (event.happened == what::arrived) keeps = take(event, now);
         if (event.happened == what::nothing_came) give_up(now);
         machine_action asked = next(now);
@@ -24433,6 +25039,8 @@ class exchange_machine {
     bool is_abandoned() const { return step_ == step::abandoned; }
     bool takes_part() const { return step_ == step::ordered || step_ == step::exchanging || step_ == step::awaiting; }
     bool has_values() const { return has_values_; }
+    /// Of the round.
+    round_report report() const { return {.has_values = has_values_, .waited = waited_, .bytes = sent_bytes_}; }
     bool needs_model() const { return needs_model_; }
     /// Whether the latest exchange has counted.
     bool has_mixed() const { return has_mixed_; }
@@ -24443,12 +25051,13 @@ class exchange_machine {
     void visit_state(Visit&& visit) const {
         for (const letter& each : letters_) visit(each.to), visit(each.kind.number);
         for (const bool flag : is_gone_) visit(flag);
-        for (const bool flag : {has_values_, is_declined_, has_mixed_, needs_model_, is_welcome_, has_model_, failed_})
+        for (const bool flag :
+             {has_values_, is_declined_, has_mixed_, needs_model_, is_welcome_, has_model_, has_looked_, failed_})
             visit(flag);
         for (const rank_t rank : {order_.peer, order_.other, early_.from}) visit(rank);
         visit(letters_.size()), visit(order_.round), visit(order_.commits), visit(early_.round), visit(joins_);
         visit(early_.kind.number), visit(static_cast<int>(step_)), visit(since_.ns), visit(told_at_.ns);
-        visit(model_round_), visit(reason_);
+        visit(model_round_), visit(reason_), visit(waited_.ns);
     }
 
     /// Why it fails.
@@ -24472,11 +25081,13 @@ class exchange_machine {
         return early_.kind == kind && early_.from == order_.peer && early_.round == order_.round;
     }
 
+    /// How long it has waited for its peer, if it had to.
+    duration waited_until(time_point now) const { return has_looked_ && limits_.measures ? now - since_ : duration{}; }
     bool take(const machine_event& event, time_point now) {
         const message_kind kind = event.head.kind;
         if (kind == coordinated_kind::ended) take_end(event.peer);
         if (kind == coordinated_kind::arrived) is_gone_[static_cast<std::size_t>(event.peer)] = false;
-        if (kind == coordinated_kind::values || kind == coordinated_kind::decline) return take_values(event);
+        if (kind == coordinated_kind::values || kind == coordinated_kind::decline) return take_values(event, now);
         if (kind == coordinated_kind::model) return take_model(event.head.number);
         if (coordinated_kind::is_from_coordinator(kind)) return take_order(kind, round_order::of(event.head), now);
         return false;
@@ -24489,12 +25100,13 @@ class exchange_machine {
         }
         if (step_ == step::exchanging && rank == order_.peer) is_declined_ = true;
     }
-    bool take_values(const machine_event& event) {
+    bool take_values(const machine_event& event, time_point now) {
         const std::uint64_t round = event.head.number;
         const bool is_awaited = step_ == step::exchanging && event.peer == order_.peer && round == order_.round;
         if (is_awaited) {
             if (has_values_ || is_declined_) return false;
             (event.head.kind == coordinated_kind::values ? has_values_ : is_declined_) = true;
+            if (has_values_) waited_ = waited_until(now);
             return has_values_;
         }
         if (step_ != step::joining && round != order_.round + 1) return false;
@@ -24549,7 +25161,11 @@ class exchange_machine {
     }
     /// Nothing has come in time.
     void give_up(time_point now) {
-        if (step_ == step::exchanging && now >= since_ + limits_.timeout) is_declined_ = true;
+        if (step_ == step::exchanging && now >= since_ + limits_.timeout) {
+            is_declined_ = true;
+            waited_ = waited_until(now);
+        }
+        if (step_ == step::exchanging) has_looked_ = true;
         if (step_ != step::joining && step_ != step::awaiting) return;
         if (now >= since_ + limits_.patience + limits_.timeout)
             return fail(step_ == step::joining && is_welcome_ ? model_is_missing : coordinator_is_silent);
@@ -24597,7 +25213,7 @@ class exchange_machine {
         return kind != coordinated_kind::decline && kind != coordinated_kind::leave;
     }
     deadline until() const {
-        if (step_ == step::exchanging) return since_ + limits_.timeout;
+        if (step_ == step::exchanging) return has_looked_ ? since_ + limits_.timeout : deadline::immediate;
         return std::min(told_at_ + limits_.timeout, since_ + limits_.patience + limits_.timeout);
     }
 
@@ -24610,246 +25226,19 @@ class exchange_machine {
     early_message early_{};
     time_point since_{};    ///< the step began
     time_point told_at_{};  ///< the coordinator was told something
+    duration waited_{};     ///< for the peer's values, if that is known
+    std::uint64_t sent_bytes_ = 0;
     std::uint64_t model_round_ = 0;
     std::uint32_t joins_ = 0;
     bool has_values_ = false;   ///< of its peer
     bool is_declined_ = false;  ///< no values will come
+    bool has_looked_ = true;    ///< whether the values are there already
     bool has_mixed_ = false;
     bool needs_model_ = false;
     bool is_welcome_ = false;  ///< it has an order since it has joined
     bool has_model_ = false;
     bool failed_ = false;
     std::uint8_t reason_ = 0;
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/protocol/detail/exchanged_model.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// What a worker of a gossip with a coordinator mixes in a round, whatever its elements.
-template <Transport Net>
-class exchanged_model {
-  public:
-    using message = typename Net::message;
-
-    exchanged_model() = default;
-    exchanged_model(const exchanged_model&) = delete;
-    exchanged_model& operator=(const exchanged_model&) = delete;
-
-    /// A message of the chosen values.
-    virtual buffer values(const wire::header& head) = 0;
-    /// A message of all of the model, as it is now.
-    virtual buffer whole_model(const wire::header& head) = 0;
-    /// Throws if the peer's values do not belong to this rank's.
-    virtual void check(const message& of_peer) = 0;
-    /// The model becomes the mean of both in the chosen values.
-    virtual void mix(const message& of_peer) = 0;
-
-  protected:
-    ~exchanged_model() = default;
-};
-
-/// The model of one rank, and what its codec has chosen of it. `Links` has a `scene()`.
-template <class Net, class T, class Codec, class Links>
-class exchanged_values final : public exchanged_model<Net> {
-  public:
-    using index = typename Codec::index_type;
-    using message = typename Net::message;
-
-    exchanged_values(const session<Net>& of, const Links& links, Codec& codec, const stream_view<T, index>& chosen,
-                     std::span<T> model, std::span<T> mixed)
-        : session_(of), links_(links), codec_(codec), chosen_(chosen), model_(model), mixed_(mixed) {}
-
-    buffer values(const wire::header& head) override {
-        wire::header own = head;
-        own.call = hash();
-        own.weight = static_cast<double>(model_.size());
-        buffer bytes;
-        append_frame(bytes, own, chosen_);
-        return bytes;
-    }
-    buffer whole_model(const wire::header& head) override {
-        buffer bytes;
-        append_frame(bytes, head, whole(std::span<const T>(model_)));
-        return bytes;
-    }
-    void check(const message& of_peer) override {
-        read_from(links_, of_peer.source(), [&] { return values_in(of_peer); });
-    }
-    void mix(const message& of_peer) override {
-        const std::span<const T> other = values_in(of_peer), own = chosen_.values();
-        const bool is_first = session_.rank() < of_peer.source();
-        const std::span<const T> first = is_first ? own : other, second = is_first ? other : own;
-        for (std::size_t i = 0; i < mixed_.size(); ++i) mixed_[i] = first[i] / 2;
-        kernel::add_scaled<T>(mixed_, second, T{1} / 2, mixed_);
-        codec_.write_back(std::span<const T>(mixed_), model_);
-    }
-
-  private:
-    std::uint32_t hash() const {
-        return option_hash(mix64(fingerprint_of(codec_), static_cast<std::uint64_t>(element_type_of<T>)));
-    }
-    std::span<const T> values_in(const message& got) const {
-        frame_reader frames(got.pieces());
-        const wire::header head = frames.peek();
-        const auto differ = [&](const std::string& how) {
-            links_.scene().fail(failure::mismatch, got.source(), session_.rank(),
-                                text_of({"rank ", got.source(), " mixes ", how}));
-        };
-        if (head.weight != static_cast<double>(model_.size()))
-            differ(text_of({"a model of ", static_cast<std::uint64_t>(head.weight), " values, rank ", session_.rank(),
-                            " one of ", model_.size()}));
-        if (head.call != hash())
-            differ(text_of({"with another codec or type of elements than rank ", session_.rank()}));
-        const stream_view<T, index> content = raw_content<T, index>(frames.template next<T, index>());
-        wire::detail::require(content.is_dense() && content.count() == mixed_.size(), "it is of another size");
-        return content.values();
-    }
-
-    const session<Net>& session_;
-    const Links& links_;
-    Codec& codec_;
-    stream_view<T, index> chosen_;
-    std::span<T> model_;
-    std::span<T> mixed_;
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/protocol/detail/exchange_links.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// A worker of a gossip with a coordinator: an `exchange_machine` on a transport. It stands between the machine and its
-/// loop, and counts the traffic.
-template <Transport Net>
-class exchange_links {
-  public:
-    using message = typename Net::message;
-
-    /// `made_in`: the context that the ranks have agreed in.
-    exchange_links(const session<Net>& of, std::uint64_t made_in, const coordinated_limits& limits)
-        : session_(of), made_in_(made_in), limits_(limits), machine_(of.size(), limits) {
-        if constexpr (MonitoredTransport<Net>) of.net().monitor(of.on(to_mixing_workers));
-    }
-
-    const exchange_machine& machine() const { return machine_; }
-    const traffic& counted() const { return counted_; }
-    const traffic& with_coordinator() const { return with_coordinator_; }
-
-    void join(bool needs_model) { run(machine_.join(needs_model, now()), nullptr); }
-    void exchange(exchanged_model<Net>& model) { run(machine_.exchange(now()), &model); }
-    void leave() { run(machine_.leave(now()), nullptr); }
-    /// What a newcomer has been given.
-    message take_given() {
-        message given = std::move(*given_);
-        given_.reset();
-        return given;
-    }
-
-    time_point now() const { return std::as_const(session_.net()).now(); }
-    [[gnu::cold]] detail::scene scene() const {
-        return session_.scene(machine_.order().round, 0, text_of({"gossip (round ", machine_.order().round, ")"}));
-    }
-    /// Throws what has ended this rank's part alone, if anything has.
-    void require_part() const {
-        if (machine_.is_out()) throw_out();
-        if (!machine_.is_abandoned()) return;
-        require_agreed();
-        scene().fail(failure::exception, 0, session_.rank(), "rank 0, the coordinator, has ended");
-    }
-
-  private:
-    template <class Session, class Machine, class Host>
-    friend void run_machine(const Session&, machine_channels, Machine&, machine_action, Host&);
-
-    [[noreturn, gnu::cold]] void throw_out() const {
-        scene().fail(failure::timeout, session_.rank(), 0,
-                     text_of({"rank ", session_.rank(), " has not reported its round within ",
-                              limits_.patience.seconds(), " s, and the others go on without it; join takes it back"}));
-    }
-
-    void run(const machine_action& first, exchanged_model<Net>* model) {
-        model_ = model;
-        run_machine(session_, session_.on(to_mixing_workers), *this, first, *this);
-    }
-
-    machine_action on(const machine_event& event, time_point at) {
-        const bool is_sent = event.happened == machine_event::what::sent;
-        const bool has_come = event.happened == machine_event::what::arrived && event.bytes >= wire::header_bytes;
-        for (traffic* const each : {&counted_, &with_coordinator_}) {
-            if (each == &with_coordinator_ && coordinated_kind::is_between_workers(event.head.kind)) continue;
-            if (is_sent) each->sent(event.bytes);
-            if (has_come) each->received(event.bytes);
-        }
-        return machine_.on(event, at);
-    }
-    auto neighbours(segment from) const { return machine_.neighbours(from); }
-
-    channel channel_of(message_kind kind) const {
-        return session_.on(coordinated_kind::is_to_coordinator(kind) ? to_coordinator : to_mixing_workers);
-    }
-    buffer frame(const machine_action& asked) {
-        wire::header head = session_.stamped({}, asked.kind, asked.number);
-        if (asked.kind == coordinated_kind::values) return model_->values(head);
-        if (asked.kind == coordinated_kind::model) return model_->whole_model(head);
-        if (asked.kind == coordinated_kind::join) head.weight = machine_.needs_model() ? 1 : 0;
-        if (asked.kind == coordinated_kind::report && machine_.has_values()) {
-            model_->check(*slot(asked.number));
-            head.weight = 1;
-        }
-        return empty_frame(head);
-    }
-    wire::header head_of(const message& got) const {
-        return coordinated_head_of(session_, got, *this, [&](message_kind kind) {
-            return coordinated_kind::is_between_workers(kind) ||
-                   (got.source() == 0 && coordinated_kind::is_from_coordinator(kind));
-        });
-    }
-    std::optional<message>& slot(std::uint64_t round) { return got_[static_cast<std::size_t>(round % 2)]; }
-    static std::size_t next_handle() { return 0; }
-    void keep(message&& got, const wire::header& head) {
-        if (head.kind == coordinated_kind::values)
-            slot(head.number) = std::move(got);
-        else if (head.kind == coordinated_kind::model)
-            given_ = std::move(got);
-        else
-            model_->mix(*slot(head.number - 1));
-    }
-
-    [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
-        const rank_t self = session_.rank();
-        if (asked.reason == exchange_machine::model_is_missing)
-            scene().fail(
-                failure::timeout, machine_.order().other, self,
-                text_of({"rank ", self, " joins, and has not got the model of rank ", machine_.order().other}));
-        require_agreed();
-        scene().fail(failure::timeout, 0, self,
-                     text_of({"rank 0, the coordinator, has told rank ", self, " nothing for ",
-                              (limits_.patience + limits_.timeout).seconds(), " s"}));
-    }
-    /// If the ranks have not agreed, some have never begun: throws why.
-    [[gnu::cold]] void require_agreed() const {
-        try {
-            session_.net().inquire(0, made_in_, ~std::uint64_t{0}, now() + session_.timeout() / 8);
-        } catch (const error& thrown) {
-            abort_notice failed = thrown.notice();
-            if (failed.context == made_in_) failed.context = session_.context();
-            throw_error(failed);
-        }
-    }
-
-    const session<Net>& session_;
-    std::uint64_t made_in_;
-    coordinated_limits limits_;
-    exchange_machine machine_;
-    exchanged_model<Net>* model_ = nullptr;
-    std::array<std::optional<message>, 2> got_{};  ///< values, by round
-    std::optional<message> given_{};
-    traffic counted_{};
-    traffic with_coordinator_{};
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -24884,6 +25273,8 @@ class gossip_links {
         counted_.sent(frame.size_bytes());
     }
     /// Waits for a message of each of these ranks, ascending, and reads them as they come. They stay until `release`.
+    /// A message of an earlier round has come twice, and is dropped: its sender has not begun this round before the
+    /// first one was read.
     void receive(const std::vector<mixing_end>& from) {
         waiting_.clear();
         for (const mixing_end& each : from) waiting_.push_back(each.peer);
@@ -24893,6 +25284,7 @@ class gossip_links {
                 got = of_.net().receive(std::span<const rank_t>(waiting_), of_.on(0), until);
                 return got.has_value();
             });
+            if (is_of_earlier_round(*got)) continue;
             std::erase(waiting_, got->source());
             counted_.received(got->pieces().size_bytes());
             got_.push_back(std::move(*got));
@@ -24929,6 +25321,9 @@ class gossip_links {
     };
 
     time_point now() const { return std::as_const(of_.net()).now(); }
+    bool is_of_earlier_round(const message& got) const {
+        return read_from(*this, got.source(), [&] { return frame_reader(got.pieces()).peek().number < round_; });
+    }
     /// A message of a round explains a wait for one of a later round.
     long_wait wait_for(rank_t peer, bool reading) const {
         const int round = static_cast<int>(round_ + 1);
@@ -24953,7 +25348,7 @@ class gossip_links {
             return;
         }
         of_.require_ground(what.peer, of_.timeout() / 8);
-        const standstill origin = origin_of(of_.witnesses(), of_.waits(), 1, what, of_.timeout() / 8);
+        const standstill origin = origin_of(of_.witnesses(), of_.waits(), 1, of_.rank(), what, of_.timeout() / 8);
         scene().fail(
             failure::timeout, origin.peer, origin.waiter,
             text_of({origin.text(of_.timeout()), ", which does not mix: slow, or the link between them is cut"}));
@@ -25011,10 +25406,49 @@ void require_row(const gossip_links<Net>& links, const mixing_row& row, const se
                      "; topology::verify_mixing finds such rows beforehand"}));
 }
 
+/// Eight bits for each of a codec's first eight options, so that ranks which differ learn in what.
+template <class Codec>
+std::uint64_t option_bits(const Codec& codec) {
+    std::uint64_t bits = 0;
+    unsigned at = 0;
+    if constexpr (HasOptions<Codec>)
+        codec.visit_options([&](const char*, auto value) {
+            if (at < 64) bits |= (mix64(std::bit_cast<std::uint64_t>(static_cast<double>(value))) >> 56U) << at;
+            at += 8;
+        });
+    return bits;
+}
+/// Writes what a message says of the codec that has made it, and of the type of the elements.
+template <class T, class Codec>
+void write_codec(const Codec& codec, wire::header& head) {
+    const std::uint64_t bits = option_bits(codec);
+    head.call = option_hash(mix64(fingerprint_of(codec), static_cast<std::uint64_t>(element_type_of<T>)));
+    head.age = static_cast<std::uint32_t>(bits);
+    head.contributors = static_cast<std::uint32_t>(bits >> 32U);
+}
+/// In what a message is of another codec or another type of elements than this rank's; empty if in nothing.
+template <class T, class Codec>
+std::string codec_difference(const Codec& codec, const wire::header& theirs) {
+    wire::header own;
+    write_codec<T>(codec, own);
+    if (theirs.call == own.call) return {};
+    if (theirs.element != element_type_of<T>) return "another type of elements";
+    const std::uint64_t differ = option_bits(codec) ^ (theirs.age | std::uint64_t{theirs.contributors} << 32U);
+    std::string found = "another codec";
+    unsigned at = 0;
+    if constexpr (HasOptions<Codec>)
+        codec.visit_options([&](const char* name, auto) {
+            if (at < 64 && (differ >> at & 0xFFU) != 0 && found == "another codec")
+                found = text_of({"another ", name, " of its codec"});
+            at += 8;
+        });
+    return found;
+}
+
 /// The frames of a message, which must be of this round, and of a model and a codec like this rank's.
-template <class Net>
+template <class T, class Net, class Codec>
 frame_reader frames_of(const session<Net>& of, const gossip_links<Net>& links, const typename Net::message& got,
-                       const wire::header& own) {
+                       const wire::header& own, const Codec& codec) {
     const frame_reader frames(got.pieces());
     const wire::header head = frames.peek();
     of.require_own(head);
@@ -25027,7 +25461,7 @@ frame_reader frames_of(const session<Net>& of, const gossip_links<Net>& links, c
         differ(text_of({"round ", head.number, ", rank ", of.rank(), " round ", own.number}));
     if (head.dimension != own.dimension)
         differ(text_of({"a model of ", head.dimension, " values, rank ", of.rank(), " one of ", own.dimension}));
-    if (head.call != own.call) differ(text_of({"with another codec or type of elements than rank ", of.rank()}));
+    if (head.call != own.call) differ(text_of({"with ", codec_difference<T>(codec, head), " than rank ", of.rank()}));
     return frames;
 }
 
@@ -25039,6 +25473,233 @@ void require_finite(const Links& links, std::span<const T> chosen, std::span<con
     throw_error(links.scene().of_self(text_of({" has a value that is not finite at coordinate ", coordinate}),
                                       failure::invalid_value));
 }
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/exchanged_model.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// What a worker of a gossip with a coordinator mixes in a round, whatever its elements.
+template <Transport Net>
+class exchanged_model {
+  public:
+    using message = typename Net::message;
+
+    exchanged_model() = default;
+    exchanged_model(const exchanged_model&) = delete;
+    exchanged_model& operator=(const exchanged_model&) = delete;
+
+    /// A message of the chosen values.
+    virtual buffer values(const wire::header& head) = 0;
+    /// A message of all of the model, as it is now.
+    virtual buffer whole_model(const wire::header& head) = 0;
+    /// Throws if the peer's values do not belong to this rank's.
+    virtual void check(const message& of_peer) = 0;
+    /// The model becomes the mean of both in the chosen values.
+    virtual void mix(const message& of_peer) = 0;
+
+  protected:
+    ~exchanged_model() = default;
+};
+
+/// The model of one rank, and what its codec has chosen of it. `Links` has a `scene()`.
+template <class Net, class T, class Codec, class Links>
+class exchanged_values final : public exchanged_model<Net> {
+  public:
+    using index = typename Codec::index_type;
+    using message = typename Net::message;
+
+    exchanged_values(const session<Net>& of, const Links& links, Codec& codec, const stream_view<T, index>& chosen,
+                     std::span<T> model, std::span<T> mixed)
+        : session_(of), links_(links), codec_(codec), chosen_(chosen), model_(model), mixed_(mixed) {}
+
+    buffer values(const wire::header& head) override {
+        wire::header own = head;
+        write_codec<T>(codec_, own);
+        own.weight = static_cast<double>(model_.size());
+        buffer bytes = kept_room(chosen_.values().size_bytes());
+        append_frame(bytes, own, chosen_);
+        return bytes;
+    }
+    buffer whole_model(const wire::header& head) override {
+        buffer bytes;
+        append_frame(bytes, head, whole(std::span<const T>(model_)));
+        return bytes;
+    }
+    void check(const message& of_peer) override {
+        read_from(links_, of_peer.source(), [&] { return values_in(of_peer); });
+    }
+    void mix(const message& of_peer) override {
+        const std::span<const T> other = values_in(of_peer), own = chosen_.values();
+        const bool is_first = session_.rank() < of_peer.source();
+        const std::span<const T> first = is_first ? own : other, second = is_first ? other : own;
+        for (std::size_t i = 0; i < mixed_.size(); ++i) mixed_[i] = first[i] / 2;
+        kernel::add_scaled<T>(mixed_, second, T{1} / 2, mixed_);
+        codec_.write_back(std::span<const T>(mixed_), model_);
+    }
+
+  private:
+    std::span<const T> values_in(const message& got) const {
+        frame_reader frames(got.pieces());
+        const wire::header head = frames.peek();
+        const auto differ = [&](const std::string& how) {
+            links_.scene().fail(failure::mismatch, got.source(), session_.rank(),
+                                text_of({"rank ", got.source(), " mixes ", how}));
+        };
+        if (head.weight != static_cast<double>(model_.size()))
+            differ(text_of({"a model of ", static_cast<std::uint64_t>(head.weight), " values, rank ", session_.rank(),
+                            " one of ", model_.size()}));
+        if (const std::string other = codec_difference<T>(codec_, head); !other.empty())
+            differ(text_of({"with ", other, " than rank ", session_.rank()}));
+        const stream_view<T, index> content = raw_content<T, index>(frames.template next<T, index>());
+        wire::detail::require(content.is_dense() && content.count() == mixed_.size(), "it is of another size");
+        return content.values();
+    }
+
+    const session<Net>& session_;
+    const Links& links_;
+    Codec& codec_;
+    stream_view<T, index> chosen_;
+    std::span<T> model_;
+    std::span<T> mixed_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/exchange_links.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A worker of a gossip with a coordinator: an `exchange_machine` on a transport. It stands between the machine and its
+/// loop, and counts the traffic.
+template <Transport Net>
+class exchange_links {
+  public:
+    using message = typename Net::message;
+
+    /// `made_in`: the context that the ranks have agreed in.
+    exchange_links(const session<Net>& of, std::uint64_t made_in, const coordinated_limits& limits)
+        : session_(of), made_in_(made_in), limits_(limits), machine_(of.size(), limits) {
+        if constexpr (MonitoredTransport<Net>) of.net().monitor(of.on(to_mixing_workers));
+    }
+
+    const exchange_machine& machine() const { return machine_; }
+    const traffic& counted() const { return counted_; }
+    const traffic& with_coordinator() const { return with_coordinator_; }
+
+    /// Before the first round: goes on as after so many.
+    void resume_at(std::uint64_t round) { machine_.resume_at(round); }
+    void join(bool needs_model) { run(machine_.join(needs_model, now()), nullptr); }
+    void exchange(exchanged_model<Net>& model) { run(machine_.exchange(now()), &model); }
+    void leave() { run(machine_.leave(now()), nullptr); }
+    /// What a newcomer has been given.
+    message take_given() {
+        message given = std::move(*given_);
+        given_.reset();
+        return given;
+    }
+
+    time_point now() const { return std::as_const(session_.net()).now(); }
+    [[gnu::cold]] detail::scene scene() const {
+        return session_.scene(machine_.order().round, 0, text_of({"gossip (round ", machine_.order().round, ")"}));
+    }
+    /// Throws what has ended this rank's part alone, if anything has.
+    void require_part() const {
+        if (machine_.is_out()) throw_out();
+        if (!machine_.is_abandoned()) return;
+        require_agreed();
+        scene().fail(failure::exception, 0, session_.rank(), "rank 0, the coordinator, has ended");
+    }
+
+  private:
+    template <class Session, class Machine, class Host>
+    friend void run_machine(const Session&, machine_channels, Machine&, machine_action, Host&);
+
+    [[noreturn, gnu::cold]] void throw_out() const {
+        scene().fail(failure::timeout, session_.rank(), 0,
+                     text_of({"rank ", session_.rank(), " has not reported its round within ",
+                              limits_.patience.seconds(), " s, and the others go on without it; join takes it back"}));
+    }
+
+    void run(const machine_action& first, exchanged_model<Net>* model) {
+        model_ = model;
+        run_machine(session_, session_.on(to_mixing_workers), *this, first, *this);
+    }
+
+    machine_action on(const machine_event& event, time_point at) {
+        const bool is_sent = event.happened == machine_event::what::sent;
+        const bool has_come = event.happened == machine_event::what::arrived && event.bytes >= wire::header_bytes;
+        for (traffic* const each : {&counted_, &with_coordinator_}) {
+            if (each == &with_coordinator_ && coordinated_kind::is_between_workers(event.head.kind)) continue;
+            if (is_sent) each->sent(event.bytes);
+            if (has_come) each->received(event.bytes);
+        }
+        return machine_.on(event, at);
+    }
+    auto neighbours(segment from) const { return machine_.neighbours(from); }
+
+    channel channel_of(message_kind kind) const {
+        return session_.on(coordinated_kind::is_to_coordinator(kind) ? to_coordinator : to_mixing_workers);
+    }
+    buffer frame(const machine_action& asked) {
+        wire::header head = session_.stamped({}, asked.kind, asked.number);
+        if (asked.kind == coordinated_kind::values) return model_->values(head);
+        if (asked.kind == coordinated_kind::model) return model_->whole_model(head);
+        if (asked.kind == coordinated_kind::join) head.weight = machine_.needs_model() ? 1 : 0;
+        if (asked.kind == coordinated_kind::report && machine_.has_values()) model_->check(*slot(asked.number));
+        if (asked.kind == coordinated_kind::report) machine_.report().write_to(head);
+        return empty_frame(head, kept_room(0));
+    }
+    wire::header head_of(const message& got) const {
+        return coordinated_head_of(session_, got, *this, [&](message_kind kind) {
+            return coordinated_kind::is_between_workers(kind) ||
+                   (got.source() == 0 && coordinated_kind::is_from_coordinator(kind));
+        });
+    }
+    std::optional<message>& slot(std::uint64_t round) { return got_[static_cast<std::size_t>(round % 2)]; }
+    static std::size_t next_handle() { return 0; }
+    void keep(message&& got, const wire::header& head) {
+        if (head.kind == coordinated_kind::values)
+            slot(head.number) = std::move(got);
+        else if (head.kind == coordinated_kind::model)
+            given_ = std::move(got);
+        else
+            model_->mix(*slot(head.number - 1));
+    }
+
+    [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
+        const rank_t self = session_.rank();
+        if (asked.reason == exchange_machine::model_is_missing)
+            scene().fail(
+                failure::timeout, machine_.order().other, self,
+                text_of({"rank ", self, " joins, and has not got the model of rank ", machine_.order().other}));
+        require_agreed();
+        scene().fail(failure::timeout, 0, self,
+                     text_of({"rank 0, the coordinator, has told rank ", self, " nothing for ",
+                              (limits_.patience + limits_.timeout).seconds(), " s"}));
+    }
+    /// If the ranks have not agreed, some have never begun: throws why.
+    [[gnu::cold]] void require_agreed() const {
+        try {
+            session_.net().inquire(0, made_in_, ~std::uint64_t{0}, now() + session_.timeout() / 8);
+        } catch (const error& thrown) {
+            abort_notice failed = thrown.notice();
+            if (failed.context == made_in_) failed.context = session_.context();
+            throw_error(failed);
+        }
+    }
+
+    const session<Net>& session_;
+    std::uint64_t made_in_;
+    coordinated_limits limits_;
+    exchange_machine machine_;
+    exchanged_model<Net>* model_ = nullptr;
+    std::array<std::optional<message>, 2> got_{};  ///< values, by round
+    std::optional<message> given_{};
+    traffic counted_{};
+    traffic with_coordinator_{};
+};
 
 }}}  // namespace rill::RILL_ABI::detail
 
@@ -25065,10 +25726,23 @@ consteval bool require_gossip_model() {
     return true;
 }
 
-/// Checks a codec that chooses the entries of a model of `T` that are mixed.
-template <class Codec, class T>
+/// Checks what `debias` reads and writes.
+template <class Model, class Out>
+consteval bool require_estimate() {
+    require_gossip_model<Out>();
+    static_assert(Tensor<Model>, "rill::gossip: the model of which an estimate is made is no tensor");
+    constexpr bool one_element = std::same_as<tensor_element<Model>, tensor_element<Out>>;
+    static_assert(one_element,
+                  "rill::gossip: the estimate has other elements than the model; make it of the model's, nothing is "
+                  "converted on the way");
+    return one_element;
+}
+
+/// Checks a codec that chooses the entries of a model of `T` that are mixed. `Argument`: its type as it was passed.
+template <class Argument, class T>
 consteval bool require_alike_codec() {
-    if constexpr (require_compressor<Codec&, T>()) {
+    if constexpr (require_compressor<Argument, T>()) {
+        using Codec = std::remove_reference_t<Argument>;
         static_assert(
             AlikeCompressor<Codec, T>,
             "rill::gossip: the codec does not choose the same entries on all ranks, so that the mean of all models "
@@ -25084,10 +25758,15 @@ consteval bool require_alike_codec() {
     return false;
 }
 
-/// Checks a codec of models of `T` that are mixed by `Mix`.
-template <class Mix, class Codec, class T>
+/// Checks a codec of models of `T` that are mixed by `Mix`. `Argument`: its type as it was passed.
+template <class Mix, class Argument, class T>
 consteval bool require_gossip_codec() {
-    if constexpr (DifferenceCompressor<Codec, T>) {
+    using Codec = std::remove_reference_t<Argument>;
+    if constexpr (DifferenceCompressor<std::remove_const_t<Codec>, T>) {
+        constexpr bool is_kept = std::is_lvalue_reference_v<Argument> && !std::is_const_v<Codec>;
+        static_assert(is_kept,
+                      "rill::gossip: compress::difference is a temporary or const, and its replicas move with each "
+                      "round; keep what bind(dimension) returns in a variable for all rounds");
         static_assert(
             Mix::keeps_neighbours,
             "rill::gossip: compress::difference keeps the sum of its neighbours' replicas, and the mixing "
@@ -25095,13 +25774,15 @@ consteval bool require_gossip_codec() {
         static_assert(Mix::is_doubly_stochastic,
                       "rill::gossip: the mixing is not doubly stochastic, so that push-sum divides each model by one "
                       "weight, and compress::difference sends no whole models; use ring_neighbours or metropolis");
-    } else if constexpr (require_alike_codec<Codec, T>()) {
+        return is_kept && Mix::keeps_neighbours && Mix::is_doubly_stochastic;
+    } else if constexpr (require_alike_codec<Argument, T>()) {
         static_assert(Mix::is_doubly_stochastic || Codec::is_lossless,
                       "rill::gossip: the mixing is not doubly stochastic, so that push-sum divides each model by one "
                       "weight, and the codec mixes only some of the entries; mix without a codec, or use a mixing "
                       "that says is_doubly_stochastic");
+        return Mix::is_doubly_stochastic || Codec::is_lossless;
     }
-    return true;
+    return false;
 }
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -25256,8 +25937,9 @@ void mix_differences(const session<Net>& of, gossip_links<Net>& links, const mix
     for (std::size_t i = 0; i < links.received().size(); ++i) {
         const auto& got = links.received()[i];
         if (!has_own && got.source() > of.rank()) has_own = (add_own(), true);
-        read_from(links, got.source(),
-                  [&] { codec.collect(content(frames_of(of, links, got, head)), row.senders[i].weight, false); });
+        read_from(links, got.source(), [&] {
+            codec.collect(content(frames_of<T>(of, links, got, head, codec)), row.senders[i].weight, false);
+        });
         list(got.source(), row.senders[i].weight);
     }
     if (!has_own) add_own();
@@ -25338,7 +26020,9 @@ namespace rill { inline namespace RILL_ABI {
 ///
 /// A failure ends the gossip on all ranks with one culprit. The model of each rank is then entirely that of before or
 /// of after a round, and `round()` says how many rounds have mixed it; survivors form a group and a gossip of their
-/// own. A rank that waits longer than the group's timeout finds by the chain of waits which rank does not mix.
+/// own. A rank that waits longer than the group's timeout finds by the chain of waits which rank does not mix. A message
+/// that comes twice changes nothing; a rank that restarts has ended. Weights are rounded, so that a sum of values near
+/// the largest number may become infinite: the next round refuses it.
 ///
 /// Making it is collective; `workers` must outlive it. One activity calls its members, and all ranks call `mix` equally
 /// often. Cost of a round: a message of the chosen values to each receiver. Memory: the chosen values twice at most,
@@ -25376,26 +26060,27 @@ class gossip : detail::gossip_requirements<Mix> {
     /// codec, which names both; `invalid_value` if a chosen value is not finite, before anything is sent, which names
     /// rank and coordinate; `timeout`; `peer_failure`.
     template <class Model, class Codec>
-    const round_receipt& mix(Model&& model, Codec& codec) {
+    const round_receipt& mix(Model&& model, Codec&& codec) {
         static_assert(detail::require_gossip_model<Model>());
         using T = tensor_element<Model>;
-        constexpr bool differs = DifferenceCompressor<Codec, T>;
-        static_assert(detail::require_gossip_codec<Mix, Codec, T>());
-        const auto loan = detail::lend(&codec, "gossip: the compressor is in another operation, which has not ended");
-        session_.require_going();
-        detail::undone_at_exit undone{&codec};
-        const detail::settled_at_exit settled{links_};  // before `undone`: what is encoded is lent until then
-        session_.guarded(links_, [&] {
-            memory_.reset();
-            const std::span<T> values = memory_.values_of(model);
-            RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
-            if constexpr (differs)
-                exchange_differences(values, codec);
-            else
-                exchange(values, codec);
-            undone.keep();
-            detail::deliver(std::span<const T>(values), model);
-        });
+        if constexpr (detail::require_gossip_codec<Mix, Codec&&, T>()) {
+            const auto loan =
+                detail::lend(&codec, "gossip: the compressor is in another operation, which has not ended");
+            session_.require_going();
+            detail::undone_at_exit undone{&codec};
+            const detail::settled_at_exit settled{links_};  // before `undone`: what is encoded is lent until then
+            session_.guarded(links_, [&] {
+                memory_.reset();
+                const std::span<T> values = memory_.values_of(model);
+                RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
+                if constexpr (DifferenceCompressor<std::remove_reference_t<Codec>, T>)
+                    exchange_differences(values, codec);
+                else
+                    exchange(values, codec);
+                undone.keep();
+                detail::deliver(std::span<const T>(values), model);
+            });
+        }
         return made_;
     }
 
@@ -25416,15 +26101,16 @@ class gossip : detail::gossip_requirements<Mix> {
     /// estimate of the mean of all models. Needs a weight above 0.
     template <class Model, class Out>
     void debias(const Model& model, Out&& z) {
-        static_assert(detail::require_gossip_model<Out>());
-        using T = tensor_element<Out>;
-        RILL_EXPECTS(detail::size_of(model) == detail::size_of(z), "gossip: model and its estimate differ in size");
-        RILL_EXPECTS(weight_ > 0, "gossip: this rank has given all of its weight away");
-        memory_.reset();
-        const std::span<T> values = memory_.under(z);
-        detail::read_tensor(model, values);
-        for (T& value : values) value = static_cast<T>(static_cast<double>(value) / weight_);
-        detail::deliver(std::span<const T>(values), z);
+        if constexpr (detail::require_estimate<Model, Out>()) {
+            using T = tensor_element<Out>;
+            RILL_EXPECTS(detail::size_of(model) == detail::size_of(z), "gossip: model and its estimate differ in size");
+            RILL_EXPECTS(weight_ > 0, "gossip: this rank has given all of its weight away");
+            memory_.reset();
+            const std::span<T> values = memory_.under(z);
+            detail::read_tensor(model, values);
+            for (T& value : values) value = static_cast<T>(static_cast<double>(value) / weight_);
+            detail::deliver(std::span<const T>(values), z);
+        }
     }
 
   private:
@@ -25451,7 +26137,7 @@ class gossip : detail::gossip_requirements<Mix> {
         std::size_t next = 0;
         const auto add_received = [&] {
             const auto values_of_peer =
-                read_from(links_, got[next].source(), [&] { return values_in<T, index>(got[next], head, chosen); });
+                read_from(links_, got[next].source(), [&] { return values_in<T>(got[next], head, chosen, codec); });
             weight += row_.senders[next].weight * frame_reader(got[next].pieces()).peek().weight;
             add(mixed, values_of_peer, got[next].source(), row_.senders[next].weight);
             ++next;
@@ -25470,10 +26156,10 @@ class gossip : detail::gossip_requirements<Mix> {
     }
 
     /// The values of a message, which must be of this round, and of a model and a codec like this rank's.
-    template <class T, class Index>
+    template <class T, class Index, class Codec>
     std::span<const T> values_in(const typename Net::message& got, const wire::header& own,
-                                 const stream_view<T, Index>& chosen) const {
-        frame_reader frames = detail::frames_of(session_, links_, got, own);
+                                 const stream_view<T, Index>& chosen, const Codec& codec) const {
+        frame_reader frames = detail::frames_of<T>(session_, links_, got, own, codec);
         const stream_view<T, Index> content = detail::raw_content<T, Index>(frames.template next<T, Index>());
         wire::detail::require(content.is_dense() && content.count() == chosen.count(), "it is of another size");
         return content.values();
@@ -25484,7 +26170,7 @@ class gossip : detail::gossip_requirements<Mix> {
         wire::header head = session_.stamped({}, detail::gossip_mixes, links_.round());
         head.dimension = dimension;
         head.weight = weight_;
-        head.call = option_hash(mix64(fingerprint_of(codec), static_cast<std::uint64_t>(element_type_of<T>)));
+        detail::write_codec<T>(codec, head);
         return head;
     }
 
@@ -25570,6 +26256,8 @@ struct coordinated {
     std::uint64_t rounds = 0;  ///< 0: until no worker takes part
     duration patience{};       ///< how long a worker may take for a round; 0: four times the group's timeout
     bool trains = true;        ///< whether rank 0 is a worker too
+    /// How much the speed of an exchange counts in that of its link, from 0 to 1; 0: links stay as they were given.
+    double link_weight = 0;
 
     friend bool operator==(const coordinated&, const coordinated&) = default;
 };
@@ -25603,14 +26291,28 @@ struct coordinated {
 ///   workers have heard it, or have not said so within `patience`. If rank 0 ends, or destroys its gossip earlier, all
 ///   workers get an error that names it.
 ///
+/// - *Links* stay as they were given, or follow what exchanges take: with a `link_weight` of w the speed of a link is
+///   (1-w) times what it was and w times the bytes of both messages over the time of both. Latency is in it, and two
+///   ways of a link that differ count by their mean. An exchange that was overdue at an end has taken the timeout
+///   there. One does not count if an end found the values of the other waiting for it, which then was the slower one,
+///   or has not reported. Where links are measured, pairs depend on times; in the simulator they are the same in each
+///   run.
+/// - *Going on.* `resume_at` begins with the round after so many, as saved with the models. Pairs are then those of a
+///   run in which all have taken part and links were as they are given: `links()` are those that were measured.
+///
 /// The coordinator never sees a model. It and each worker exchange two headers per round, 192 bytes; what was lost is
 /// repeated once in each timeout. It runs in a second activity of rank 0, or in the calling one's stead where rank 0
 /// does not train: then `next` returns false at the end. Making it is collective; `workers` must outlive it. One
 /// activity of a rank calls its members. Memory: the chosen values four times, and all of the model where a newcomer
-/// gets it. Deterministic while nothing is skipped. Source: SAPS-PSGD (Tang et al. 2020), algorithms 1 and 2; the mean
-/// of both replaces the peer's values of line 10, and workers get their peer instead of the matrix.
+/// gets it. A steady `mix` allocates nothing, but for the matcher of rank 0. Deterministic while nothing is skipped.
+/// Source: SAPS-PSGD (Tang et al. 2020), algorithms 1 and 2; the mean of both replaces the peer's values of line 10,
+/// and workers get their peer instead of the matrix.
 template <class Net, class Mix>
 class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requirements<Net, Mix> {
+    static constexpr const char* name = "coordinated gossip";
+    using bound = decltype(std::declval<const Mix&>().bind(1, random_key{}));
+    static constexpr bool has_links = requires(bound& mixing) { mixing.observe(0, 0, 1.0, 1.0); };
+
   public:
     /// Errors: `mismatch` if the options differ; `contract_violation` from `mixing.bind` on rank 0, or if rank 0 trains
     /// and its transport's activities make no progress meanwhile (MPI below MPI_THREAD_MULTIPLE). The group's seed
@@ -25626,17 +26328,24 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
         const detail::coordinated_limits limits{
             .timeout = session_.timeout(),
             .patience = options.patience == duration{} ? session_.timeout() * 4 : options.patience,
-            .rounds = options.rounds};
+            .rounds = options.rounds,
+            .link_weight = detail::require_option(options.link_weight >= 0 && options.link_weight <= 1,
+                                                  "gossip: link_weight", options.link_weight, "from 0 to 1"),
+            .measures = options.link_weight > 0};
+        RILL_EXPECTS(!limits.measures || has_links,
+                     "gossip: the mixing has no links that exchanges could update; use "
+                     "topology::bandwidth_matching, or a link_weight of 0");
         RILL_EXPECTS(limits.patience >= limits.timeout * 2,
                      "gossip: the coordinator's patience is at least twice the group's timeout");
         const random_key key = random_key{workers.options().seed}.derive(fingerprint("gossip"));
         const rank_t first = options.trains ? 0 : 1;
         if (session_.rank() >= first) links_.emplace(session_, workers.context(), limits);
         if (coordinates()) service_.emplace(session_, mixing.bind(session_.size(), key), first, key, limits);
-        constexpr option_names names{{"number of rounds", "patience", "choice of whether rank 0 trains"}};
+        constexpr option_names names{
+            {"number of rounds", "patience", "choice of whether rank 0 trains", "weight of an exchange's speed"}};
         agree(workers, names,
               {option_hash(options.rounds), option_hash(static_cast<std::uint64_t>(limits.patience.ns)),
-               std::uint32_t{options.trains}});
+               std::uint32_t{options.trains}, option_hash(std::bit_cast<std::uint64_t>(options.link_weight))});
     }
     gossip(const gossip&) = delete;
     gossip& operator=(const gossip&) = delete;
@@ -25687,19 +26396,22 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
     /// its peer has another dimension, element type or codec, which names both and ends the gossip; and whatever else
     /// has ended it.
     template <class Model, class Codec>
-    const round_receipt& mix(Model&& model, Codec& codec) {
+    const round_receipt& mix(Model&& model, Codec&& codec) {
         static_assert(detail::require_gossip_model<Model>());
         using T = tensor_element<Model>;
-        static_assert(detail::require_alike_codec<Codec, T>());
-        RILL_EXPECTS(links_ && links_->machine().is_ordered(), "gossip: call mix once after each next that is true");
-        const auto loan = detail::lend(&codec, "gossip: the compressor is in another operation, which has not ended");
-        session_.require_going();
-        memory_.reset();
-        const std::span<T> values = memory_.values_of(model);
-        RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
-        exchange(values, codec);
-        detail::deliver(std::span<const T>(values), model);
-        links_->require_part();
+        if constexpr (detail::require_alike_codec<Codec&&, T>()) {
+            RILL_EXPECTS(links_ && links_->machine().is_ordered(),
+                         "gossip: call mix once after each next that is true");
+            const auto loan =
+                detail::lend(&codec, "gossip: the compressor is in another operation, which has not ended");
+            session_.require_going();
+            memory_.reset();
+            const std::span<T> values = memory_.values_of(model);
+            RILL_EXPECTS(values.size() == codec.dimension(), "gossip: the codec is bound to another dimension");
+            exchange(values, codec);
+            detail::deliver(std::span<const T>(values), model);
+            links_->require_part();
+        }
         return made_;
     }
 
@@ -25712,8 +26424,9 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
     /// After `leave`, or when this rank is out: takes part again from the next round on, with the model of another
     /// worker, which it writes to `model`. Returns whose model that is, or `no_rank` if the run is over.
     ///
-    /// Errors: `protocol_error` if the model has another size, which ends the gossip; `timeout` if no worker gives its
-    /// model; `peer_failure` if rank 0 has ended, or `timeout` if it goes on with something else, after the run.
+    /// Errors: `mismatch` if the model has another size, which names both ranks and ends the gossip; `timeout` if no
+    /// worker gives its model; `peer_failure` if rank 0 has ended, or `timeout` if it goes on with something else,
+    /// after the run.
     template <class Model>
     rank_t join(Model&& model) {
         static_assert(detail::require_gossip_model<Model>());
@@ -25733,22 +26446,38 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
             read_from(*links_, given.source(), [&] {
                 frame_reader frames(given.pieces());
                 const std::span<const T> values = detail::next_values<T>(frames);
-                wire::detail::require(values.size() == detail::size_of(model), "its model has another size");
+                if (values.size() != detail::size_of(model))
+                    links_->scene().fail(failure::mismatch, session_.rank(), given.source(),
+                                         text_of({"rank ", session_.rank(), " joins with a model of ",
+                                                  detail::size_of(model), " values, and rank ", given.source(),
+                                                  ", which gives it its own, has ", values.size()}));
                 detail::write_tensor(values, model);
             });
             return given.source();
         });
     }
 
+    /// Goes on as after so many rounds: all ranks at the same, before the first `next` or `join`. `rounds` counts from
+    /// the very first round on.
+    void resume_at(std::uint64_t round) {
+        RILL_EXPECTS(!has_joined_ && !run_.has_begun(), "gossip: a rank resumes before its first round");
+        if (links_) links_->resume_at(round);
+        if (coordinates()) service_->resume_at(round);
+    }
+    /// On rank 0: the speeds of all links as it knows them, row by row, for `bandwidth_matching::links` of a later run.
+    /// Between two rounds, or where rank 0 does not train, after the run.
+    const std::vector<double>& links() const
+        requires has_links
+    {
+        RILL_EXPECTS(coordinates(), "gossip: only rank 0, the coordinator, knows the links");
+        return service_->mixing().links();
+    }
     /// The number of the round that this rank is in.
     std::uint64_t round() const { return links_ ? links_->machine().order().round : 0; }
     /// What this rank and the coordinator have exchanged so far.
     traffic with_coordinator() const { return links_ ? links_->with_coordinator() : traffic{}; }
 
   private:
-    static constexpr const char* name = "coordinated gossip";
-    using bound = decltype(std::declval<const Mix&>().bind(1, random_key{}));
-
     bool coordinates() const { return session_.rank() == 0; }
     void begin_to_serve() {
         run_.begin([this] { session_.guarded(*service_, [&] { service_->run(); }); }, [] {});
@@ -28153,7 +28882,14 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         push_view(gradient.view(), held);
     }
 
-    /// A view is refused at compile time.
+    /// Streams of other elements and views are refused at compile time.
+    template <class Other, IndexType Index>
+    void push(const stream<Other, Index>&, const held_version&) {
+        static_assert(
+            std::same_as<Other, T>,
+            "rill::parameter_server: the stream has other elements than the model; make it of theirs, nothing "
+            "is converted on the way");
+    }
     template <class Other, IndexType Index>
     void push(const stream_view<Other, Index>&, const held_version&) {
         static_assert(!std::same_as<Other, Other>,
@@ -28438,8 +29174,13 @@ class group_center final : public shared_center<T> {
     /// `model`: of the group. The first pull tells this rank a version that it may push at.
     group_center(Group& group, Center& center, std::span<const T> model)
         : group_(group), center_(center), before_(model.begin(), model.end()), change_(model.size()) {
-        if (const auto held = center.pull(change_)) held_ = *held;
+        const auto held = center.pull(change_);
+        if (!held) return;
+        held_ = *held;
+        began_elsewhere_ = held_.version == 0 && !std::equal(model.begin(), model.end(), change_.begin());
     }
+    /// The center's first model is not that of the group. Known only where nobody has pushed to it yet.
+    bool began_elsewhere() const { return began_elsewhere_; }
 
     bool meet(rank_t starter, std::span<T> model) override {
         const rank_t speaker = takes_models ? 0 : starter;
@@ -28488,6 +29229,7 @@ class group_center final : public shared_center<T> {
     Group& group_;
     Center& center_;
     held_version held_{};
+    bool began_elsewhere_ = false;
     aligned_vector<T> before_;  ///< what the center has given last
     aligned_vector<T> change_;
 };
@@ -29122,10 +29864,11 @@ class partial_all_reduce
     /// at its next meeting. The timeout of a parameter server must be longer than the ends of the groups are apart.
     ///
     /// Collective in the group, before the first `pull` and after `restore`. Cost of a meeting: a push and a pull of N
-    /// elements on one rank, two broadcasts. Memory: two models more. Errors: `contract_violation` if `every` is 0,
-    /// `mismatch` if it differs. A group that fails leaves the others running: once its ranks have called
-    /// `center.retire()`, they can pull the model of the others to the end. If the center fails, each group does, and
-    /// the error names the rank that met it. Source: RNA (Yang et al. 2020), section 4.
+    /// elements on one rank, two broadcasts. Memory: two models more. Errors: `contract_violation` if `every` is 0, or
+    /// if nobody has pushed to the center yet and its model is not the group's; `mismatch` if `every` differs. A group
+    /// that fails leaves the others running: once its ranks have called `center.retire()`, they can pull the model of
+    /// the others to the end. If the center fails, each group does, and the error names the rank that met it. Source:
+    /// RNA (Yang et al. 2020), section 4.
     template <class Center>
     void through(Center& center, const through_options& options) {
         static_assert(
@@ -29137,8 +29880,13 @@ class partial_all_reduce
                                group_.rank());
         constexpr option_names names{{"interval between meetings"}};
         agree(group_, names, {option_hash(options.every)});
-        center_ =
+        auto joined =
             std::make_unique<detail::group_center<group_type, Center, T>>(group_, center, std::span<const T>(model_));
+        constexpr option_names relation{{"relation to the first model of the center"}};
+        agree(group_, relation, {option_hash(joined->began_elsewhere() ? 1 : 0)});
+        RILL_EXPECTS(!joined->began_elsewhere(),
+                     "partial_all_reduce: the center has another first model than the group");
+        center_ = std::move(joined);
         every_ = options.every;
     }
 
@@ -31257,6 +32005,94 @@ static_assert(MessageModel<dense_messages<>>);
 
 }}}  // namespace rill::RILL_ABI::cost
 
+// ===== rill/cost/matching_plan.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost {
+
+/// A round of gossip: what it sends, and what it takes besides.
+struct matching_round {
+    double bytes = 0;            ///< that a rank sends to its partner
+    double density = 1;          ///< the share of its model's entries that these are
+    double seconds_besides = 0;  ///< of computing and latency
+};
+
+/// What rounds over links of `least` or more are like.
+struct matching_forecast {
+    double least = 0;    ///< bytes per second
+    double slowest = 0;  ///< bytes per second of a round's slowest pair, on average
+    double seconds = 0;  ///< of a round, which ends with its slowest pair, on average
+    double factor = 1;   ///< by which a round shrinks the squared distance of the models from their mean
+    /// By how much the logarithm of that distance falls in a second.
+    double consensus_per_second() const { return -std::log(factor) / seconds; }
+};
+
+/// Says for some values of `least` how fast models come together by `mixing`, in ascending order of `least`: 0, and the
+/// speeds of up to `choices - 1` links, evenly spaced among all of them from slow to fast. What `mixing.least` is does
+/// not matter.
+///
+///     const auto all = cost::forecast_matchings(mixing, ranks, {.bytes = 4e4, .density = 0.01});
+///     mixing.least = cost::fastest_consensus(all).least;
+///
+/// A higher `least` makes rounds shorter and lets fewer pairs meet, so that each round brings less. Seconds are means
+/// over `rounds` rounds, as a simulated network with these links has them, with the queues left out; the factor is
+/// 1 - (1 - λ) density, where λ is `topology::mixing_rate`. Deterministic. Cost: that of `rounds` rounds of the mixing
+/// for each choice. Errors: `contract_violation` from `mixing.bind`, or if bytes, density or seconds are out of range.
+inline std::vector<matching_forecast> forecast_matchings(topology::bandwidth_matching mixing, int ranks,
+                                                         const matching_round& round, int choices = 16,
+                                                         std::uint64_t rounds = 200, random_key key = {}) {
+    RILL_EXPECTS(ranks >= 2 && choices >= 1 && rounds >= 1,
+                 "cost::forecast_matchings: needs two ranks, a choice and a round");
+    rill::detail::require_option(round.bytes > 0, "cost::matching_round: bytes", round.bytes, "above 0");
+    rill::detail::require_option(round.density > 0 && round.density <= 1, "cost::matching_round: density",
+                                 round.density, "in (0, 1]");
+    rill::detail::require_option(round.seconds_besides >= 0, "cost::matching_round: seconds_besides",
+                                 round.seconds_besides, "0 or more");
+    mixing.least = 0;
+    mixing.bind(ranks, key);  // checks the links
+    const auto size = static_cast<std::size_t>(ranks);
+    const auto speed = [&](std::size_t a, std::size_t b) {
+        return std::min(mixing.links[a * size + b], mixing.links[b * size + a]);
+    };
+    std::vector<double> speeds, candidates{0};
+    for (std::size_t a = 0; a < size; ++a)
+        for (std::size_t b = 0; b < a; ++b) speeds.push_back(speed(a, b));
+    std::sort(speeds.begin(), speeds.end());
+    const auto others = static_cast<std::size_t>(choices) - 1;
+    for (std::size_t i = 1; i <= others; ++i) candidates.push_back(speeds[i * (speeds.size() - 1) / others]);
+    candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+
+    std::vector<matching_forecast> all;
+    for (const double least : candidates) {
+        mixing.least = least;
+        matching_forecast found{.least = least};
+        auto bound = mixing.bind(ranks, key);
+        mixing_row row;
+        for (std::uint64_t number = 0; number < rounds; ++number) {
+            double slowest = speeds.back();
+            for (rank_t rank = 0; rank < ranks; ++rank) {
+                bound.fill(number, rank, row);
+                for (const rank_t peer : row.receivers)
+                    slowest = std::min(slowest, speed(static_cast<std::size_t>(rank), static_cast<std::size_t>(peer)));
+            }
+            found.slowest += slowest / static_cast<double>(rounds);
+            found.seconds += (round.bytes / slowest + round.seconds_besides) / static_cast<double>(rounds);
+        }
+        found.factor = 1 - (1 - topology::mixing_rate(mixing, ranks, rounds, key)) * round.density;
+        all.push_back(found);
+    }
+    return all;
+}
+
+/// The one by which models come together fastest.
+inline const matching_forecast& fastest_consensus(const std::vector<matching_forecast>& all) {
+    RILL_EXPECTS(!all.empty(), "cost::fastest_consensus: there is at least one forecast");
+    return *std::max_element(all.begin(), all.end(), [](const matching_forecast& a, const matching_forecast& b) {
+        return a.consensus_per_second() < b.consensus_per_second();
+    });
+}
+
+}}}  // namespace rill::RILL_ABI::cost
+
 // ===== rill/transport/links.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -32251,15 +33087,16 @@ class stream_messages {
     }
     void fold_parts(rank_t rank, std::span<const transfer> from, part_range parts) {
         block result{.first = parts.first, .last = parts.last, .contributors = 0};
-        std::size_t sum = 0;
+        expected_union joined(range(parts).size());
         const auto add = [&](const block& operand) {
             result.contributors += operand.contributors;
             result.dense = result.dense || operand.dense;
-            sum += count_of(parts, operand);
+            joined.add(count_of(parts, operand));
         };
         add(at(rank, parts.first));
         for (const transfer& t : from) add(at(t.peer, parts.first));
-        result.dense = result.dense || codings_.when.wants_dense<T, Index>(sum, range(parts).size());
+        result.dense =
+            result.dense || codings_.when.wants_dense<T, Index>(joined.count(), range(parts), codings_.of_sums());
         updates_.push_back({rank, result});
     }
 
@@ -32452,7 +33289,6 @@ struct delays {
     duration latency = microseconds(50);
     std::uint64_t bandwidth = 125'000'000;  ///< bytes per second that a rank can send; 0: without limit
 
-    constexpr duration transfer(std::uint64_t bytes) const { return transfer_time(bytes, bandwidth); }
     friend constexpr bool operator==(const delays&, const delays&) = default;
 };
 
@@ -32634,42 +33470,71 @@ class delayed_inbox {
 
 }}}  // namespace rill::RILL_ABI::detail
 
-// ===== rill/transport/detail/delayed_link.hpp
+// ===== rill/transport/detail/delayed_links.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The one link over which a rank sends. Messages occupy it one after the other, in the order of `reserve`.
-class delayed_link {
+/// The links over which a rank sends: one for all its peers, or one to each. Messages occupy a link one after the
+/// other, in the order of `reserve`.
+class delayed_links {
   public:
-    explicit delayed_link(const delays& chosen) : chosen_(chosen) {}
+    /// One link to all peers.
+    delayed_links(const delays& shared, rank_t rank) : links_(1), latencies_to_here_{shared.latency} {
+        require_option(shared.latency.ns >= 0, "delays: latency (ns)", shared.latency.ns, "at least 0", rank);
+        links_[0].properties = {shared.latency, shared.bandwidth};
+    }
+    /// A link to each of `size` ranks.
+    template <LinkModel Links>
+    delayed_links(const Links& links, rank_t rank, int size)
+        : links_(static_cast<std::size_t>(size)), latencies_to_here_(static_cast<std::size_t>(size)) {
+        for (rank_t peer = 0; peer < size; ++peer) {
+            if (peer == rank) continue;
+            const auto at = static_cast<std::size_t>(peer);
+            const network_link there = links_[at].properties = links(rank, peer);
+            if (there.latency.ns < 0)
+                refuse_option(text_of({"delayed: latency (ns) of the link to rank ", peer}),
+                              spelled_value(there.latency.ns), "at least 0", rank);
+            latencies_to_here_[at] = static_cast<network_link>(links(peer, rank)).latency;
+        }
+    }
 
-    const delays& chosen() const { return chosen_; }
-
-    /// When a message begins and ends to occupy the link, and when it is due.
+    /// When a message begins and ends to occupy its link, and when it is due.
     struct slot {
         time_point start{}, end{}, due{};
     };
 
-    slot reserve(time_point now, std::size_t bytes) {
-        const duration length = chosen_.transfer(bytes);
-        std::int64_t free_at = free_at_.load(std::memory_order_relaxed);
+    slot reserve(time_point now, rank_t peer, std::size_t bytes) {
+        link& way = links_[place(peer, links_.size())];
+        const duration length = transfer_time(bytes, way.properties.bandwidth);
+        std::int64_t free_at = way.free_at.load(std::memory_order_relaxed);
         time_point start, end;
         do {
             start = std::max(now, time_point{free_at});
             end = start + length;
-        } while (!free_at_.compare_exchange_weak(free_at, end.ns, std::memory_order_relaxed));
-        return {start, end, end + chosen_.latency};
+        } while (!way.free_at.compare_exchange_weak(free_at, end.ns, std::memory_order_relaxed));
+        return {start, end, end + way.properties.latency};
     }
 
-    /// Frees the slot of a message that was not sent after all, unless another message has reserved the link since.
-    void give_back(const slot& unused) {
+    /// Frees the slot of a message that was not sent after all, unless another message has reserved its link since.
+    void give_back(rank_t peer, const slot& unused) {
         std::int64_t free_at = unused.end.ns;
-        free_at_.compare_exchange_strong(free_at, unused.start.ns, std::memory_order_relaxed);
+        links_[place(peer, links_.size())].free_at.compare_exchange_strong(free_at, unused.start.ns,
+                                                                           std::memory_order_relaxed);
     }
+
+    /// Of the link from `peer` to this rank.
+    duration latency_from(rank_t peer) const { return latencies_to_here_[place(peer, latencies_to_here_.size())]; }
 
   private:
-    delays chosen_;
-    std::atomic<std::int64_t> free_at_{0};
+    struct link {
+        network_link properties{};
+        std::atomic<std::int64_t> free_at{0};
+    };
+
+    static std::size_t place(rank_t peer, std::size_t count) { return count == 1 ? 0 : static_cast<std::size_t>(peer); }
+
+    std::vector<link> links_;
+    std::vector<duration> latencies_to_here_;
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -32857,17 +33722,21 @@ namespace rill { inline namespace RILL_ABI {
 /// `MonitoredTransport` where the inner one does, and never `SharedMemoryTransport`: what ranks read in each other's
 /// memory is no message, and would take no time.
 ///
-/// A message becomes receivable `bytes / bandwidth + latency` after its post. A rank sends over one link, which its
-/// messages occupy one after the other, so concurrent sends share the bandwidth. Messages to oneself and the control
-/// channel take no time. All ranks must use `delayed` and share one clock.
+/// A message becomes receivable `bytes / bandwidth + latency` after its post. Messages occupy a link one after the
+/// other. With `delays` a rank has one link to all others, so that concurrent sends share the bandwidth; with a
+/// `LinkModel`, such as `matrix_links`, it has one to each, as in a simulated network with the same `links`. Messages
+/// to oneself and the control channel take no time. All ranks must use `delayed`, with equal links, and share one
+/// clock.
 ///
-/// A monitored channel tells the end of a peer one latency after this rank has looked there and after all that it holds
-/// of that peer; what the peer's link then still carries becomes due with the end. Other news of peers take no time.
+/// A monitored channel tells the end of a peer one latency of its link after this rank has looked there and after all
+/// that it holds of that peer; what the peer's link then still carries becomes due with the end. Other news of peers
+/// take no time.
 ///
 /// Borrowed messages are still read in the sender's memory. Sixteen extra bytes travel behind each message and are not
 /// counted; a buffer that is handed over is copied unless it has sixteen bytes of spare capacity. A message counts as
 /// taken once a receiver has waited for it, even if the receiver's deadline passes first. Two activities must not wait
-/// at once for messages of one channel from the same rank. A `delayed` must outlive its messages and sendings.
+/// at once for messages of one channel from the same rank. A `delayed` must outlive its messages and sendings. Memory:
+/// 32 bytes for each link.
 template <Transport Net>
 class delayed : public detail::decorator<delayed<Net>, Net> {
     using forwarding = detail::decorator<delayed, Net>;
@@ -32878,15 +33747,18 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
 
     /// Without `computing`, `compute(work)` takes no time.
     explicit delayed(Net& inner, const delays& chosen = {}, compute_model computing = {})
-        : forwarding(inner), link_(chosen), computing_(std::move(computing)), life_(own_life(inner)) {
-        detail::require_option(chosen.latency.ns >= 0, "delays: latency (ns)", chosen.latency.ns, "at least 0",
-                               inner.rank());
-    }
+        : forwarding(inner), links_(chosen, inner.rank()), computing_(std::move(computing)), life_(own_life(inner)) {}
+    /// A link from each rank to each other one. `links` is called here, for the links that begin or end at this rank.
+    template <LinkModel Links>
+    delayed(Net& inner, const Links& links, compute_model computing = {})
+        : forwarding(inner),
+          links_(links, inner.rank(), inner.size()),
+          computing_(std::move(computing)),
+          life_(own_life(inner)) {}
 
     using forwarding::now;
     using forwarding::rank;
     using forwarding::sleep_until;
-    const delays& chosen() const { return link_.chosen(); }
 
     traffic counted() const { return counted_.now(); }
     /// Sleeps for `length` in place of computing. It uses no core, so more ranks than cores can compute at once.
@@ -32912,7 +33784,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
         detail::write_stamp(bytes.data() + size, {slot.due, life_});
         if (inner_->post(peer, on, std::move(bytes), until)) return counted_.sent(size), true;
         bytes.resize(size);
-        if (peer != rank()) link_.give_back(slot);
+        if (peer != rank()) links_.give_back(peer, slot);
         return false;
     }
 
@@ -32969,9 +33841,10 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
     using forwarding::inner_;
     using inbox = detail::delayed_inbox<typename Net::message>;
 
-    detail::delayed_link::slot reserve(rank_t peer, std::size_t bytes) {
+    detail::delayed_links::slot reserve(rank_t peer, std::size_t bytes) {
         const time_point posted = now();
-        return peer == rank() ? detail::delayed_link::slot{posted, posted, posted} : link_.reserve(posted, bytes);
+        return peer == rank() ? detail::delayed_links::slot{posted, posted, posted}
+                              : links_.reserve(posted, peer, bytes);
     }
 
     static std::uint64_t own_life([[maybe_unused]] const Net& inner) {
@@ -33011,7 +33884,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
                 const time_point told = now();
                 typename inbox::held early{std::move(received), on, told, pieces, news.incarnation};
                 if (news.kind != peer_change::ended) return inbox_.hold(std::move(early));
-                return inbox_.hold_end(std::move(early), told, told + link_.chosen().latency);
+                return inbox_.hold_end(std::move(early), told, told + links_.latency_from(source));
             }
         detail::throw_unstamped(pieces.size_bytes(), source, rank());
     }
@@ -33053,7 +33926,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
         if (inner_->aborted(context)) inbox_.drop(context);
     }
 
-    detail::delayed_link link_;
+    detail::delayed_links links_;
     compute_model computing_;
     std::uint64_t life_;  ///< of this rank
     std::atomic<std::uint64_t> computations_{0};
@@ -33945,10 +34818,13 @@ class lookout {
     [[gnu::cold, gnu::noinline]] explicit lookout(int ranks)
         : ended_(static_cast<std::size_t>(ranks)), fenced_(static_cast<std::size_t>(ranks)) {}
 
-    const std::vector<channel>& channels() const { return channels_; }
-    void watch(channel on) { channels_.push_back(on); }
+    const plain_vector<channel>& channels() const { return channels_; }
+    void watch(channel on) { channels_.add(on); }
     void forget(std::uint64_t context) {
-        std::erase_if(channels_, [&](channel each) { return each.context == context; });
+        plain_vector<channel> kept;
+        for (const channel each : channels_)
+            if (each.context != context) kept.add(each);
+        channels_ = std::move(kept);
     }
 
     bool is_fenced(rank_t peer) const { return has_fences_ && fenced_[static_cast<std::size_t>(peer)] != 0; }
@@ -33985,8 +34861,8 @@ class lookout {
     }
 
     bool has_fences_ = false;
-    std::vector<channel> channels_;
-    std::vector<char> ended_, fenced_;  ///< by rank
+    plain_vector<channel> channels_;
+    plain_vector<char> ended_, fenced_;  ///< by rank
 };
 
 /// Why a receive throws where `waits_in_vain`.
@@ -34630,7 +35506,7 @@ class board {
     of_rank& of(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
     static std::size_t index_of(std::uint64_t number) { return static_cast<std::size_t>(number % places); }
 
-    std::vector<of_rank> ranks_;
+    plain_vector<of_rank> ranks_;
     std::mutex mutex_;
     chain<aligned_vector<std::byte>> slots_;
 };
@@ -34640,9 +35516,12 @@ class boards {
   public:
     [[gnu::cold, gnu::noinline]] std::shared_ptr<board> of(std::uint64_t context, int ranks) {
         const std::lock_guard lock(mutex_);
-        std::erase_if(all_, [](const entry& each) { return each.made.expired(); });
+        plain_vector<entry> kept;
+        for (entry& each : all_)
+            if (!each.made.expired()) kept.add(std::move(each));
+        all_ = std::move(kept);
         std::shared_ptr<board> found = made_for(context);
-        if (found == nullptr) all_.push_back({context, found = std::make_shared<board>(ranks)});
+        if (found == nullptr) all_.add({context, found = std::make_shared<board>(ranks)});
         return found;
     }
     /// The board of a context, or null.
@@ -34665,7 +35544,7 @@ class boards {
     }
 
     std::mutex mutex_;
-    std::vector<entry> all_;
+    plain_vector<entry> all_;
 };
 
 }}}  // namespace rill::RILL_ABI::in_process::detail
@@ -34734,7 +35613,7 @@ class undelivered {
         return n;
     }
 
-    std::vector<list> lists_;
+    plain_vector<list> lists_;
     std::uint64_t arrivals_ = 0;
 };
 
@@ -34887,24 +35766,24 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 class call_history {
   public:
     [[gnu::noinline]] void announce(const call_signature& call) {
-        const auto place = static_cast<std::size_t>(call.number % calls_remembered);
-        if (place >= calls_.size()) calls_.resize(place + 1);
-        calls_[place] = call;
+        const std::size_t at = index_of(call.number);
+        while (at >= calls_.size()) calls_.add({});
+        calls_[at] = {call, true};
         if (!newest_ || newest_->number < call.number) newest_ = call;
     }
 
     /// Call `number`, if it has been announced.
     std::optional<call_signature> entered(std::uint64_t number) const {
-        const auto place = static_cast<std::size_t>(number % calls_remembered);
-        if (place >= calls_.size() || !calls_[place] || calls_[place]->number != number) return std::nullopt;
-        return calls_[place];
+        const std::size_t at = index_of(number);
+        if (at >= calls_.size() || !calls_[at].is_taken || calls_[at].call.number != number) return std::nullopt;
+        return calls_[at].call;
     }
 
     /// Forgets the state (`is_state`) that was announced under `number`, if any, and returns it.
     std::optional<call_signature> take_state(std::uint64_t number) {
         const auto announced = entered(number);
         if (!announced || !is_state(*announced)) return std::nullopt;
-        calls_[static_cast<std::size_t>(number % calls_remembered)].reset();
+        calls_[index_of(number)].is_taken = false;
         return announced;
     }
 
@@ -34915,7 +35794,13 @@ class call_history {
     }
 
   private:
-    std::vector<std::optional<call_signature>> calls_;  // number n at n modulo calls_remembered
+    struct place {
+        call_signature call{};
+        bool is_taken = false;
+    };
+    static std::size_t index_of(std::uint64_t number) { return static_cast<std::size_t>(number % calls_remembered); }
+
+    plain_vector<place> calls_;  // number n at n modulo calls_remembered
     std::optional<call_signature> newest_;
 };
 
@@ -34933,30 +35818,33 @@ class call_table {
   public:
     static constexpr std::size_t closed_remembered = 1024;
 
-    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].calls.announce(call); }
+    void announce(std::uint64_t context, const call_signature& call) { made_for(context).calls.announce(call); }
 
     std::optional<call_signature> entered(std::uint64_t context, std::uint64_t number) const {
-        const auto found = contexts_.find(context);
-        return found == contexts_.end() ? std::nullopt : found->second.calls.entered(number);
+        const state* const found = find(context);
+        return found == nullptr ? std::nullopt : found->calls.entered(number);
     }
     std::optional<call_signature> entered_or_later(std::uint64_t context, std::uint64_t number) const {
-        const auto found = contexts_.find(context);
-        return found == contexts_.end() ? std::nullopt : found->second.calls.entered_or_later(number);
+        const state* const found = find(context);
+        return found == nullptr ? std::nullopt : found->calls.entered_or_later(number);
     }
 
     [[gnu::cold, gnu::noinline]] void close(std::uint64_t context) {
-        state& closing = contexts_[context];
+        state& closing = made_for(context);
         if (closing.closed) return;
         closing.closed = true;
-        if (closed_.size() < closed_remembered) return closed_.push_back(context);
-        contexts_.erase(std::exchange(closed_[next_], context));
+        if (closed_.size() < closed_remembered) {
+            closed_.add(context);
+            return;
+        }
+        forget(std::exchange(closed_[next_], context));
         next_ = (next_ + 1) % closed_remembered;
     }
 
     bool is_closed(std::uint64_t context) const {
         if (closed_.empty()) return false;
-        const auto found = contexts_.find(context);
-        return found != contexts_.end() && found->second.closed;
+        const state* const found = find(context);
+        return found != nullptr && found->closed;
     }
 
     [[gnu::cold, gnu::noinline]] std::uint64_t next_context(std::uint64_t key) {
@@ -34966,6 +35854,7 @@ class call_table {
 
   private:
     struct state {
+        std::uint64_t context = 0;
         rill::detail::call_history calls{};
         bool closed = false;
     };
@@ -34980,12 +35869,34 @@ class call_table {
         return made_.add({key}).count;
     }
 
-    std::unordered_map<std::uint64_t, state> contexts_;
+    plain_vector<state>& like(std::uint64_t context) {
+        return contexts_[static_cast<std::size_t>(context % contexts_.size())];
+    }
+    const state* find(std::uint64_t context) const {
+        for (const state& each : contexts_[static_cast<std::size_t>(context % contexts_.size())])
+            if (each.context == context) return &each;
+        return nullptr;
+    }
+    [[gnu::noinline]] state& made_for(std::uint64_t context) {
+        for (state& each : like(context))
+            if (each.context == context) return each;
+        return like(context).add({context});
+    }
+    void forget(std::uint64_t context) {
+        plain_vector<state>& among = like(context);
+        for (state& each : among)
+            if (each.context == context) {
+                std::swap(each, among.back());
+                return among.pop_back();
+            }
+    }
+
+    std::array<plain_vector<state>, 16> contexts_{};  ///< by their remainders
     /// How many contexts each key has given: one entry for each view and session name, since a key that is forgotten
     /// and comes again would give a context twice, and another one than on ranks that remember it.
     chain<counter> made_;
-    std::vector<std::uint64_t> closed_;  ///< a ring
-    std::size_t next_ = 0;               ///< the oldest of a full ring
+    plain_vector<std::uint64_t> closed_;  ///< a ring
+    std::size_t next_ = 0;                ///< the oldest of a full ring
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -35117,7 +36028,7 @@ struct alignas(64) rank_state {
     call_table calls;
     lookout watch;
     bool is_free = true;  ///< nothing is sent to a free seat
-    std::vector<rank_t> awaiting_room;
+    plain_vector<rank_t> awaiting_room;
     class bells bells;
     std::atomic<std::uint64_t> incarnation{0};  ///< 0: the seat is free
     std::atomic<bool> has_ended{false};         ///< its body has returned or thrown
@@ -35131,7 +36042,7 @@ class room_request {
   public:
     [[gnu::cold, gnu::noinline]] room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {
         const std::lock_guard lock(target_.mutex);
-        target_.awaiting_room.push_back(sender_);
+        target_.awaiting_room.add(sender_);
     }
     room_request(const room_request&) = delete;
     room_request& operator=(const room_request&) = delete;
@@ -35227,12 +36138,13 @@ class waits {
     using condition = function_ref<bool()>;
 
     [[gnu::cold]] waits(int ranks, polling most)
-        : most_(most), threads_(ranks), cores_(static_cast<int>(std::thread::hardware_concurrency())) {
-        for (int i = 0; i < ranks; ++i) ranks_.push_back(std::make_unique<rank_state>(ranks));
-    }
+        : most_(most),
+          ranks_(static_cast<std::size_t>(ranks), ranks),
+          threads_(ranks),
+          cores_(static_cast<int>(std::thread::hardware_concurrency())) {}
 
     int size() const { return static_cast<int>(ranks_.size()); }
-    rank_state& at(rank_t rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
+    rank_state& at(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
     void threads_changed(int by) { threads_.fetch_add(by, std::memory_order_relaxed); }
 
     /// Waits at the bell of a channel until `ready()`; false when `until` has passed. Throws when the context has
@@ -35304,7 +36216,7 @@ class waits {
     /// condition's store are both sequentially consistent.
     void tell_all() noexcept {
         if (inquirers_.load(std::memory_order_seq_cst) == 0) return;
-        for (const auto& each : ranks_) each->bells.common().ring();
+        for (rank_state& each : ranks_) each.bells.common().ring();
     }
 
     /// Counts its owner among those whom `tell_all` must wake.
@@ -35367,11 +36279,11 @@ class waits {
     }
 
     void ring_all() {
-        for (const auto& each : ranks_) each->bells.ring_all();
+        for (rank_state& each : ranks_) each.bells.ring_all();
     }
 
     polling most_;
-    std::vector<std::unique_ptr<rank_state>> ranks_;
+    plain_vector<rank_state> ranks_;
     std::atomic<int> threads_;
     int cores_;
     notice_board notices_;
@@ -36012,7 +36924,7 @@ class rank_threads {
     }
     [[gnu::cold, gnu::noinline]] void begin(rank_t rank) {
         const std::lock_guard lock(mutex_);
-        threads_.emplace_back([this, rank] { run_one(rank); });
+        threads_.add(std::thread([this, rank] { run_one(rank); }));
     }
     /// A thread that runs, or has run; none when all are joined. A running rank may start others until it is joined.
     [[gnu::cold, gnu::noinline]] std::thread unjoined() {
@@ -36059,9 +36971,9 @@ class rank_threads {
     world& world_;
     rank_body body_;
     void* context_;
-    std::vector<std::exception_ptr> thrown_;
+    plain_vector<std::exception_ptr> thrown_;
     std::mutex mutex_;  ///< guards what follows
-    std::vector<std::thread> threads_;
+    plain_vector<std::thread> threads_;
     std::size_t joined_ = 0;
     rank_t first_ = no_rank;
 };

@@ -66,8 +66,9 @@ inline segment shard(const dataset& data, rank_t rank, int size) {
 }
 
 /// Some rows of a dataset, by number and in this order, and their weights. It refers to data that must outlive it.
-struct batch {
-    const dataset& data;
+template <class Data>
+struct batch_of {
+    const Data& data;
     std::span<const std::uint32_t> rows;
     /// One weight for each row, of any sign; if empty, each row has 1 / rows. Loss and gradient are the weighted sums
     /// of those of the rows. With the coefficients of a gradient code as weights the gradient is a worker's coded one.
@@ -80,16 +81,26 @@ struct batch {
     }
 };
 
+/// Some rows of a `dataset`.
+using batch = batch_of<dataset>;
+
 }}}  // namespace rill::RILL_ABI::train
 
 // ===== rill/train/accuracy.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// How many of `rows` the model puts into their class. Each rank can count on its own shard; the sum over the
-/// ranks is then the count of all.
-template <Classifier Model>
-std::size_t count_correct(Model& model, std::span<const typename Model::scalar> parameters, const dataset& data,
+/// A model that puts samples into classes, also one that says which class a label stands for.
+template <class M>
+concept PredictsClasses = requires(M& model, std::span<const typename M::scalar> parameters,
+                                   const typename M::batch& samples, std::span<std::int32_t> classes) {
+    { model.predict(parameters, samples, classes) };
+};
+
+/// How many of `rows` the model puts into their class. `data`: the dataset of the model's batches. Each rank can count
+/// on its own shard; the sum over the ranks is then the count of all.
+template <PredictsClasses Model, class Data>
+std::size_t count_correct(Model& model, std::span<const typename Model::scalar> parameters, const Data& data,
                           segment rows) {
     RILL_EXPECTS(rows.begin <= rows.end && rows.end <= data.rows, "count_correct: rows of the dataset");
     constexpr std::size_t at_once = 128;
@@ -100,14 +111,19 @@ std::size_t count_correct(Model& model, std::span<const typename Model::scalar> 
         const std::size_t count = std::min(at_once, rows.end - first);
         std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first));
         model.predict(parameters, {data, std::span(numbers).first(count)}, std::span(classes).first(count));
-        for (std::size_t i = 0; i < count; ++i) correct += classes[i] == data.labels[first + i] ? 1U : 0U;
+        for (std::size_t i = 0; i < count; ++i) {
+            if constexpr (requires { Model::class_of(data.labels[0]); })
+                correct += classes[i] == Model::class_of(data.labels[first + i]) ? 1U : 0U;
+            else
+                correct += classes[i] == data.labels[first + i] ? 1U : 0U;
+        }
     }
     return correct;
 }
 
 /// The share of all rows that the model puts into their class.
-template <Classifier Model>
-double accuracy(Model& model, std::span<const typename Model::scalar> parameters, const dataset& data) {
+template <PredictsClasses Model, class Data>
+double accuracy(Model& model, std::span<const typename Model::scalar> parameters, const Data& data) {
     RILL_EXPECTS(data.rows > 0, "accuracy: a dataset that is not empty");
     return static_cast<double>(count_correct(model, parameters, data, {0, data.rows})) / static_cast<double>(data.rows);
 }
@@ -722,16 +738,18 @@ concept BatchSource = std::copyable<B> && Persistent<B> && requires(B& source) {
     { source.next() } -> std::convertible_to<Batch>;
 };
 
-/// The batches of a dataset in the order of a `sampler`. Models `BatchSource`. The dataset must outlive it.
-class minibatches {
+/// The batches of a `dataset` or `sparse_dataset` in the order of a `sampler`. Models `BatchSource`. The dataset must
+/// outlive it.
+template <class Data>
+class minibatches_of {
   public:
     /// If `order.rows` is 0, all rows of the dataset are used.
-    minibatches(const dataset& data, sampler::options order) : data_(&data), sampler_(complete(order, data)) {}
+    minibatches_of(const Data& data, sampler::options order) : data_(&data), sampler_(complete(order, data)) {}
 
     const train::sampler& order() const { return sampler_; }
 
     /// Valid until the next call.
-    batch next() { return {*data_, sampler_.next()}; }
+    batch_of<Data> next() { return {*data_, sampler_.next()}; }
 
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
@@ -743,15 +761,18 @@ class minibatches {
     }
 
   private:
-    static sampler::options complete(sampler::options order, const dataset& data) {
+    static sampler::options complete(sampler::options order, const Data& data) {
         if (order.rows == 0) order.rows = data.rows;
         RILL_EXPECTS(order.rows <= data.rows, "minibatches: rows of the dataset");
         return order;
     }
 
-    const dataset* data_;
+    const Data* data_;
     train::sampler sampler_;
 };
+
+/// The batches of a `dataset`.
+using minibatches = minibatches_of<dataset>;
 
 static_assert(BatchSource<minibatches, batch>);
 
@@ -865,6 +886,43 @@ class stopwatch {
 
 }}}  // namespace rill::RILL_ABI::train
 
+#ifndef RILL_SINGLE_TRAIN_SPARSE_OBJECTIVE_HPP
+#define RILL_SINGLE_TRAIN_SPARSE_OBJECTIVE_HPP
+
+// ===== rill/train/sparse_objective.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A function to minimise whose gradient is 0 but for a few coordinates: the mean loss of a model over the samples of a
+/// `batch`. It may be an `Objective` too, by an overload of `gradient` that takes a span.
+///
+/// - `gradient(parameters, batch, output)` overwrites the stream with a sparse one over `[0, dimension())`. That has an
+///   entry for each coordinate on which the loss of the batch depends. Other derivatives are 0. It returns the loss.
+/// - Nothing in it passes over all parameters: what it computes and allocates depends on the batch alone. After the
+///   first call with a batch of this size it allocates nothing.
+/// - Else as `Objective`: it owns its scratch, and `gradient` and `loss` are pure functions of parameters and batch.
+///
+/// Laws: `testing::for_each_sparse_objective_law`.
+template <class O>
+concept SparseObjective = std::floating_point<typename O::scalar> && std::movable<O> &&
+                          requires(O& objective, const O& constant, std::span<typename O::scalar> room,
+                                   std::span<const typename O::scalar> parameters, const typename O::batch& samples,
+                                   random_key key, stream<typename O::scalar>& output) {
+                              { constant.dimension() } -> std::same_as<std::size_t>;
+                              { constant.layers() } -> std::same_as<std::span<const layer>>;
+                              { constant.initialise(room, key) };
+                              { objective.loss(parameters, samples) } -> std::same_as<double>;
+                              { objective.gradient(parameters, samples, output) } -> std::same_as<double>;
+                          };
+
+/// What a trainer can train.
+template <class O>
+concept Trainable = Objective<O> || SparseObjective<O>;
+
+}}}  // namespace rill::RILL_ABI::train
+
+#endif  // RILL_SINGLE_TRAIN_SPARSE_OBJECTIVE_HPP
+
 // ===== rill/train/strategy.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -893,9 +951,9 @@ struct any_computation {
 /// - `position()`, `resume_at(position)`, collective between two steps: where the sessions stand in their numbers of
 ///   steps and in random numbers.
 /// - `add_up(table)`, collective: the sum over all ranks, on all ranks. For the trainer's own agreements.
-template <class B, class T>
+template <class B, class T, class Gradient = std::span<T>>
 concept BoundStrategy =
-    requires(B& bound, const B& constant, std::span<T> parameters, std::span<T> gradient, std::uint64_t number,
+    requires(B& bound, const B& constant, std::span<T> parameters, Gradient gradient, std::uint64_t number,
              const detail::any_computation& compute, std::span<std::int64_t> table) {
         { bound.step(parameters, gradient, number, compute) } -> std::same_as<step_record>;
         { bound.end() };
@@ -907,18 +965,27 @@ concept BoundStrategy =
         { bound.add_up(table) };
     };
 
+/// Whether a strategy takes gradients as sparse streams.
+template <class S>
+concept SparseStrategy = requires { requires S::is_sparse; };
+
+/// How a strategy takes a gradient.
+template <class S, class T>
+using gradient_of = std::conditional_t<SparseStrategy<S>, stream<T>&, std::span<T>>;
+
 /// How the gradients of all ranks become steps: a value that binds to one rank's end of a transport and to the layers
 /// of a model. Binding is collective: it makes the sessions, with the given timeout and seed.
 ///
 /// `replicas_equal`: after each step the parameters are the same on all ranks, bit for bit, and a gradient that is not
 /// finite skips the step of all ranks. Else it skips its own rank's contribution alone.
 /// `is_layered`: `step` calls `compute(ready)`, else `compute()`.
+/// `is_sparse`, which may be left out: the gradient is a `stream<T>&` instead of a span, of a `SparseObjective`.
 template <class S, class Net, class T = float>
 concept Strategy = std::copyable<S> &&
                    requires(const S& policy, Net& net, std::span<const layer> layers, const group_options& options) {
                        requires std::same_as<decltype(S::replicas_equal), const bool>;
                        requires std::same_as<decltype(S::is_layered), const bool>;
-                       { policy.template bind<T>(net, layers, options) } -> BoundStrategy<T>;
+                       { policy.template bind<T>(net, layers, options) } -> BoundStrategy<T, gradient_of<S, T>>;
                    };
 
 /// How many parameters a model with these layers has.
@@ -942,9 +1009,10 @@ struct trainer_options {
 /// on all ranks at all times, and a step in which any rank's gradient holds a NaN or an infinity moves none. With
 /// other strategies such a gradient is left out of the step.
 /// After an exception of a step the strategy's sessions have ended: restore a checkpoint into a new trainer.
+/// A strategy that is sparse takes the gradient of a `SparseObjective` as a stream.
 /// Memory: parameters and gradient, besides what model, batches and strategy hold. A step that is not skipped allocates
 /// nothing once the first ones are done.
-template <Transport Net, Objective Model, BatchSource<typename Model::batch> Batches, class Plan,
+template <Transport Net, Trainable Model, BatchSource<typename Model::batch> Batches, class Plan,
           StepHook Hook = no_hook>
 class trainer {
   public:
@@ -978,7 +1046,8 @@ class trainer {
             [[maybe_unused]] const auto computing = named_span(*net_, "compute");
             return model_.gradient(parameters_, batches_.next(), gradient_, ready...);
         };
-        step_record record = strategy_.step(std::span(parameters_), std::span(gradient_), step_, compute);
+        step_record record =
+            strategy_.step(std::span(parameters_), gradient_of<Plan, scalar>(gradient_), step_, compute);
         if (!record) return record;
         step_ = record.step + 1;
         hook_(std::as_const(record));
@@ -1035,6 +1104,11 @@ class trainer {
         "rill::train::trainer: the strategy exchanges gradients layer by layer and the objective does not say "
         "when they are ready; give it gradient(parameters, batch, output, ready) or use train::bsp");
 
+    static_assert(SparseStrategy<Plan> ? SparseObjective<Model> : Objective<Model>,
+                  "rill::train::trainer: the strategy and the objective do not take the gradient in one form; give the "
+                  "objective gradient(parameters, batch, stream) for sparse_bsp, and gradient(parameters, batch, span) "
+                  "for the others");
+
     using bound_strategy = decltype(std::declval<const Plan&>().template bind<scalar>(
         std::declval<Net&>(), std::span<const layer>(), group_options{}));
 
@@ -1084,7 +1158,7 @@ class trainer {
     Batches batches_;
     bound_strategy strategy_;
     aligned_vector<scalar> parameters_;
-    aligned_vector<scalar> gradient_;
+    std::conditional_t<SparseStrategy<Plan>, stream<scalar>, aligned_vector<scalar>> gradient_;
     Hook hook_;
     std::uint64_t step_ = 0;
 };
@@ -1393,15 +1467,27 @@ class lockstep {
 
     bool is_complete(const receipt& done) const { return done.contributors == workers_.size(); }
 
-    /// A step that computes, then calls `exchange(own)`, which returns the receipt, then `move()`.
-    template <class T, class Compute, class Exchange, class Move>
-    step_record step_with(std::uint64_t number, std::span<T> gradient, Compute&& compute, Exchange&& exchange,
+    /// The first coordinate of a gradient that is not finite.
+    template <class T>
+    static std::optional<std::size_t> first_invalid(std::span<T> gradient) {
+        return kernel::find_non_finite(std::span<const T>(gradient));
+    }
+    template <class T>
+    static std::optional<std::size_t> first_invalid(const stream<T>& gradient) {
+        const auto entry = kernel::find_non_finite(gradient.values());
+        return entry && !gradient.is_dense() ? gradient.indices()[*entry] : entry;
+    }
+
+    /// A step that computes `gradient`, a span or a stream, then calls `exchange(own)`, which returns the receipt, then
+    /// `move()`.
+    template <class Gradient, class Compute, class Exchange, class Move>
+    step_record step_with(std::uint64_t number, const Gradient& gradient, Compute&& compute, Exchange&& exchange,
                           Move&& move) {
         step_record record{.step = number, .is_over = has_ended_};
         if (has_ended_) return record;
         stopwatch clock(workers_.net());
         record.loss = compute();
-        const auto bad = kernel::find_non_finite(std::span<const T>(gradient));
+        const auto bad = first_invalid(gradient);
         record.phases.compute = clock.lap();
         record.exchange = exchange(contribution{.weight = bad ? 0.0 : 1.0});
         record.phases.exchange = clock.lap();
@@ -1964,137 +2050,372 @@ double consensus_distance(Group& workers, std::span<const T> model, std::span<T>
 
 }}}  // namespace rill::RILL_ABI::train
 
-// ===== rill/train/detail/metrics_file.hpp
+// ===== rill/train/linear_loss.hpp
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
-namespace rill { inline namespace RILL_ABI { namespace train { namespace detail {
-
-/// A file to which each line is written as a whole, as soon as it is there.
-class metrics_file {
-  public:
-    metrics_file(std::string path, bool append)
-        : path_(std::move(path)), file_(path_, O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC)) {
-        if (!file_.is_open()) file_failed(path_, "cannot be opened");
-    }
-
-    bool is_empty() const {
-        struct stat status {};
-        return ::fstat(file_.get(), &status) == 0 && status.st_size == 0;
-    }
-
-    void write(std::string_view line) {
-        if (!write_all(file_.get(), std::as_bytes(std::span(line)))) file_failed(path_, "cannot be written");
-    }
-
-  private:
-    std::string path_;
-    descriptor file_;
-};
-
-/// The shortest text from which the same number is read.
-template <class Number>
-void append_number(std::string& line, Number value) {
-    char text[32];
-    line.append(text, std::to_chars(std::begin(text), std::end(text), value).ptr);
-}
-
-/// Calls `visit(name, value)` for each metric of a step, in their order in a file: numbers, then one text.
-template <class Visit>
-void visit_metrics(const step_record& record, Visit&& visit) {
-    const receipt& exchange = record.exchange;
-    const auto seconds = [](duration d) { return static_cast<double>(d.ns) / 1e9; };  // rounded once
-    visit("step", record.step);
-    visit("loss", record.loss);
-    visit("seconds", seconds(record.elapsed));
-    visit("compute_seconds", seconds(record.phases.compute));
-    visit("exchange_seconds", seconds(record.phases.exchange));
-    visit("update_seconds", seconds(record.phases.update));
-    visit("contributors", exchange.contributors);
-    visit("weight", exchange.weight);
-    visit("age", exchange.age);
-    visit("rounds", exchange.rounds);
-    visit("messages_sent", exchange.wire.messages_sent);
-    visit("bytes_sent", exchange.wire.bytes_sent);
-    visit("messages_received", exchange.wire.messages_received);
-    visit("bytes_received", exchange.wire.bytes_received);
-    visit("skipped", record.skipped() ? describe_skip(record) : std::string());
-}
-
-}}}}  // namespace rill::RILL_ABI::train::detail
-
-// ===== rill/train/metrics_options.hpp
+// Losses of a linear model: functions of its score and the sample's label.
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// How the metrics of steps are written to a file.
-struct metrics_options {
-    std::string label{};  ///< unless empty, the first column of each line: the name of the run, or the rank
-    bool append = false;  ///< goes on behind what the file holds, as after a restored checkpoint
-
-    friend bool operator==(const metrics_options&, const metrics_options&) = default;
+/// A convex function of a score: `value(score, label)`, and `slope(score, label)`, its derivative by the score, or one
+/// of its derivatives where it has a kink.
+///
+/// `is_classifier`: a label says which of two classes a sample is of, and a score above 0 stands for the second.
+template <class L>
+concept LinearLoss = requires(double score, float label) {
+    { L::value(score, label) } -> std::same_as<double>;
+    { L::slope(score, label) } -> std::same_as<double>;
+    { L::slope(float{}, label) } -> std::same_as<float>;
+    requires std::same_as<decltype(L::is_classifier), const bool>;
+    { L::name } -> std::convertible_to<const char*>;
 };
+
+/// A loss that has a slope everywhere. `curvature`: no second derivative is larger.
+template <class L>
+concept SmoothLoss = LinearLoss<L> && std::same_as<decltype(L::curvature), const double>;
+
+namespace detail {
+/// Labels of two classes are 1 and -1, or 1 and 0.
+template <std::floating_point T>
+constexpr T sign_of(float label) {
+    return label > 0 ? T{1} : T{-1};
+}
+}  // namespace detail
+
+/// `log(1 + exp(-y·score))`, where y is 1 for a label above 0, else -1.
+struct logistic {
+    static constexpr const char* name = "logistic";
+    static constexpr bool is_classifier = true;
+    static constexpr double curvature = 0.25;
+
+    /// Without overflow of the exponential. A NaN gives NaN.
+    template <std::floating_point T>
+    static double value(T score, float label) {
+        const double m = static_cast<double>(detail::sign_of<T>(label) * score);
+        return (m < 0 ? -m : 0.0) + std::log1p(std::exp(-std::abs(m)));
+    }
+    template <std::floating_point T>
+    static T slope(T score, float label) {
+        const T y = detail::sign_of<T>(label);
+        return -y / (T{1} + std::exp(y * score));
+    }
+};
+
+/// `max(0, 1 - y·score)`, where y is 1 for a label above 0, else -1: the loss of a support vector machine. Samples
+/// beyond the margin have slope 0.
+struct hinge {
+    static constexpr const char* name = "hinge";
+    static constexpr bool is_classifier = true;
+
+    template <std::floating_point T>
+    static double value(T score, float label) {
+        const T distance = T{1} - detail::sign_of<T>(label) * score;
+        return distance <= 0 ? 0.0 : static_cast<double>(distance);  // a NaN stays
+    }
+    template <std::floating_point T>
+    static T slope(T score, float label) {
+        const T y = detail::sign_of<T>(label);
+        return y * score >= T{1} ? T{0} : std::isnan(score) ? score : -y;
+    }
+};
+
+/// `½ (score - label)²`.
+struct squared {
+    static constexpr const char* name = "squared";
+    static constexpr bool is_classifier = false;
+    static constexpr double curvature = 1;
+
+    template <std::floating_point T>
+    static double value(T score, float label) {
+        const double distance = static_cast<double>(score) - static_cast<double>(label);
+        return 0.5 * distance * distance;
+    }
+    template <std::floating_point T>
+    static T slope(T score, float label) {
+        return score - static_cast<T>(label);
+    }
+};
+
+static_assert(SmoothLoss<logistic> && LinearLoss<hinge> && SmoothLoss<squared>);
 
 }}}  // namespace rill::RILL_ABI::train
 
-// ===== rill/train/csv_metrics.hpp
+// ===== rill/train/sparse_dataset.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// Writes the record of each step to a file as one line of comma-separated values, below a line of names.
-///
-/// A hook for `trainer`; each rank needs a file of its own. A line is in the file when the call returns. Texts that
-/// hold commas, quotes or line breaks are quoted (RFC 4180, with `\n`). Throws `data_error` where the file cannot be
-/// opened or written. Cost: one write to the file for each step; it allocates nothing but for a skipped step.
-class csv_metrics {
+/// One sample: strictly ascending columns and, in the same order, their values. Without values each of them is 1.
+struct sparse_row {
+    std::span<const std::uint32_t> columns{};
+    std::span<const float> values{};
+
+    std::size_t size() const { return columns.size(); }
+    float value(std::size_t i) const { return values.empty() ? 1.0F : values[i]; }
+};
+
+/// Labelled samples of which most features are 0: compressed rows (CSR). Memory: 4 bytes per feature that is not 0, 4
+/// more where values differ from 1, and 12 per row.
+struct sparse_dataset {
+    std::size_t rows = 0;
+    std::size_t columns = 0;               ///< at most 2³² - 1
+    std::vector<std::uint64_t> starts{0};  ///< rows + 1; row i holds the entries `[starts[i], starts[i + 1])`
+    std::vector<std::uint32_t> indices{};  ///< of each entry, its column, ascending within a row
+    std::vector<float> values{};           ///< of each entry; empty if all are 1
+    std::vector<float> labels{};           ///< rows: a class, a sign or a number, as the objective takes it
+
+    sparse_row row(std::size_t i) const {
+        const auto begin = static_cast<std::size_t>(starts[i]);
+        const std::size_t count = static_cast<std::size_t>(starts[i + 1]) - begin;
+        return {std::span(indices).subspan(begin, count),
+                values.empty() ? std::span<const float>() : std::span(values).subspan(begin, count)};
+    }
+};
+
+/// Some rows of a `sparse_dataset`.
+using sparse_batch = batch_of<sparse_dataset>;
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/sparse_columns.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// The samples of a `sparse_dataset` by columns (CSC). Memory: as the dataset, with 8 bytes per column.
+struct sparse_columns {
+    std::size_t rows = 0;
+    std::size_t columns = 0;
+    std::vector<std::uint64_t> starts{0};  ///< columns + 1; column c holds the entries `[starts[c], starts[c + 1])`
+    std::vector<std::uint32_t> indices{};  ///< of each entry, its row, ascending within a column
+    std::vector<float> values{};           ///< of each entry; empty if all are 1
+    std::vector<float> labels{};           ///< rows
+
+    /// Strictly ascending rows and their values; without values each of them is 1.
+    struct column_view {
+        std::span<const std::uint32_t> rows{};
+        std::span<const float> values{};
+
+        std::size_t size() const { return rows.size(); }
+        float value(std::size_t i) const { return values.empty() ? 1.0F : values[i]; }
+    };
+    column_view column(std::size_t c) const {
+        const auto begin = static_cast<std::size_t>(starts[c]);
+        const std::size_t count = static_cast<std::size_t>(starts[c + 1]) - begin;
+        return {std::span(indices).subspan(begin, count),
+                values.empty() ? std::span<const float>() : std::span(values).subspan(begin, count)};
+    }
+};
+
+/// Sorts the entries by columns, in two passes.
+inline sparse_columns by_columns(const sparse_dataset& data) {
+    RILL_EXPECTS(data.rows <= std::numeric_limits<std::uint32_t>::max(), "by_columns: rows that 32 bits can number");
+    sparse_columns made{.rows = data.rows,
+                        .columns = data.columns,
+                        .starts = std::vector<std::uint64_t>(data.columns + 1),
+                        .indices = std::vector<std::uint32_t>(data.indices.size()),
+                        .values = std::vector<float>(data.values.size()),
+                        .labels = data.labels};
+    for (const std::uint32_t c : data.indices) ++made.starts[c + 1];
+    for (std::size_t c = 0; c < data.columns; ++c) made.starts[c + 1] += made.starts[c];
+    std::vector<std::uint64_t> next(made.starts.begin(), made.starts.end() - 1);
+    for (std::size_t r = 0; r < data.rows; ++r) {
+        const sparse_row row = data.row(r);
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            const auto at = static_cast<std::size_t>(next[row.columns[i]]++);
+            made.indices[at] = static_cast<std::uint32_t>(r);
+            if (!made.values.empty()) made.values[at] = row.value(i);
+        }
+    }
+    return made;
+}
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/coordinate_descent.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A `coordinate_descent` bound to one rank: its replica of the model, and the score of each sample.
+template <class Net, class Policy, std::floating_point T>
+class bound_coordinate_descent {
+    using loss_type = typename Policy::loss_type;
+
   public:
-    explicit csv_metrics(const std::string& path, metrics_options options = {})
-        : file_(path, options.append), label_(std::move(options.label)) {
-        if (file_.is_empty()) write_names();
+    /// `data` must outlive it.
+    bound_coordinate_descent(Net& net, const Policy& policy, const sparse_columns& data, const group_options& options)
+        : workers_(net, policy.topology, options),
+          policy_(policy),
+          data_(&data),
+          own_(split(data.columns + 1, static_cast<std::size_t>(net.size()), static_cast<std::size_t>(net.rank()))),
+          parameters_(data.columns + 1, T{0}),
+          scores_(data.rows, T{0}),
+          curvatures_(own_.size()),
+          moved_(parameters_.size()),
+          all_moved_(parameters_.size()) {
+        rill::detail::require_option(policy.coordinates > 0, "train::coordinate_descent: coordinates",
+                                     policy.coordinates, "at least 1", net.rank());
+        rill::detail::require_option(policy.l2 >= 0, "train::coordinate_descent: l2", policy.l2, "at least 0",
+                                     net.rank());
+        RILL_EXPECTS(data.rows > 0, "coordinate_descent: a sample");
+        if (!own_.empty())
+            order_.emplace(sampler::options{.rows = own_.size(),
+                                            .batch = std::min(policy.coordinates, own_.size()),
+                                            .key = random_key{options.seed}.derive(net.rank())});
+        measure();
     }
 
-    void operator()(const step_record& record) {
-        line_.clear();
-        if (!label_.empty()) add(label_);
-        detail::visit_metrics(record, [&](std::string_view, const auto& value) { add(value); });
-        end_line();
+    auto& workers() { return workers_; }
+    /// The weights of the columns, and the bias.
+    std::span<const T> parameters() const { return span_of(parameters_); }
+    /// Of each sample. They are kept up to date, the same bits on all ranks.
+    std::span<const T> scores() const { return span_of(scores_); }
+
+    /// The mean loss of all samples and the penalty; a pass over the samples and the parameters.
+    double loss() const {
+        double sum = 0, squares = 0;
+        for (std::size_t i = 0; i < scores_.size(); ++i) sum += loss_type::value(scores_[i], data_->labels[i]);
+        for (const T weight : parameters().first(data_->columns))
+            squares += static_cast<double>(weight) * static_cast<double>(weight);
+        return sum / static_cast<double>(data_->rows) + 0.5 * policy_.l2 * squares;
+    }
+
+    /// Moves the next coordinates of each rank. Collective.
+    receipt step() {
+        choose();
+        moved_.clear({0, parameters_.size()});
+        for (const std::uint32_t c : chosen_) moved_.push_back(c, step_of(c));
+        const receipt done = all_gather(workers_, moved_, all_moved_, policy_.codes);
+        for (std::size_t e = 0; e < all_moved_.count(); ++e) move(all_moved_.indices()[e], all_moved_.values()[e]);
+        return done;
+    }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        out.add(std::string(prefix) + "parameters", parameters_);
+        out.add(std::string(prefix) + "scores", scores_);
+        if (order_) order_->save(out, prefix);
+    }
+    /// All ranks restore what they saved after one step. Throws `data_error`, and changes nothing, if it does not fit.
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        auto parameters = parameters_;
+        auto scores = scores_;
+        in.read(std::string(prefix) + "parameters", parameters);
+        in.read(std::string(prefix) + "scores", scores);
+        if (order_) order_->restore(in, prefix);
+        parameters_.swap(parameters);
+        scores_.swap(scores);
     }
 
   private:
-    void write_names() {
-        if (!label_.empty()) add(std::string_view("label"));
-        detail::visit_metrics({}, [&](std::string_view name, const auto&) { add(name); });
-        end_line();
-    }
-    void end_line() {
-        line_.back() = '\n';
-        file_.write(line_);
-    }
+    bool is_bias(std::size_t c) const { return c == data_->columns; }
 
-    template <class Number>
-        requires std::is_arithmetic_v<Number>
-    void add(Number value) {
-        detail::append_number(line_, value);
-        line_ += ',';
-    }
-    void add(std::string_view text) {
-        if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
-            line_.append(text);
-        } else {
-            line_ += '"';
-            for (const char each : text) line_.append(each == '"' ? 2 : 1, each);
-            line_ += '"';
+    /// Curvatures along the own coordinates, and by how much steps are shortened because many are made at once.
+    void measure() {
+        const auto rows = static_cast<double>(data_->rows);
+        for (std::size_t c = own_.begin; c < own_.end; ++c) {
+            double squares = is_bias(c) ? rows : 0;
+            if (!is_bias(c)) {
+                const auto column = data_->column(c);
+                for (std::size_t i = 0; i < column.size(); ++i)
+                    squares += static_cast<double>(column.value(i)) * static_cast<double>(column.value(i));
+            }
+            curvatures_[c - own_.begin] = loss_type::curvature * squares / rows + (is_bias(c) ? 0 : policy_.l2);
         }
-        line_ += ',';
+        std::vector<std::uint32_t> entries(data_->rows, 1);  // the bias
+        for (const std::uint32_t row : data_->indices) ++entries[row];
+        const double most = *std::max_element(entries.begin(), entries.end()),
+                     all = static_cast<double>(data_->columns) + 1;
+        double at_once = 0;
+        for (int rank = 0; rank < workers_.size(); ++rank) {
+            const segment part =
+                split(data_->columns + 1, static_cast<std::size_t>(workers_.size()), static_cast<std::size_t>(rank));
+            at_once += static_cast<double>(std::min(policy_.coordinates, part.size()));
+        }
+        shortening_ = all > 1 ? 1 + (most - 1) * (at_once - 1) / (all - 1) : 1;
     }
 
-    detail::metrics_file file_;
-    std::string label_;
-    std::string line_;
+    void choose() {
+        chosen_.clear();
+        if (!order_) return;
+        for (const std::uint32_t each : order_->next())
+            chosen_.push_back(static_cast<std::uint32_t>(own_.begin) + each);
+        std::sort(chosen_.begin(), chosen_.end());
+    }
+
+    T step_of(std::uint32_t c) const {
+        const double curvature = curvatures_[c - own_.begin];
+        if (curvature == 0) return T{0};  // a column without entries, and no penalty
+        double slope = 0;
+        if (is_bias(c)) {
+            for (std::size_t i = 0; i < scores_.size(); ++i)
+                slope += static_cast<double>(loss_type::slope(scores_[i], data_->labels[i]));
+        } else {
+            const auto column = data_->column(c);
+            for (std::size_t i = 0; i < column.size(); ++i) {
+                const std::uint32_t row = column.rows[i];
+                slope += static_cast<double>(loss_type::slope(scores_[row], data_->labels[row])) *
+                         static_cast<double>(column.value(i));
+            }
+        }
+        slope /= static_cast<double>(data_->rows);
+        if (!is_bias(c)) slope += policy_.l2 * static_cast<double>(parameters_[c]);
+        return static_cast<T>(-slope / (shortening_ * curvature));
+    }
+
+    void move(std::uint32_t c, T by) {
+        if (by == T{0}) return;
+        parameters_[c] += by;
+        if (is_bias(c)) {
+            for (T& score : scores_) score += by;
+            return;
+        }
+        const auto column = data_->column(c);
+        for (std::size_t i = 0; i < column.size(); ++i) scores_[column.rows[i]] += by * static_cast<T>(column.value(i));
+    }
+
+    group<Net, decltype(Policy::topology)> workers_;
+    Policy policy_;
+    const sparse_columns* data_;
+    segment own_;
+    aligned_vector<T> parameters_, scores_;
+    std::vector<double> curvatures_;
+    double shortening_ = 1;
+    std::optional<sampler> order_;
+    std::vector<std::uint32_t> chosen_;
+    stream<T> moved_, all_moved_;
 };
 
-static_assert(StepHook<csv_metrics>);
+/// Stochastic coordinate descent of a linear model on sparse data: in each step every rank moves some of its own
+/// coordinates, and all ranks learn of all moves.
+///
+/// Rank r owns the coordinates `split(columns + 1, P, r)`, the last of which is the bias, and takes them in random
+/// order. It needs the samples of all ranks, by columns. A coordinate moves by its slope over (its curvature times β),
+/// where β = 1 + (ω - 1)(τ - 1) / columns for τ coordinates at once and rows of at most ω entries; so the expected loss
+/// falls although the ranks do not know of each other's moves. `codes` may round moves, which are then the same on all
+/// ranks.
+///
+/// Cost per step: an `all_gather` of streams over `topology`; the entries of the own columns once, those of all moved
+/// columns once. Memory: parameters, a score per sample, twice the moves. Deterministic: parameters and scores are the
+/// same bits on all ranks. Errors: as in `all_gather`; the model is then as before the step.
+/// Source: SparCML (Renggli et al., SC 2019), section 8.2, after Wright, Coordinate descent algorithms, Mathematical
+/// Programming 2015; the length of a step: Richtárik and Takáč, Parallel coordinate descent methods for big data
+/// optimization, Mathematical Programming 2016.
+template <SmoothLoss Loss = logistic, Topology Shape = topology::recursive_doubling>
+struct coordinate_descent {
+    using loss_type = Loss;
+
+    Shape topology{};
+    std::size_t coordinates = 100;  ///< that each rank moves in a step
+    double l2 = 0;                  ///< the penalty ½ l2 · |w|² of the weights without the bias
+    coding codes{};                 ///< of the moves
+
+    /// `data`: the same on all ranks; it must outlive what is bound. Collective.
+    template <std::floating_point T = float, class Net>
+    bound_coordinate_descent<Net, coordinate_descent, T> bind(Net& net, const sparse_columns& data,
+                                                              const group_options& options = {}) const {
+        return {net, *this, data, options};
+    }
+    friend constexpr bool operator==(const coordinate_descent&, const coordinate_descent&) = default;
+};
 
 }}}  // namespace rill::RILL_ABI::train
 
@@ -2293,9 +2614,11 @@ class bound_d_squared {
     std::uint8_t has_begun_ = 0;
 };
 
-/// x' = W (2x - x₋ - γ g + γ g₋), where x₋ and g₋ are those of the step before: ranks whose data differ come to the
-/// minimum of all, as they do with the mean of all gradients. The eigenvalues of W must be above -⅓, as with
-/// `topology::ring_neighbours{.own = 0.5}`. Memory: one model. Source: D² (Tang et al. 2018), algorithm 1.
+/// x' = W (2x - x₋ - γ g + γ₋ g₋), where x₋, γ₋ and g₋ are those of the step before: ranks whose data differ come to
+/// the minimum of all, as they do with the mean of all gradients. Each gradient has the rate of its own step, so that
+/// the mean of all models moves by γ times the mean of all gradients where the rate falls, too (the paper's is
+/// constant). The eigenvalues of W must be above -⅓, as with `topology::ring_neighbours{.own = 0.5}`. Memory: one
+/// model. Source: D² (Tang et al. 2018), algorithm 1.
 struct d_squared {
     static constexpr const char* name = "d_squared";
     static constexpr bool mixes_all = true;
@@ -2320,6 +2643,33 @@ static_assert(StepOrder<mix_after> && StepOrder<mix_before> && StepOrder<mix_bes
 // ===== rill/train/decentralized.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
+
+namespace detail {
+
+/// The gossip of a `decentralized` strategy. `coordinated_mixing` has one of its own.
+template <class Net, class Mix>
+class mixing_session {
+  public:
+    template <class Group>
+    mixing_session(Group& workers, const Mix& mixing) : models_(workers, mixing) {}
+
+    gossip<Net, Mix>& models() { return models_; }
+    const gossip<Net, Mix>& models() const { return models_; }
+
+    static constexpr bool contributes() { return true; }
+    /// Whether there is a next exchange.
+    static constexpr bool next() { return true; }
+    static void end() {}
+    template <class Group>
+    void resume_at(Group&, const Mix&, std::uint64_t round) {
+        models_.resume_at(round);
+    }
+
+  private:
+    gossip<Net, Mix> models_;
+};
+
+}  // namespace detail
 
 /// What a bound `decentralized` saves. Of push-sum the model and its weight, of which the parameters are the quotient.
 template <class Codec, class Descent, class Order, std::floating_point T>
@@ -2369,7 +2719,7 @@ class bound_decentralized {
     bound_decentralized(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
         : policy_(checked(policy, net)),
           workers_(net, topology::recursive_doubling{}, options),
-          gossip_(workers_, policy.mixing),
+          gossip_(workers_, policy_.mixing),
           state_{policy.codec.template bind<T>(dimension), policy.optimizer.template bind<T>(dimension),
                  policy.order.template bind<T>(dimension), aligned_vector<T>(pushes ? dimension : 0)},
           mixed_(is_beside && !pushes ? dimension : 0),
@@ -2380,17 +2730,20 @@ class bound_decentralized {
     const round_receipt& latest() const { return latest_; }
     const codec_type& codec() const { return state_.codec; }
 
-    static constexpr bool contributes() { return true; }
+    bool contributes() const { return gossip_.contributes(); }
     /// All ranks call it after the same step.
     void end() { has_ended_ = true; }
     auto& state() { return state_; }
     const auto& state() const { return state_; }
-    std::uint64_t position() const { return gossip_.round(); }
-    void resume_at(std::uint64_t position) { gossip_.resume_at(position); }
+    std::uint64_t position() const { return models().round(); }
+    void resume_at(std::uint64_t position) { gossip_.resume_at(workers_, policy_.mixing, position); }
     void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
 
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
+        const bool exchanges = policy_.exchange.exchanges(number);
+        if (has_ended_) gossip_.end();
+        if (!has_ended_ && (exchanges || !contributes())) has_ended_ = !gossip_.next();
         step_record record{.step = number, .is_over = has_ended_};
         if (has_ended_) return record;
         begin_at(parameters, number);
@@ -2411,7 +2764,6 @@ class bound_decentralized {
                 record.invalid.push_back({workers_.rank(), *bad});
             record.phases.compute = clock.lap();
         };
-        const bool exchanges = policy_.exchange.exchanges(number);
         if constexpr (is_beside) {
             mix_beside_of(model, exchanges, descend);
             record.phases.exchange = clock.lap();
@@ -2421,19 +2773,23 @@ class bound_decentralized {
             const auto mix = [&] {
                 if (!exchanges) return;
                 clock.lap();
-                latest_ = gossip_.mix(model, state_.codec);
+                latest_ = models().mix(model, state_.codec);
                 record.phases.exchange = clock.lap();
             };
             state_.order.step(model, move, mix);
         }
         if (exchanges) record.exchange = static_cast<const receipt&>(latest_);
-        state_.weight = gossip_.weight();
-        if constexpr (pushes) gossip_.debias(model, parameters);
+        if constexpr (pushes) {
+            state_.weight = models().weight();
+            models().debias(model, parameters);
+        }
         record.elapsed = clock.total();
         return record;
     }
 
   private:
+    auto& models() { return gossip_.models(); }
+    const auto& models() const { return gossip_.models(); }
     static const Policy& checked(const Policy& policy, Net& net) {
         using order = decltype(Policy::order);
         rill::detail::require_option(policy.exchange.steps > 0, "train::every: steps", policy.exchange.steps,
@@ -2451,7 +2807,7 @@ class bound_decentralized {
         if (!exchanges) return descend();
         if constexpr (!pushes) std::copy(model.begin(), model.end(), mixed_.begin());
         const std::span<T> mixes = pushes ? model : span_of(mixed_);
-        const auto mix = [&] { latest_ = gossip_.mix(mixes, state_.codec); };
+        const auto mix = [&] { latest_ = models().mix(mixes, state_.codec); };
         activity_.run(mix, descend);
         if constexpr (!pushes) std::copy(mixed_.begin(), mixed_.end(), model.begin());
     }
@@ -2460,7 +2816,7 @@ class bound_decentralized {
         if constexpr (DifferenceCompressor<codec_type, T>)
             if (!state_.codec.has_started()) state_.codec.start_at(parameters);
         if constexpr (pushes) {
-            gossip_.resume_at(gossip_.round(), state_.weight);  // it may have been restored
+            models().resume_at(models().round(), state_.weight);  // it may have been restored
             if (number == 0) std::copy(parameters.begin(), parameters.end(), state_.pushed.begin());
         }
     }
@@ -2481,7 +2837,7 @@ class bound_decentralized {
 
     Policy policy_;
     group_type workers_;
-    gossip<Net, mixing_type> gossip_;
+    detail::mixing_session<Net, mixing_type> gossip_;
     decentralized_state<codec_type, optimizer_type, order_type, T> state_;
     round_receipt latest_{};
     aligned_vector<T> mixed_;  ///< what is mixed beside the gradient
@@ -2496,6 +2852,7 @@ class bound_decentralized {
 ///     train::decentralized{random_matching{}, sgd, rate, random_mask{.density = 0.01}};         // as SAPS-PSGD
 ///     train::decentralized{ring_neighbours{}, sgd, rate, difference{top_k{.density = 0.01}, 0.05}};  // CHOCO-SGD
 ///     train::decentralized{ring_neighbours{.own = 0.5}, sgd, rate, keep_all{}, d_squared{}};    // D²
+///     train::decentralized{coordinated_mixing{fast, coordinated{}}, sgd, rate, random_mask{}};  // SAPS-PSGD
 ///
 /// `order`: whether a model is mixed after its step, before it, beside its gradient, or as D² says. `exchange`:
 /// `every{k}` makes k local steps for one exchange. Over a mixing that is only column stochastic the parameters are the
@@ -2544,6 +2901,219 @@ template <class M, class D, class R, class C, class O>
 decentralized(M, D, R, C, O, every) -> decentralized<M, D, R, C, O>;
 template <class M, class D, class R, class C, class O, class L>
 decentralized(M, D, R, C, O, every, L) -> decentralized<M, D, R, C, O, L>;
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/coordinated_mixing.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A mixing that rank 0 coordinates, for `decentralized`: training goes on without workers that fail, and both models
+/// of a pair are mixed or none.
+///
+///     train::decentralized{train::coordinated_mixing{fast, coordinated{.rounds = 1000}}, sgd, rate, mask}
+///
+/// A step is a round of `gossip` with a coordinator. The run is over after `rounds` rounds, or after the step after
+/// which all ranks call `end`. On a rank that is out a step throws `timeout`; the others go on. A rank 0 that does not
+/// train makes no step of its own: its first one ends with the run.
+///
+/// Checkpoints: all ranks save between the same two steps, so rank 0 trains. `restore` ends the gossip that has begun,
+/// if any, and begins another one, collectively: so all ranks live. Pairs are then those of a run in which all have
+/// taken part; links that exchanges have updated (`coordinated::link_weight`) begin as they were given.
+template <Mixing Mix>
+struct coordinated_mixing {
+    static constexpr const char* name = "coordinated_mixing";
+    static constexpr bool is_doubly_stochastic = Mix::is_doubly_stochastic;
+    static constexpr bool is_symmetric = Mix::is_symmetric;
+    static constexpr bool keeps_neighbours = Mix::keeps_neighbours;
+
+    Mix mixing{};
+    coordinated by{};
+
+    auto bind(int size, random_key key) const { return mixing.bind(size, key); }
+    friend bool operator==(const coordinated_mixing&, const coordinated_mixing&) = default;
+};
+
+template <class M>
+coordinated_mixing(M, coordinated) -> coordinated_mixing<M>;
+
+namespace detail {
+
+template <class Net, class Mix>
+class mixing_session<Net, coordinated_mixing<Mix>> {
+    using gossip_type = gossip<Net, rill::detail::with_coordinator<Mix>>;
+
+  public:
+    template <class Group>
+    mixing_session(Group& workers, const coordinated_mixing<Mix>& mixing)
+        : contributes_(mixing.by.trains || workers.rank() != 0) {
+        made_.emplace(workers, mixing.mixing, mixing.by);
+    }
+
+    gossip_type& models() { return *made_; }
+    const gossip_type& models() const { return *made_; }
+
+    bool contributes() const { return contributes_; }
+    bool next() {
+        has_begun_ = true;
+        return made_->next();
+    }
+    /// All ranks call it between the same two rounds.
+    void end() {
+        made_->leave();
+        while (has_begun_ && made_->next()) continue;
+        has_begun_ = false;
+    }
+    template <class Group>
+    void resume_at(Group& workers, const coordinated_mixing<Mix>& mixing, std::uint64_t round) {
+        if (has_begun_) {
+            end();
+            made_.emplace(workers, mixing.mixing, mixing.by);
+        }
+        made_->resume_at(round);
+    }
+
+  private:
+    std::optional<gossip_type> made_{};
+    bool contributes_;
+    bool has_begun_ = false;
+};
+
+}  // namespace detail
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/detail/metrics_file.hpp
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace rill { inline namespace RILL_ABI { namespace train { namespace detail {
+
+/// A file to which each line is written as a whole, as soon as it is there.
+class metrics_file {
+  public:
+    metrics_file(std::string path, bool append)
+        : path_(std::move(path)), file_(path_, O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC)) {
+        if (!file_.is_open()) file_failed(path_, "cannot be opened");
+    }
+
+    bool is_empty() const {
+        struct stat status {};
+        return ::fstat(file_.get(), &status) == 0 && status.st_size == 0;
+    }
+
+    void write(std::string_view line) {
+        if (!write_all(file_.get(), std::as_bytes(std::span(line)))) file_failed(path_, "cannot be written");
+    }
+
+  private:
+    std::string path_;
+    descriptor file_;
+};
+
+/// The shortest text from which the same number is read.
+template <class Number>
+void append_number(std::string& line, Number value) {
+    char text[32];
+    line.append(text, std::to_chars(std::begin(text), std::end(text), value).ptr);
+}
+
+/// Calls `visit(name, value)` for each metric of a step, in their order in a file: numbers, then one text.
+template <class Visit>
+void visit_metrics(const step_record& record, Visit&& visit) {
+    const receipt& exchange = record.exchange;
+    const auto seconds = [](duration d) { return static_cast<double>(d.ns) / 1e9; };  // rounded once
+    visit("step", record.step);
+    visit("loss", record.loss);
+    visit("seconds", seconds(record.elapsed));
+    visit("compute_seconds", seconds(record.phases.compute));
+    visit("exchange_seconds", seconds(record.phases.exchange));
+    visit("update_seconds", seconds(record.phases.update));
+    visit("contributors", exchange.contributors);
+    visit("weight", exchange.weight);
+    visit("age", exchange.age);
+    visit("rounds", exchange.rounds);
+    visit("messages_sent", exchange.wire.messages_sent);
+    visit("bytes_sent", exchange.wire.bytes_sent);
+    visit("messages_received", exchange.wire.messages_received);
+    visit("bytes_received", exchange.wire.bytes_received);
+    visit("skipped", record.skipped() ? describe_skip(record) : std::string());
+}
+
+}}}}  // namespace rill::RILL_ABI::train::detail
+
+// ===== rill/train/metrics_options.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// How the metrics of steps are written to a file.
+struct metrics_options {
+    std::string label{};  ///< unless empty, the first column of each line: the name of the run, or the rank
+    bool append = false;  ///< goes on behind what the file holds, as after a restored checkpoint
+
+    friend bool operator==(const metrics_options&, const metrics_options&) = default;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/csv_metrics.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Writes the record of each step to a file as one line of comma-separated values, below a line of names.
+///
+/// A hook for `trainer`; each rank needs a file of its own. A line is in the file when the call returns. Texts that
+/// hold commas, quotes or line breaks are quoted (RFC 4180, with `\n`). Throws `data_error` where the file cannot be
+/// opened or written. Cost: one write to the file for each step; it allocates nothing but for a skipped step.
+class csv_metrics {
+  public:
+    explicit csv_metrics(const std::string& path, metrics_options options = {})
+        : file_(path, options.append), label_(std::move(options.label)) {
+        if (file_.is_empty()) write_names();
+    }
+
+    void operator()(const step_record& record) {
+        line_.clear();
+        if (!label_.empty()) add(label_);
+        detail::visit_metrics(record, [&](std::string_view, const auto& value) { add(value); });
+        end_line();
+    }
+
+  private:
+    void write_names() {
+        if (!label_.empty()) add(std::string_view("label"));
+        detail::visit_metrics({}, [&](std::string_view name, const auto&) { add(name); });
+        end_line();
+    }
+    void end_line() {
+        line_.back() = '\n';
+        file_.write(line_);
+    }
+
+    template <class Number>
+        requires std::is_arithmetic_v<Number>
+    void add(Number value) {
+        detail::append_number(line_, value);
+        line_ += ',';
+    }
+    void add(std::string_view text) {
+        if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+            line_.append(text);
+        } else {
+            line_ += '"';
+            for (const char each : text) line_.append(each == '"' ? 2 : 1, each);
+            line_ += '"';
+        }
+        line_ += ',';
+    }
+
+    detail::metrics_file file_;
+    std::string label_;
+    std::string line_;
+};
+
+static_assert(StepHook<csv_metrics>);
 
 }}}  // namespace rill::RILL_ABI::train
 
@@ -3060,7 +3630,8 @@ class gzip_source {
     }
 
     const std::string& path() const { return path_; }
-    /// Unpacked bytes read so far.
+    bool is_packed() const { return is_packed_; }
+    /// Unpacked bytes read or skipped so far.
     std::uint64_t offset() const { return offset_; }
 
     /// An upper bound of the unpacked size of the file: deflate packs at most 1032 to 1.
@@ -3078,6 +3649,16 @@ class gzip_source {
         while (done < out.size() && !ended_) done += is_packed_ ? unpack(out.subspan(done)) : copy(out.subspan(done));
         offset_ += done;
         return done;
+    }
+
+    /// Goes on `count` bytes later, or at the end of the file: at no cost in a plain file; a packed one must be
+    /// unpacked up to there.
+    void skip(std::uint64_t count) {
+        if (!is_packed_) count -= skip_plain(count);
+        std::vector<std::byte> scratch(static_cast<std::size_t>(std::min(count, std::uint64_t{1} << 16)));
+        while (count > 0 && !ended_)
+            count -= read(
+                byte_span(scratch).first(static_cast<std::size_t>(std::min<std::uint64_t>(count, scratch.size()))));
     }
 
   private:
@@ -3102,6 +3683,18 @@ class gzip_source {
         stream_.next_in += count;
         stream_.avail_in -= static_cast<uInt>(count);
         return count;
+    }
+
+    /// Skips what is read already, then seeks; returns how many bytes, fewer than `count` where the file cannot seek.
+    std::uint64_t skip_plain(std::uint64_t count) {
+        const std::uint64_t held = std::min<std::uint64_t>(count, stream_.avail_in);
+        const std::uint64_t beyond = std::min(count - held, std::max(capacity(), consumed_) - consumed_);
+        if (beyond > 0 && std::fseek(file_.get(), static_cast<long>(beyond), SEEK_CUR) != 0) return 0;
+        stream_.next_in += held;
+        stream_.avail_in -= static_cast<uInt>(held);
+        consumed_ += beyond;
+        offset_ += held + beyond;
+        return held + beyond;
     }
 
     std::size_t unpack(byte_span out) {
@@ -3317,6 +3910,268 @@ inline std::vector<std::size_t> layer_sizes(std::span<const layer> layers) {
     sizes.reserve(layers.size());
     for (const layer& each : layers) sizes.push_back(each.part.size());
     return sizes;
+}
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/lazy_l2.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Adds to `counts[c]` how many rows of the dataset have column c. The sum over the ranks is that of all data.
+inline void count_columns(const sparse_dataset& data, std::span<std::int64_t> counts) {
+    RILL_EXPECTS(counts.size() >= data.columns, "count_columns: a count for each column");
+    for (const std::uint32_t column : data.indices) ++counts[column];
+}
+
+/// The penalty `½ strength · |w|²` of the weights, charged to the rows: each of the k rows that have a column pays for
+/// its weight `½ strength · rows / k · w²`. So the mean over all rows is the whole penalty, and a batch pays for the
+/// columns that it touches, without a pass over the others and without state.
+///
+/// A column of few rows pays much at once: a step is stable while rate · strength · rows / k, times the weight of a row
+/// in the batch, stays below 2. Memory: 4 bytes per column. Source: Niu et al., Hogwild!, NIPS 2011, section 2.
+class lazy_l2 {
+  public:
+    /// None.
+    lazy_l2() = default;
+    /// `counts`: how many of all `rows` have each column, the same on all ranks.
+    lazy_l2(double strength, std::span<const std::int64_t> counts, std::uint64_t rows) : factors_(counts.size()) {
+        rill::detail::require_option(strength >= 0, "train::lazy_l2: strength", strength, "at least 0");
+        for (std::size_t c = 0; c < counts.size(); ++c)
+            if (counts[c] > 0)
+                factors_[c] = static_cast<float>(strength * static_cast<double>(rows) / static_cast<double>(counts[c]));
+    }
+
+    bool is_none() const { return factors_.empty(); }
+    std::size_t columns() const { return factors_.size(); }
+    /// strength · rows / k
+    float factor(std::size_t column) const { return factors_[column]; }
+
+  private:
+    std::vector<float> factors_;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/libsvm.hpp
+
+// The text format of LIBSVM and svmlight: a sample per line, its label and its features that are not 0, such as
+// "+1 3:0.5 17:1".
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+struct libsvm_options {
+    std::size_t columns = 0;        ///< of all ranks' lines together; 0: as many as this rank's lines need
+    std::uint32_t first_index = 1;  ///< how the file numbers the first column
+};
+
+namespace detail {
+
+/// Reads a file, plain or gzip, line by line. Memory: twice the longest line, at least 128 KiB.
+class line_source {
+  public:
+    explicit line_source(const std::string& path) : source_(path), buffer_(std::size_t{1} << 16) {}
+
+    /// Starts at the first line that begins at `offset` or later; to be called first.
+    void start_at(std::uint64_t offset) {
+        if (offset == 0) return;
+        source_.skip(offset - 1);
+        next_ = source_.offset();
+        std::string_view rest;
+        next(rest);
+    }
+
+    /// The next line without its newline; valid until the next call. False at the end of the file.
+    bool next(std::string_view& line) {
+        begin_ = next_;
+        for (std::size_t searched = 0;;) {
+            const char* const from = buffer_.data() + at_;
+            const void* const found = std::memchr(from + searched, '\n', end_ - at_ - searched);
+            if (found != nullptr)
+                return take(line, static_cast<std::size_t>(static_cast<const char*>(found) - from), 1);
+            searched = end_ - at_;
+            if (!fill()) return searched > 0 && take(line, searched, 0);
+        }
+    }
+
+    /// Where the line that `next` has given begins, and where the next one does, in unpacked bytes.
+    std::uint64_t begin() const { return begin_; }
+    std::uint64_t next_begin() const { return next_; }
+
+  private:
+    bool take(std::string_view& line, std::size_t size, std::size_t newline) {
+        line = {buffer_.data() + at_, size};
+        at_ += size + newline;
+        next_ += size + newline;
+        return true;
+    }
+
+    bool fill() {
+        std::memmove(buffer_.data(), buffer_.data() + at_, end_ - at_);
+        end_ -= std::exchange(at_, 0);
+        if (2 * end_ > buffer_.size()) buffer_.resize(2 * buffer_.size());
+        const std::size_t got = source_.read(std::as_writable_bytes(std::span(buffer_).subspan(end_)));
+        end_ += got;
+        return got > 0;
+    }
+
+    gzip_source source_;
+    std::vector<char> buffer_;
+    std::size_t at_ = 0, end_ = 0;
+    std::uint64_t begin_ = 0, next_ = 0;
+};
+
+/// Where the lines begin that belong to `rank`.
+inline segment libsvm_range(const std::string& path, rank_t rank, int size) {
+    if (size == 1) return {0, std::numeric_limits<std::size_t>::max()};
+    gzip_source whole(path);
+    whole.skip(std::numeric_limits<std::uint64_t>::max());
+    return split(static_cast<std::size_t>(whole.offset()), static_cast<std::size_t>(size),
+                 static_cast<std::size_t>(rank));
+}
+
+/// The number of the line that begins at `offset`, from 1.
+inline std::uint64_t line_number(const std::string& path, std::uint64_t offset) {
+    line_source lines(path);
+    std::uint64_t number = 1;
+    for (std::string_view line; lines.next_begin() < offset && lines.next(line);) ++number;
+    return number;
+}
+
+/// Reads one line.
+class libsvm_line {
+  public:
+    /// What is wrong with a line, and where.
+    struct problem {
+        std::size_t column;
+        std::string expected, found;
+    };
+
+    libsvm_line(std::string_view text, const libsvm_options& options) : text_(text), options_(&options) {}
+
+    /// Whether there is a sample on the line.
+    bool has_sample() {
+        skip_blanks();
+        return !at_end();
+    }
+
+    /// Appends the sample. Throws `problem`.
+    void read(sparse_dataset& to) {
+        to.labels.push_back(number("a label (a finite number)"));
+        require_blank("a blank behind the label");
+        std::uint64_t least = 0;
+        for (skip_blanks(); !at_end(); skip_blanks()) {
+            const std::uint32_t column = read_column(least);
+            least = std::uint64_t{column} + 1;
+            to.columns = std::max(to.columns, static_cast<std::size_t>(least));
+            to.indices.push_back(column);
+            read_value(to);
+        }
+        to.starts.push_back(to.indices.size());
+        ++to.rows;
+    }
+
+  private:
+    static constexpr std::string_view blanks = " \t\r";
+
+    bool at_end() const { return at_ == text_.size() || text_[at_] == '#'; }
+    bool at_blank() const { return at_end() || blanks.find(text_[at_]) != blanks.npos; }
+    void skip_blanks() {
+        while (!at_end() && at_blank()) ++at_;
+    }
+
+    [[noreturn]] void fail(std::size_t at, std::string expected) const {
+        std::string found;
+        for (std::size_t i = at; i < text_.size() && blanks.find(text_[i]) == blanks.npos && found.size() < 40; ++i)
+            found += text_[i] < ' ' || text_[i] > '~' ? '?' : text_[i];
+        throw problem{at + 1, std::move(expected), found.empty() ? "the end of the line" : "\"" + found + "\""};
+    }
+    void require_blank(const char* expected) const {
+        if (!at_blank()) fail(at_, expected);
+    }
+
+    template <class N>
+    bool parse(N& value) {
+        const char* const end = text_.data() + text_.size();
+        const auto [stop, error] = std::from_chars(text_.data() + at_, end, value);
+        if (error != std::errc()) return false;
+        at_ = static_cast<std::size_t>(stop - text_.data());
+        return true;
+    }
+
+    float number(const char* expected) {
+        const std::size_t begin = at_;
+        if (!at_end() && text_[at_] == '+' && (at_ + 1 == text_.size() || text_[at_ + 1] != '-')) ++at_;
+        double value = 0;
+        if (!parse(value) || !std::isfinite(static_cast<float>(value))) fail(begin, expected);
+        return static_cast<float>(value);
+    }
+
+    std::uint32_t read_column(std::uint64_t least) {
+        const std::size_t begin = at_;
+        const std::uint64_t first = options_->first_index;
+        const std::uint64_t most =
+            options_->columns != 0 ? options_->columns : std::numeric_limits<std::uint32_t>::max();
+        std::uint64_t index = 0;
+        if (!parse(index)) fail(begin, "the number of a column");
+        if (index < first + least || index - first >= most)
+            fail(begin, "a column from " + std::to_string(first + least) + " to " + std::to_string(first + most - 1) +
+                            (least > 0 ? " (columns ascend)" : ""));
+        return static_cast<std::uint32_t>(index - first);
+    }
+
+    void read_value(sparse_dataset& to) {
+        float value = 1;
+        if (at_ < text_.size() && text_[at_] == ':') {
+            ++at_;
+            value = number("a value (a finite number)");
+        }
+        require_blank("\":\" and a value, or a blank, behind the column");
+        if (value != 1 && to.values.empty()) to.values.assign(to.indices.size() - 1, 1.0F);
+        if (value != 1 || !to.values.empty()) to.values.push_back(value);
+    }
+
+    std::string_view text_;
+    const libsvm_options* options_;
+    std::size_t at_ = 0;
+};
+
+}  // namespace detail
+
+/// Reads the share of `rank` of a text file in LIBSVM's format, plain or gzip.
+///
+/// A line holds a label and pairs `column:value` whose columns ascend; `column` alone stands for `column:1`. What
+/// follows a `#` is a comment. A line belongs to the rank in whose part `split(bytes, size, rank)` of the unpacked file
+/// it begins, so each line belongs to one rank, and a packed file is divided as the plain one. If all values are 1, the
+/// dataset holds none. Where `options.columns` is 0, ranks may find different numbers of columns: give all of them the
+/// largest (`all_reduce` with `aggregate::max`).
+///
+/// Cost: a rank reads its own part of a plain file. A gzip file has no places to begin at: with several ranks, each of
+/// them unpacks all of it to learn its size, and then again from the beginning to the end of its own part. Memory: the
+/// dataset, while it grows up to three times as much, and the longest line.
+/// Errors: `data_error`, which names the file, the line and the column; nothing is known of the lines of other ranks.
+inline sparse_dataset read_libsvm(const std::string& path, rank_t rank = 0, int size = 1,
+                                  const libsvm_options& options = {}) {
+    RILL_EXPECTS(size > 0 && rank >= 0 && rank < size, "read_libsvm: a rank of the group");
+    RILL_EXPECTS(options.columns <= std::numeric_limits<std::uint32_t>::max(), "read_libsvm: columns of 32 bits");
+    const segment own = detail::libsvm_range(path, rank, size);
+    detail::line_source lines(path);
+    lines.start_at(own.begin);
+    sparse_dataset data;
+    for (std::string_view text; lines.next_begin() < own.end && lines.next(text);) {
+        detail::libsvm_line line(text, options);
+        if (!line.has_sample()) continue;
+        try {
+            line.read(data);
+        } catch (const detail::libsvm_line::problem& wrong) {
+            throw data_error(path,
+                             "line " + std::to_string(detail::line_number(path, lines.begin())) + ", column " +
+                                 std::to_string(wrong.column),
+                             wrong.expected, wrong.found);
+        }
+    }
+    if (options.columns != 0) data.columns = options.columns;
+    return data;
 }
 
 }}}  // namespace rill::RILL_ABI::train
@@ -4141,6 +4996,495 @@ static_assert(Classifier<softmax_regression<float>>);
 
 }}}  // namespace rill::RILL_ABI::train
 
+// ===== rill/train/sparse_bsp.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// What a bound `sparse_bsp` saves: the optimizer's state and, with staleness 1, this rank's gradient whose exchange is
+/// under way, which a restored strategy sends again.
+template <class Descent, std::floating_point T>
+struct sparse_state {
+    Descent optimizer;
+    stream<T> sent{};
+    std::uint64_t step_sent = 0;           ///< the number of its step + 1; 0: nothing is under way
+    std::optional<std::size_t> invalid{};  ///< its first coordinate that is not finite
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        const std::string name = std::string(prefix) + "sparse_bsp.";
+        optimizer.save(out, prefix);
+        out.add(name + "sent", head());
+        out.add(name + "sent.indices", step_sent != 0 ? sent.indices() : std::span<const std::uint32_t>());
+        out.add(name + "sent.values", step_sent != 0 ? sent.values() : std::span<const T>());
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        const std::string name = std::string(prefix) + "sparse_bsp.";
+        sparse_state read = *this;
+        read.optimizer.restore(in, prefix);
+        saved_head saved{};
+        in.read(name + "sent", saved);
+        const auto room = read.sent.make_sparse({0, sent.dimension()}, static_cast<std::size_t>(saved[2]));
+        in.read(name + "sent.indices", room.indices);
+        in.read(name + "sent.values", room.values);
+        for (std::size_t e = 0; e < room.indices.size(); ++e)
+            if (room.indices[e] >= sent.dimension() || (e > 0 && room.indices[e] <= room.indices[e - 1]))
+                throw data_error(in.path(), "section \"" + name + "sent.indices\"",
+                                 "ascending indices below " + std::to_string(sent.dimension()),
+                                 std::to_string(room.indices[e]));
+        read.step_sent = saved[0];
+        read.invalid = saved[1] == 0 ? std::nullopt : std::optional<std::size_t>(saved[1] - 1);
+        *this = std::move(read);
+    }
+
+  private:
+    using saved_head = std::array<std::uint64_t, 3>;
+    saved_head head() const { return {step_sent, invalid ? *invalid + 1 : 0, step_sent != 0 ? sent.count() : 0}; }
+};
+
+/// A `sparse_bsp` bound to one rank.
+template <class Net, class Policy, std::floating_point T>
+class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
+    using base = lockstep<Net, decltype(Policy::topology)>;
+    using optimizer_type = decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{}));
+    static_assert(StreamOptimizer<optimizer_type, T, stream_view<T>>,
+                  "rill::train::sparse_bsp: the optimizer does not move along a stream; give it step(parameters, "
+                  "stream_view, rate), as train::sgd has");
+
+  public:
+    bound_sparse_bsp(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
+        : base(net, policy.topology, options),
+          policy_(policy),
+          state_{.optimizer = policy.optimizer.template bind<T>(dimension), .sent = stream<T>(dimension)} {
+        rill::detail::require_option(
+            policy.staleness.rounds <= (ConcurrentTransport<Net> ? 1U : 0U), "train::sparse_bsp: staleness",
+            policy.staleness.rounds,
+            ConcurrentTransport<Net> ? "bounded{0} or bounded{1}" : "bounded{0}, since the transport is not concurrent",
+            net.rank());
+    }
+    bound_sparse_bsp(const bound_sparse_bsp&) = delete;
+    bound_sparse_bsp& operator=(const bound_sparse_bsp&) = delete;
+    /// Waits for the exchange under way, which other ranks need.
+    ~bound_sparse_bsp() {
+        if (under_way_.is_valid()) under_way_.wait();
+    }
+
+    auto& state() { return state_; }
+    const auto& state() const { return state_; }
+
+    /// The number of the operation that repeats what is under way.
+    std::uint64_t position() const { return base::position() - (under_way_.is_valid() ? 1 : 0); }
+    void resume_at(std::uint64_t position) {
+        if (under_way_.is_valid()) under_way_.get();
+        base::resume_at(position);
+    }
+
+    template <class Compute>
+    step_record step(std::span<T> parameters, stream<T>& gradient, std::uint64_t number, Compute&& compute) {
+        if constexpr (ConcurrentTransport<Net>)
+            if (policy_.staleness.rounds > 0) return step_beside(parameters, gradient, number, compute);
+        const auto exchange = [&](const contribution& own) {
+            return all_reduce(this->workers(), gradient, mean_, aggregate::mean{}, policy_.codings, own);
+        };
+        return this->step_with(number, gradient, compute, exchange, [&] { move(parameters, number); });
+    }
+
+  private:
+    void move(std::span<T> parameters, std::uint64_t number) {
+        state_.optimizer.step(parameters, mean_.view(), policy_.rate.rate(number));
+    }
+
+    /// Computes while the exchange of the step before runs, moves by that one, and starts its own.
+    template <class Compute>
+    step_record step_beside(std::span<T> parameters, stream<T>& gradient, std::uint64_t number, Compute&& compute) {
+        step_record record{.step = number, .is_over = this->has_ended()};
+        stopwatch clock(this->workers().net());
+        std::optional<std::size_t> bad;
+        if (state_.step_sent != 0 && !under_way_.is_valid()) send();  // what a checkpoint held
+        if (!record.is_over) {
+            record.loss = compute();
+            bad = this->first_invalid(gradient);
+        }
+        record.phases.compute = clock.lap();
+        if (state_.step_sent != 0) {
+            record.exchange = under_way_.get();
+            record.phases.exchange = clock.lap();
+            this->complete(record, state_.invalid, clock, [&] { move(parameters, state_.step_sent - 1); });
+            state_.step_sent = 0;
+        }
+        if (!record.is_over) {
+            std::swap(state_.sent, gradient);
+            state_.invalid = bad;
+            state_.step_sent = number + 1;
+            send();
+        }
+        return record;
+    }
+
+    void send() {
+        under_way_ = start(this->workers(), [this](auto& lane) {
+            return all_reduce(lane, state_.sent, mean_, aggregate::mean{}, policy_.codings,
+                              contribution{.weight = state_.invalid ? 0.0 : 1.0});
+        });
+    }
+
+    Policy policy_;
+    sparse_state<optimizer_type, T> state_;
+    stream<T> mean_;
+    request under_way_;
+};
+
+/// Bulk-synchronous descent along gradients that are sparse by themselves: each step follows the mean of all ranks'
+/// gradients, of which the entries travel. Nothing is selected and nothing is left out, so there is no residual.
+///
+/// Over a topology that preserves the order of ranks the parameters are those of `bsp` with the dense gradients, bit
+/// for bit, if all codings are lossless. `codings.copy` may be lossy where it is unbiased (qsgd); a lossy coding of
+/// contributions adds noise that nothing takes back.
+///
+/// With `.staleness = straggler::bounded{1}` the exchange of step t runs while the gradient of step t + 1 is computed.
+/// So a gradient is computed at parameters that miss the newest step, a record tells of the exchange of the step
+/// before, and the last exchange moves the parameters in the call of `step` after `end`. Needs a `ConcurrentTransport`.
+///
+/// Models `Strategy`. Cost per step: one all-reduce of streams over `topology`, and a step of the optimizer; that of
+/// `sgd` passes over all parameters if it has momentum or weight decay. Memory: the optimizer's and the mean's entries;
+/// with staleness also a second gradient. Source: MPI-OPT (Renggli et al., SparCML, SC 2019, section 7).
+template <Topology Shape, Optimizer Descent, RateSchedule Rate>
+struct sparse_bsp {
+    static constexpr bool replicas_equal = true;
+    static constexpr bool is_layered = false;
+    static constexpr bool is_sparse = true;
+
+    Shape topology{};
+    stream_codings codings{};
+    Descent optimizer{};
+    Rate rate{};
+    straggler::bounded staleness{0};
+
+    template <std::floating_point T = float, class Net>
+    bound_sparse_bsp<Net, sparse_bsp, T> bind(Net& net, std::span<const layer> layers,
+                                              const group_options& options = {}) const {
+        return {net, *this, dimension_of(layers), options};
+    }
+    friend constexpr bool operator==(const sparse_bsp&, const sparse_bsp&) = default;
+};
+
+template <class S, class D, class R>
+sparse_bsp(S, stream_codings, D, R) -> sparse_bsp<S, D, R>;
+template <class S, class D, class R>
+sparse_bsp(S, stream_codings, D, R, straggler::bounded) -> sparse_bsp<S, D, R>;
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/sparse_linear.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A linear model on sparse rows: a weight for each column and a bias, the last parameter. With `logistic` it is
+/// logistic regression of two classes, with `hinge` a support vector machine, with `squared` linear regression.
+///
+/// Its gradient has entries for the bias and the columns of those rows whose loss has a slope that is not 0; with an L2
+/// penalty, of all rows of the batch. Models `SparseObjective`, and `Objective` with the same bits.
+/// Cost of `gradient`: one pass over the entries of the batch, and a radix sort of them. Scratch memory: 16 bytes for
+/// each (24 of double).
+template <LinearLoss Loss = logistic, std::floating_point T = float>
+class sparse_linear {
+  public:
+    using scalar = T;
+    using batch = sparse_batch;
+
+    explicit sparse_linear(std::size_t columns, lazy_l2 penalty = {})
+        : layers_{layer{"weights", {0, columns}}, layer{"bias", {columns, columns + 1}}}, penalty_(std::move(penalty)) {
+        RILL_EXPECTS(columns > 0 && columns <= std::numeric_limits<std::uint32_t>::max(),
+                     "sparse_linear: columns that 32 bits can number");
+        RILL_EXPECTS(penalty_.is_none() || penalty_.columns() == columns, "sparse_linear: a penalty of all columns");
+    }
+
+    std::size_t dimension() const { return columns() + 1; }
+    std::size_t columns() const { return layers_[0].part.end; }
+    std::span<const layer> layers() const { return layers_; }
+
+    /// All zeros; the key is ignored, since a convex loss needs no random start.
+    void initialise(std::span<T> parameters, random_key) const {
+        RILL_EXPECTS(parameters.size() == dimension(), "sparse_linear: all parameters");
+        std::fill(parameters.begin(), parameters.end(), T{0});
+    }
+
+    /// Mean loss of the batch, or the weighted sum where it has weights.
+    double loss(std::span<const T> parameters, const batch& samples) {
+        return visit(parameters, samples, [](std::uint32_t, T) {}).loss;
+    }
+
+    /// Returns the loss of the samples, and writes its derivatives that are not always 0.
+    double gradient(std::span<const T> parameters, const batch& samples, stream<T>& output) {
+        entries_.clear();
+        const totals sum = visit(parameters, samples, [&](std::uint32_t c, T slope) {
+            entries_.push_back({c, slope});
+        });
+        const auto room = output.make_sparse({0, dimension()}, entries_.size() + 1);
+        const std::size_t count = kernel::sum_by_index(span_of(entries_), scratch_, room.indices, room.values);
+        room.indices[count] = static_cast<std::uint32_t>(columns());
+        room.values[count] = sum.bias;
+        output.shrink(count + 1);
+        return sum.loss;
+    }
+
+    /// The same into a value for each parameter.
+    double gradient(std::span<const T> parameters, const batch& samples, std::span<T> output) {
+        RILL_EXPECTS(output.size() == dimension(), "sparse_linear: room for a derivative by every parameter");
+        std::fill(output.begin(), output.end(), T{0});
+        const totals sum = visit(parameters, samples, [&](std::uint32_t c, T slope) { output[c] += slope; });
+        output.back() = sum.bias;
+        return sum.loss;
+    }
+
+    /// 1 where the score is above 0, else 0.
+    void predict(std::span<const T> parameters, const batch& samples, std::span<std::int32_t> classes)
+        requires(Loss::is_classifier)
+    {
+        check(parameters, samples);
+        RILL_EXPECTS(classes.size() == samples.rows.size(), "sparse_linear: room for one class per row");
+        for (std::size_t r = 0; r < classes.size(); ++r)
+            classes[r] = score(parameters, samples.data.row(samples.rows[r])) > 0 ? 1 : 0;
+    }
+    /// The class that a label stands for.
+    static std::int32_t class_of(float label)
+        requires(Loss::is_classifier)
+    {
+        return label > 0 ? 1 : 0;
+    }
+
+  private:
+    struct totals {
+        double loss = 0;
+        T bias{};
+    };
+
+    void check(std::span<const T> parameters, const batch& samples) const {
+        RILL_EXPECTS(parameters.size() == dimension(), "sparse_linear: all parameters");
+        RILL_EXPECTS(!samples.rows.empty(), "sparse_linear: a batch of at least one row");
+        RILL_EXPECTS(samples.weights.empty() || samples.weights.size() == samples.rows.size(),
+                     "sparse_linear: a weight for each row, or none");
+        RILL_EXPECTS(samples.data.columns <= columns(), "sparse_linear: a weight for each column");
+    }
+
+    T score(std::span<const T> parameters, const sparse_row& row) const {
+        T sum = parameters.back();
+        if (row.values.empty())
+            for (const std::uint32_t column : row.columns) sum += parameters[column];
+        else
+            for (std::size_t i = 0; i < row.size(); ++i)
+                sum += static_cast<T>(row.values[i]) * parameters[row.columns[i]];
+        return sum;
+    }
+
+    /// Adds up the losses; calls `take(column, slope)` for each entry whose row has a slope.
+    template <class Take>
+    totals visit(std::span<const T> parameters, const batch& samples, Take&& take) const {
+        check(parameters, samples);
+        totals sum;
+        for (std::size_t r = 0; r < samples.rows.size(); ++r) {
+            RILL_EXPECTS(samples.rows[r] < samples.data.rows, "sparse_linear: rows of the dataset");
+            const sparse_row row = samples.data.row(samples.rows[r]);
+            const float label = samples.data.labels[samples.rows[r]];
+            const T weight = samples.template weight<T>(r), at = score(parameters, row);
+            const T slope = weight * Loss::slope(at, label);
+            sum.loss += samples.template weight<double>(r) * (Loss::value(at, label) + penalty(parameters, row));
+            sum.bias += slope;
+            if (penalty_.is_none() && slope == T{0}) continue;
+            for (std::size_t i = 0; i < row.size(); ++i) {
+                const std::uint32_t c = row.columns[i];
+                T each = row.values.empty() ? slope : slope * static_cast<T>(row.values[i]);
+                if (!penalty_.is_none()) each += weight * static_cast<T>(penalty_.factor(c)) * parameters[c];
+                take(c, each);
+            }
+        }
+        return sum;
+    }
+
+    double penalty(std::span<const T> parameters, const sparse_row& row) const {
+        double sum = 0;
+        if (!penalty_.is_none())
+            for (const std::uint32_t c : row.columns)
+                sum += 0.5 * static_cast<double>(penalty_.factor(c)) * static_cast<double>(parameters[c]) *
+                       static_cast<double>(parameters[c]);
+        return sum;
+    }
+
+    std::array<layer, 2> layers_;
+    lazy_l2 penalty_;
+    aligned_vector<kernel::index_value<T, std::uint32_t>> entries_, scratch_;
+};
+
+static_assert(SparseObjective<sparse_linear<logistic>> && Classifier<sparse_linear<logistic>>);
+static_assert(SparseObjective<sparse_linear<squared, double>> && Objective<sparse_linear<squared, double>>);
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/sparse_softmax.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Multinomial logistic regression on sparse rows. Labels are the numbers of the classes, from 0.
+///
+/// Parameters: for each column one weight per class, side by side, then the biases; so the gradient has a run of
+/// `classes` entries for each column of the batch, and one for the biases. Models `SparseObjective`, and `Objective`
+/// with the same bits.
+/// Cost of `gradient`: two passes over the entries of the batch for each class, and a radix sort of them. Scratch
+/// memory: 24 bytes for each entry, and a value for each row and class.
+template <std::floating_point T = float>
+class sparse_softmax {
+  public:
+    using scalar = T;
+    using batch = sparse_batch;
+
+    sparse_softmax(std::size_t columns, std::size_t classes)
+        : layers_{layer{"weights", {0, columns * classes}},
+                  layer{"biases", {columns * classes, (columns + 1) * classes}}},
+          classes_(classes) {
+        constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
+        RILL_EXPECTS(classes > 1 && columns > 0 && columns < most / classes,
+                     "sparse_softmax: parameters that 32 bits can number, of at least two classes and a column");
+    }
+
+    std::size_t dimension() const { return layers_[1].part.end; }
+    std::size_t columns() const { return layers_[0].part.end / classes_; }
+    std::size_t classes() const { return classes_; }
+    std::span<const layer> layers() const { return layers_; }
+
+    /// All zeros; the key is ignored, since a convex loss needs no random start.
+    void initialise(std::span<T> parameters, random_key) const {
+        RILL_EXPECTS(parameters.size() == dimension(), "sparse_softmax: all parameters");
+        std::fill(parameters.begin(), parameters.end(), T{0});
+    }
+
+    /// Mean loss of the batch, or the weighted sum where it has weights.
+    double loss(std::span<const T> parameters, const batch& samples) {
+        check(parameters, samples);
+        double sum = 0;
+        for (std::size_t r = 0; r < samples.rows.size(); ++r)
+            sum += samples.template weight<double>(r) *
+                   softmax_loss(scores_of(parameters, samples, r), label_of(samples, r));
+        return sum;
+    }
+
+    /// Returns the loss of the samples, and writes its derivatives by the weights of their columns and by the biases.
+    double gradient(std::span<const T> parameters, const batch& samples, stream<T>& output) {
+        const double loss = find_slopes(parameters, samples);
+        entries_.clear();
+        for (std::size_t r = 0; r < samples.rows.size(); ++r) {
+            const sparse_row row = samples.data.row(samples.rows[r]);
+            for (std::size_t i = 0; i < row.size(); ++i)
+                entries_.push_back({row.columns[i], static_cast<std::uint32_t>(r), row.value(i)});
+        }
+        const auto sorted = kernel::sort_by_index(span_of(entries_), scratch_);
+        std::size_t touched = 1;  // the biases
+        for (std::size_t e = 0; e < sorted.size(); ++e)
+            touched += e == 0 || sorted[e].index != sorted[e - 1].index ? 1 : 0;
+        const auto room = output.make_sparse({0, dimension()}, touched * classes_);
+        std::fill(room.values.begin(), room.values.end(), T{0});
+        std::size_t at = 0;
+        for (std::size_t e = 0; e < sorted.size(); ++e) {
+            if (e > 0 && sorted[e].index != sorted[e - 1].index) at += classes_;
+            if (e == 0 || sorted[e].index != sorted[e - 1].index)
+                number(room.indices.subspan(at, classes_), sorted[e].index);
+            add(room.values.subspan(at, classes_), static_cast<T>(sorted[e].value), sorted[e].row);
+        }
+        number(room.indices.last(classes_), columns());
+        for (std::size_t r = 0; r < samples.rows.size(); ++r) add(room.values.last(classes_), T{1}, r);
+        return loss;
+    }
+
+    /// The same into a value for each parameter.
+    double gradient(std::span<const T> parameters, const batch& samples, std::span<T> output) {
+        RILL_EXPECTS(output.size() == dimension(), "sparse_softmax: room for a derivative by every parameter");
+        const double loss = find_slopes(parameters, samples);
+        std::fill(output.begin(), output.end(), T{0});
+        for (std::size_t r = 0; r < samples.rows.size(); ++r) {
+            const sparse_row row = samples.data.row(samples.rows[r]);
+            for (std::size_t i = 0; i < row.size(); ++i)
+                add(output.subspan(row.columns[i] * classes_, classes_), static_cast<T>(row.value(i)), r);
+            add(output.last(classes_), T{1}, r);
+        }
+        return loss;
+    }
+
+    void predict(std::span<const T> parameters, const batch& samples, std::span<std::int32_t> classes) {
+        check(parameters, samples);
+        RILL_EXPECTS(classes.size() == samples.rows.size(), "sparse_softmax: room for one class per row");
+        for (std::size_t r = 0; r < classes.size(); ++r) classes[r] = best_class(scores_of(parameters, samples, r));
+    }
+    /// The class that a label stands for.
+    static std::int32_t class_of(float label) { return static_cast<std::int32_t>(label); }
+
+  private:
+    struct entry {
+        std::uint32_t index;
+        std::uint32_t row;  ///< of the batch
+        float value;
+    };
+
+    void check(std::span<const T> parameters, const batch& samples) {
+        RILL_EXPECTS(parameters.size() == dimension(), "sparse_softmax: all parameters");
+        RILL_EXPECTS(!samples.rows.empty(), "sparse_softmax: a batch of at least one row");
+        RILL_EXPECTS(samples.weights.empty() || samples.weights.size() == samples.rows.size(),
+                     "sparse_softmax: a weight for each row, or none");
+        RILL_EXPECTS(samples.data.columns <= columns(), "sparse_softmax: weights for each column");
+        slopes_.resize(samples.rows.size() * classes_);
+    }
+
+    std::span<T> slopes_of(std::size_t r) { return span_of(slopes_).subspan(r * classes_, classes_); }
+
+    /// The scores of the r-th row of the batch, in its place for slopes.
+    std::span<const T> scores_of(std::span<const T> parameters, const batch& samples, std::size_t r) {
+        RILL_EXPECTS(samples.rows[r] < samples.data.rows, "sparse_softmax: rows of the dataset");
+        const sparse_row row = samples.data.row(samples.rows[r]);
+        const std::span<T> scores = slopes_of(r);
+        const auto biases = parameters.last(classes_);
+        std::copy(biases.begin(), biases.end(), scores.begin());
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            const auto weights = parameters.subspan(row.columns[i] * classes_, classes_);
+            for (std::size_t k = 0; k < classes_; ++k) scores[k] += static_cast<T>(row.value(i)) * weights[k];
+        }
+        return scores;
+    }
+
+    std::size_t label_of(const batch& samples, std::size_t r) const {
+        const float label = samples.data.labels[samples.rows[r]];
+        RILL_EXPECTS(label >= 0 && label < static_cast<float>(classes_) && label == static_cast<float>(class_of(label)),
+                     "sparse_softmax: labels are whole numbers from 0, below the number of classes");
+        return static_cast<std::size_t>(label);
+    }
+
+    double find_slopes(std::span<const T> parameters, const batch& samples) {
+        check(parameters, samples);
+        double sum = 0;
+        for (std::size_t r = 0; r < samples.rows.size(); ++r) {
+            scores_of(parameters, samples, r);
+            sum += samples.template weight<double>(r) *
+                   softmax_gradient(slopes_of(r), label_of(samples, r), samples.template weight<T>(r));
+        }
+        return sum;
+    }
+
+    /// Adds `value` times the slopes of the r-th row.
+    void add(std::span<T> to, T value, std::size_t r) {
+        const std::span<const T> slopes = slopes_of(r);
+        for (std::size_t k = 0; k < classes_; ++k) to[k] += value * slopes[k];
+    }
+    void number(std::span<std::uint32_t> indices, std::size_t column) const {
+        for (std::size_t k = 0; k < classes_; ++k) indices[k] = static_cast<std::uint32_t>(column * classes_ + k);
+    }
+
+    std::array<layer, 2> layers_;
+    std::size_t classes_;
+    aligned_vector<T> slopes_;
+    aligned_vector<entry> entries_, scratch_;
+};
+
+static_assert(SparseObjective<sparse_softmax<float>> && Classifier<sparse_softmax<double>>);
+
+}}}  // namespace rill::RILL_ABI::train
+
 // ===== rill/train/widen.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -4619,27 +5963,92 @@ constexpr sgp_strategy<Optimizer, Rate, Mix> sgp(const Optimizer& optimizer, con
 
 namespace rill { inline namespace RILL_ABI { namespace systems {
 
-/// A rank sends its largest entries with exact values; folded parts have quantised values.
-using sparcml_codec =
-    compress::error_feedback<compress::encoded<compress::top_k, compress::raw, compress::packed_gaps, compress::qsgd>>;
+/// The options of SparCML's top-k SGD.
+struct sparcml_options {
+    double density = 0.01;   ///< the share of all entries that each rank sends, in (0, 1]; unused where `bucket` is set
+    int bits = 4;            ///< of a value in the copy phase, in which the folded parts are sent on: 2, 4 or 8
+    int source_bits = 0;     ///< of a value that a rank contributes: 2, 4 or 8; 0: sent as it is
+    std::size_t bucket = 0;  ///< consecutive entries of which each rank sends `keep`; 0: the largest of all entries
+    std::size_t keep = 0;    ///< at least 1 and at most `bucket`
+
+    friend constexpr bool operator==(const sparcml_options&, const sparcml_options&) = default;
+};
+
+/// The sparsifier of `sparcml`: the largest entries, of all or of each bucket, as its options say. Cost, determinism
+/// and errors are those of `compress::top_k` and `compress::bucket_top_k`.
+struct sparcml_selection {
+    sparcml_options options{};
+
+    static constexpr const char* name = "sparcml_selection";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = false;
+    static constexpr bool is_contractive = true;
+
+    template <Element T, IndexType Index>
+    class selector : public compress::selection<T, Index> {
+      public:
+        selector(const sparcml_selection& policy, std::size_t dimension)
+            : compress::selection<T, Index>(dimension),
+              bucket_(policy.options.bucket),
+              count_(bucket_ > 0 ? policy.kept() : compress::top_k{policy.options.density}.entries(dimension)) {}
+
+        template <Executor Exec>
+        stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {
+            const std::size_t most = bucket_ > 0 ? kernel::bucket_top_k_count(input.size(), bucket_, count_) : count_;
+            const std::span<Index> room = this->room(most);
+            const std::size_t chosen = bucket_ > 0
+                                           ? kernel::bucket_top_k(input, bucket_, count_, room, scratch_, executor)
+                                           : kernel::top_k(input, count_, room, scratch_, executor);
+            return this->take(chosen, input, executor);
+        }
+
+      private:
+        std::size_t bucket_;
+        std::size_t count_;
+        kernel::select_scratch scratch_;
+    };
+
+    friend constexpr bool operator==(const sparcml_selection&, const sparcml_selection&) = default;
+
+  private:
+    std::size_t kept() const {
+        rill::detail::require_option(options.keep > 0 && options.keep <= options.bucket, "systems::sparcml: keep",
+                                     options.keep, "at least 1 and at most the bucket");
+        return options.keep;
+    }
+};
+
+/// The value coding of what a rank contributes to `sparcml`: QSGD, or raw where no bits are given.
+struct sparcml_source {
+    int bits = 0;
+
+    static constexpr const char* name = "sparcml_source";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = true;
+
+    constexpr rill::coding coding() const {
+        return bits == 0 ? compress::raw::coding() : compress::qsgd{.bits = bits}.coding();
+    }
+    friend constexpr bool operator==(sparcml_source, sparcml_source) = default;
+};
+
+/// A rank sends its largest entries, quantised where that is chosen; folded parts have quantised values.
+using sparcml_codec = compress::error_feedback<
+    compress::encoded<sparcml_selection, sparcml_source, compress::packed_gaps, compress::qsgd>>;
 
 /// Quantised top-k SGD with error feedback (Renggli et al., SparCML, SC 2019, Algorithm 1) over SSAR_Split_allgather.
-/// Deviations: indices are packed; the owner of a part quantises the folded sum once; contributions are not quantised.
+/// What is not selected stays at its rank; the rounding of the quantiser, which is unbiased, averages out. Deviations:
+/// indices are packed; the owner of a part quantises the folded sum once; contributions are quantised only where
+/// `source_bits` says so.
 template <class Optimizer, class Rate, class Clip = train::no_clip>
 using sparcml_strategy = train::compressed_bsp<topology::split_allgather, sparcml_codec, Optimizer, Rate, Clip>;
 
-/// `density`: the share of the entries that each rank sends, in (0, 1]. `bits` of a value in the copy phase, in which
-/// the folded parts are sent on: 2, 4 or 8.
-struct sparcml_options {
-    double density = 0.01;
-    int bits = 4;
-};
-
-/// Makes a strategy for `train::trainer`. `rate` multiplies each rank's gradient before it is compressed.
+/// Makes a strategy for `train::trainer`. `rate` multiplies each rank's gradient before it is compressed. Throws
+/// `contract_violation` for options out of range, when the strategy is bound.
 template <class Optimizer, class Rate, class Clip = train::no_clip>
 constexpr sparcml_strategy<Optimizer, Rate, Clip> sparcml(const sparcml_options& chosen, const Optimizer& optimizer,
                                                           const Rate& rate, const Clip& clip = {}) {
-    return {{}, {{{.density = chosen.density}, {}, {}, {.bits = chosen.bits}}}, optimizer, rate, clip};
+    return {{}, {{{chosen}, {chosen.source_bits}, {}, {.bits = chosen.bits}}}, optimizer, rate, clip};
 }
 
 }}}  // namespace rill::RILL_ABI::systems

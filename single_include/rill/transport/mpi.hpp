@@ -149,10 +149,12 @@ enum class note : std::uint8_t {
     handed,           ///< a handed-over message, all of it
     announce_lent,    ///< a borrowed message that waits at its sender: sizes of its pieces, content of the small ones
     announce_handed,  ///< a handed-over message that waits at its sender: sizes, content of the small pieces
+    begin,            ///< a borrowed message that comes unasked: sizes of its pieces, then the first bytes of them
+    go_on,            ///< the next bytes of message `id`, which has begun
     ask,              ///< asks for message `id`, to be sent with tag `tag` in `context` parts
-    withdraw,         ///< message `id` will not be sent
-    drop,             ///< message `id` will not be asked for
-    credit,           ///< `id` handed-over bytes have been taken
+    withdraw,         ///< message `id` will not be sent, or not the rest of it
+    drop,             ///< message `id` will not be asked for, or no more of it is wanted
+    credit,           ///< `id` handed-over bytes have been taken, and `context` bytes that came unasked
     want,             ///< the sender waits for credit
     report,           ///< an abort, which may be the first: to rank 0, or to all if rank 0 does not answer
     verdict,          ///< the notice that ended a context
@@ -250,12 +252,17 @@ struct announcement {
         for (const byte_view piece : pieces) size += piece.size() <= small ? aligned(piece.size()) : 0;
         return size;
     }
-    static void write(const byte_pieces& pieces, std::size_t small, std::byte* at) {
-        std::byte* content = at + table;
+    static void write_sizes(const byte_pieces& pieces, std::byte* at) {
         for (const byte_view piece : pieces) {
             const std::uint64_t size = piece.size();
             std::memcpy(at, &size, sizeof size);
             at += sizeof size;
+        }
+    }
+    static void write(const byte_pieces& pieces, std::size_t small, std::byte* at) {
+        write_sizes(pieces, at);
+        std::byte* content = at + table;
+        for (const byte_view piece : pieces) {
             if (piece.size() > small || piece.empty()) continue;
             std::memcpy(content, piece.data(), piece.size());
             content += aligned(piece.size());
@@ -280,6 +287,17 @@ struct announcement {
         }
         return any_large && from.size() == size;
     }
+    /// Of a message that comes unasked: the sizes of all pieces, then some of their bytes, but not all.
+    static bool is_beginning(byte_view from, std::size_t pieces) {
+        if (pieces > byte_pieces::most || from.size() < table) return false;
+        std::uint64_t size = 0;
+        for (std::size_t i = 0; i < pieces; ++i) {
+            const std::uint64_t piece = size_of_piece(from.data(), i);
+            if (piece > most_piece_bytes) return false;
+            size += piece;
+        }
+        return from.size() - table < size;
+    }
 };
 
 /// Whether a note has the content that its kind requires. Pieces of up to `small` bytes travel with an announcement.
@@ -290,6 +308,8 @@ inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t
         case note::handed: return head.pieces == 0;
         case note::announce_lent:
         case note::announce_handed: return announcement::is_whole(content, head.pieces, small);
+        case note::begin: return announcement::is_beginning(content, head.pieces);
+        case note::go_on: return !content.empty();
         case note::report:
         case note::verdict: return packed_notice::is_whole(content);
         case note::answer: return content.size() == sizeof(call_signature);
@@ -444,8 +464,9 @@ class storage_pool {
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
-/// How much of a message has arrived: all of it, or its announcement, which has been answered or not.
-enum class node_state : std::uint8_t { complete, announced, asked };
+/// How much of a message has arrived: all of it; its announcement, which has been answered or not; or some of one that
+/// comes unasked.
+enum class node_state : std::uint8_t { complete, announced, asked, begun };
 
 /// A message from its arrival, or the arrival of its announcement, until its release by the receiver.
 template <class Request>
@@ -461,6 +482,7 @@ struct node {
     std::uint64_t id = 0;
     node_state is = node_state::complete;
     bool handed = false;
+    bool unasked = false;  ///< it comes without being asked for
     bool withdrawn = false;
     bool claimed = false;   ///< it is in no list, because one receiver waits for it
     bool straight = false;  ///< it arrives in the targets of that receiver
@@ -529,7 +551,7 @@ class inbox : public rill::detail::undelivered<mail::node<Request>> {
             for (std::size_t i = 0; i < nodes_per_block; ++i) recycle(blocks_.back()[i]);
         }
         node& taken = *std::exchange(free_, free_->next);
-        taken.handed = taken.withdrawn = taken.claimed = taken.straight = false;
+        taken.handed = taken.unasked = taken.withdrawn = taken.claimed = taken.straight = false;
         taken.expected = taken.placed = taken.doomed = taken.leaves = taken.latest = false;
         taken.is = node_state::complete;
         return taken;
@@ -557,6 +579,7 @@ struct parcel {
     static constexpr std::size_t lead = storage::alignment - sizeof(envelope);  ///< so that payloads are aligned
     storage bytes;
     Request request{};
+    rank_t peer = no_rank;
 };
 
 /// The notes that the port is sending. No endpoint owns them, because the port may need them longer than the endpoint
@@ -566,7 +589,7 @@ class parcels {
   public:
     using parcel = mail::parcel<typename Port::request>;
 
-    explicit parcels(const Port& through) : through_(through) {}
+    explicit parcels(const Port& through) : through_(through), flying_to_(static_cast<std::size_t>(through.size())) {}
 
     /// Sets the largest payload from now on. Notes of an earlier endpoint may still be on their way.
     void set_capacity(std::size_t payload) {
@@ -587,12 +610,15 @@ class parcels {
         parcel& sent = *spare.back();
         std::memcpy(sent.head(), &head, sizeof head);
         sent.request = through_.send_note(sent.head(), sizeof head + head.size, peer);
+        sent.peer = peer;
         if (through_.is_complete(sent.request)) return;
+        ++count_to(peer);
         flying_.push_back(std::move(spare.back()));
         spare.pop_back();
     }
 
     bool any_flying() const { return !flying_.empty(); }
+    int flying_to(rank_t peer) const { return flying_to_[static_cast<std::size_t>(peer)]; }
 
     /// Tests all notes; true when the port has finished sending one.
     bool progress() {
@@ -602,6 +628,7 @@ class parcels {
                 ++i;
                 continue;
             }
+            --count_to(flying_[i]->peer);
             std::swap(flying_[i], flying_.back());
             keep(std::move(flying_.back()));
             flying_.pop_back();
@@ -620,6 +647,8 @@ class parcels {
   private:
     static constexpr std::size_t small = 448;
 
+    int& count_to(rank_t peer) { return flying_to_[static_cast<std::size_t>(peer)]; }
+
     void keep(std::unique_ptr<parcel> landed) {
         const std::size_t capacity = landed->capacity();
         if (capacity == small)
@@ -631,9 +660,11 @@ class parcels {
     const Port& through_;
     std::size_t capacity_ = 0;
     std::vector<std::unique_ptr<parcel>> small_, large_, flying_;
+    std::vector<int> flying_to_;
 };
 
-/// A large message that waits at its sender, or is being sent. No later message has its id.
+/// A large message that waits at its sender, or is being sent. No later message has its id. Of a message that is sent
+/// unasked, `begun` bytes have been copied into notes.
 template <class Request>
 struct outgoing {
     std::uint64_t id = 0;
@@ -642,6 +673,8 @@ struct outgoing {
     buffer owned{};
     bool is_open = false;
     bool is_moving = false;
+    bool is_unasked = false;
+    std::size_t begun = 0;
     std::vector<Request> requests{};
 };
 
@@ -663,7 +696,7 @@ class outbox {
         opened.id += std::uint64_t{1} << 32;
         opened.peer = peer;
         opened.is_open = true;
-        opened.is_moving = false;
+        opened.is_moving = opened.is_unasked = false;
         return opened;
     }
 
@@ -816,7 +849,7 @@ class transfers {
         if (found == nullptr || found->is_moving) return answer_empty(peer, tag, parts), true;
         std::uint64_t has = 0;
         for_each_part(found->pieces, [&](byte_view) { ++has; });
-        if (has != parts || found->peer != peer) return false;
+        if (has != parts || found->peer != peer || found->is_unasked) return false;
         found->is_moving = true;
         for_each_part(found->pieces, [&](byte_view part) {
             found->requests.push_back(through_.send_part(part.data(), part.size(), peer, tag));
@@ -850,6 +883,20 @@ class transfers {
             any_ended = true;
         }
         return any_ended;
+    }
+
+    /// Makes room in the pool for all pieces, also the small ones; `node::parts` and `node::pieces` say where.
+    void place_whole(node& n) {
+        std::size_t size = 0;
+        for (std::size_t i = 0; i < n.count; ++i) size += rounded(n.sizes[i]);
+        n.body = pool_.take(size);
+        n.parts.clear();
+        n.pieces = {};
+        std::byte* at = n.body.data();
+        for (std::size_t i = 0; i < n.count; at += rounded(n.sizes[i++])) {
+            n.parts.push_back({at, n.sizes[i]});
+            n.pieces.push({at, n.sizes[i]});
+        }
     }
 
     storage_pool& pool() { return pool_; }
@@ -1025,6 +1072,35 @@ class redirection {
 
 }}}  // namespace rill::RILL_ABI::mail
 
+// ===== rill/transport/detail/mail_unasked.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace mail {
+
+/// Copies the bytes of `pieces` from byte `at` on.
+inline void copy_from(const byte_pieces& pieces, std::size_t at, byte_span to) {
+    for (const byte_view piece : pieces) {
+        if (at >= piece.size()) {
+            at -= piece.size();
+            continue;
+        }
+        const std::size_t size = std::min(piece.size() - at, to.size());
+        if (size == 0) return;
+        std::memcpy(to.data(), piece.data() + at, size);
+        to = to.subspan(size);
+        at = 0;
+    }
+}
+
+/// A message that comes unasked and is not here whole.
+template <class Request>
+struct unasked_arrival {
+    std::uint64_t id = 0;
+    std::size_t left = 0;                 ///< bytes that are to come
+    mail::node<Request>* into = nullptr;  ///< null: the message has been dropped
+};
+
+}}}  // namespace rill::RILL_ABI::mail
+
 // ===== rill/transport/detail/mail_post_office.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
@@ -1061,6 +1137,7 @@ class post_office {
         most_eager_bytes_ = std::max(most_eager_bytes_, chosen.eager_bytes);
         if (landing_.size() < landing_size()) landing_ = storage(landing_size());
         peers_.assign(static_cast<std::size_t>(size()), {});
+        unasked_ = 0;
         expectations_ = {};
         control_ = {};
         counted_ = {};
@@ -1073,6 +1150,8 @@ class post_office {
             if (!sent.is_moving) outbox_.close(sent);
         });
         inbox_.for_each([](const node&) { return true; }, [&](node& left) { discard(left); });
+        for (peer_state& peer : peers_) peer.unasked.clear();
+        unasked_ = 0;
         landings_.clear();
         transfers_.pool().clear();
     }
@@ -1155,6 +1234,7 @@ class post_office {
     /// Advances all transfers and handles at most one note; false when nothing has happened.
     bool progress() {
         bool moved = parcels_.any_flying() && parcels_.progress();
+        if (unasked_ != 0) moved |= send_on();
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
         std::byte* const at = landing_.data() + parcel::lead;
         const received_note note = port_.receive_note(at, landing_.size() - parcel::lead);
@@ -1167,7 +1247,7 @@ class post_office {
     }
 
     /// Whether only the arrival of a note can change anything.
-    bool only_waits_for_notes() const { return !parcels_.any_flying() && !transfers_.any(); }
+    bool only_waits_for_notes() const { return !parcels_.any_flying() && !transfers_.any() && unasked_ == 0; }
 
     /// Declares one of the reports of a context, of which there must be one, as what ended it, and tells all ranks.
     void decide(std::uint64_t context);
@@ -1175,12 +1255,21 @@ class post_office {
     void depart();
 
   private:
+    /// Bytes of two kinds: of messages that are handed over, and of messages that go unasked.
+    struct credit {
+        std::size_t handed = 0;
+        std::size_t unasked = 0;
+    };
     struct peer_state {
-        std::size_t outstanding = 0;  ///< bytes handed over by this rank and not known to be taken
-        std::size_t owed = 0;         ///< bytes taken by this rank for which the peer has got no credit yet
+        credit outstanding{};  ///< sent by this rank and not known to be taken
+        credit owed{};         ///< taken by this rank, which has not told the peer
         bool want_sent = false;
         bool wanted = false;
+        std::vector<outgoing*> unasked{};                                 ///< being sent, in order
+        std::vector<unasked_arrival<typename Port::request>> arrivals{};  ///< being received
     };
+    /// Notes of one message that are on their way at once. Two keep the line busy while a third is made.
+    static constexpr int most_flying = 2;
 
     /// Large enough for notes of earlier endpoints, which may still arrive.
     std::size_t landing_size() const { return storage::alignment + most_eager_bytes_; }
@@ -1194,6 +1283,15 @@ class post_office {
         counted_.bytes_received += n.size;
     }
 
+    peer_state& state_of(rank_t peer) { return peers_[static_cast<std::size_t>(peer)]; }
+    bool goes_unasked(rank_t peer, std::size_t size);
+    std::uint64_t begin(outgoing& sent, channel on, std::size_t size);
+    bool send_on();
+    void stop(outgoing& sent);
+    void want(rank_t peer);
+    void take_beginning(node& n, byte_view content);
+    bool take_more(rank_t source, std::uint64_t id, byte_view content);
+    void take_end(rank_t source, std::uint64_t id);
     void send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size);
     std::uint64_t announce(note kind, outgoing& sent, channel on);
     bool ask(node& n, std::span<const byte_span> targets = {});
@@ -1229,6 +1327,7 @@ class post_office {
     storage landing_;
     storage_pool landings_;
     std::vector<peer_state> peers_;
+    std::size_t unasked_ = 0;  ///< messages that are being sent unasked
     control control_;
     traffic counted_;
 };
@@ -1802,7 +1901,7 @@ void post_office<Port>::taken(node& n) {
 template <class Port>
 void post_office<Port>::drop(node& n) {
     repay(n);
-    if (n.is == node_state::announced) tell(n.source, {.id = n.id, .kind = note::drop});
+    if (n.is == node_state::announced || n.is == node_state::begun) tell(n.source, {.id = n.id, .kind = note::drop});
     discard(n);
 }
 
@@ -1814,31 +1913,75 @@ void post_office<Port>::discard(node& n) noexcept {
 
 template <class Port>
 void post_office<Port>::dispose(node& n) noexcept {
-    if (n.is == node_state::asked)
+    if (n.is == node_state::asked) {
         n.doomed = true;
-    else
-        release(n);
+        return;
+    }
+    if (n.is == node_state::begun)
+        for (auto& arrival : state_of(n.source).arrivals)
+            if (arrival.into == &n) arrival.into = nullptr;
+    release(n);
+}
+
+/// Makes room for a message that comes unasked; `content`: its first bytes.
+template <class Port>
+void post_office<Port>::take_beginning(node& n, byte_view content) {
+    n.unasked = true;
+    n.is = node_state::begun;
+    transfers_.place_whole(n);
+    state_of(n.source).arrivals.push_back({.id = n.id, .left = n.size, .into = &n});
+    take_more(n.source, n.id, content);
+}
+
+/// Takes the next bytes of a message that comes unasked; false where it has not begun or is shorter.
+template <class Port>
+bool post_office<Port>::take_more(rank_t source, std::uint64_t id, byte_view content) {
+    auto& arrivals = state_of(source).arrivals;
+    const auto found = std::find_if(arrivals.begin(), arrivals.end(), [=](const auto& each) { return each.id == id; });
+    if (found == arrivals.end() || found->left < content.size()) return false;
+    node* const n = found->into;
+    if (n != nullptr) rill::detail::copy_across(content, n->parts, n->size - found->left);
+    found->left -= content.size();
+    if (found->left != 0) return true;
+    if (n != nullptr) n->is = node_state::complete;
+    arrivals.erase(found);
+    return true;
+}
+
+/// The rest of a message that comes unasked will not come.
+template <class Port>
+void post_office<Port>::take_end(rank_t source, std::uint64_t id) {
+    auto& arrivals = state_of(source).arrivals;
+    const auto found = std::find_if(arrivals.begin(), arrivals.end(), [=](const auto& each) { return each.id == id; });
+    if (found == arrivals.end()) return;
+    if (node* const n = found->into; n != nullptr) {
+        repay(*n);
+        discard(*n);
+    }
+    arrivals.erase(found);
 }
 
 /// Returns credit for a message to its sender, in lumps, or at once where the sender waits for it.
 template <class Port>
 void post_office<Port>::repay(const node& n) {
-    if (!n.handed) return;
-    peer_state& from = peers_[static_cast<std::size_t>(n.source)];
+    if (!n.handed && !n.unasked) return;
+    peer_state& from = state_of(n.source);
     if (n.source == rank()) {
-        from.outstanding -= n.size;
+        from.outstanding.handed -= n.size;
         return;
     }
-    from.owed += n.size;
-    if (from.wanted || from.owed >= chosen_.mailbox_bytes / 4) pay(n.source);
+    std::size_t& owed = n.handed ? from.owed.handed : from.owed.unasked;
+    owed += n.size;
+    if (from.wanted || owed >= chosen_.mailbox_bytes / 4) pay(n.source);
 }
 
 template <class Port>
 void post_office<Port>::pay(rank_t peer) {
-    peer_state& to = peers_[static_cast<std::size_t>(peer)];
-    if (to.owed == 0) return;
+    peer_state& to = state_of(peer);
+    if (to.owed.handed + to.owed.unasked == 0) return;
     to.wanted = false;
-    tell(peer, {.id = std::exchange(to.owed, 0), .kind = note::credit});
+    const credit paid = std::exchange(to.owed, {});
+    tell(peer, {.context = paid.unasked, .id = paid.handed, .kind = note::credit});
 }
 
 }}}  // namespace rill::RILL_ABI::mail
@@ -1853,25 +1996,32 @@ template <class Port>
 void post_office<Port>::handle(rank_t source, const envelope& head, const std::byte* payload) {
     if (head.incarnation != incarnation_ && head.kind != note::ask) return;
     if (!is_whole(head, payload, transfers_.small()) || !may_say(source, head.kind)) refuse(source, head);
-    peer_state& peer = peers_[static_cast<std::size_t>(source)];
+    peer_state& peer = state_of(source);
     switch (head.kind) {
         case note::lent:
         case note::handed:
         case note::announce_lent:
-        case note::announce_handed: return deliver(source, head, payload);
+        case note::announce_handed:
+        case note::begin: return deliver(source, head, payload);
+        case note::go_on:
+            if (!take_more(source, head.id, {payload, head.size})) refuse(source, head);
+            return;
         case note::ask:
             if (!transfers_.answer(source, head.id, head.tag, head.context)) refuse(source, head);
             return;
         case note::withdraw:
+            take_end(source, head.id);
             return inbox_.for_each_of(
                 source, [&](const node& n) { return n.id == head.id && n.is == node_state::announced; },
                 [&](node& n) { discard(n); });
         case note::drop:
-            if (outgoing* const sent = outbox_.find(head.id); sent != nullptr && !sent->is_moving) outbox_.close(*sent);
+            if (outgoing* const sent = outbox_.find(head.id); sent != nullptr && !sent->is_moving)
+                sent->is_unasked ? stop(*sent) : outbox_.close(*sent);
             return;
         case note::credit:
-            if (head.id > peer.outstanding) refuse(source, head);
-            peer.outstanding -= head.id;
+            if (head.id > peer.outstanding.handed || head.context > peer.outstanding.unasked) refuse(source, head);
+            peer.outstanding.handed -= head.id;
+            peer.outstanding.unasked -= head.context;
             peer.want_sent = false;
             return;
         case note::want: peer.wanted = true; return pay(source);
@@ -1894,17 +2044,22 @@ template <class Port>
 void post_office<Port>::deliver(rank_t source, const envelope& head, const std::byte* payload) {
     const channel on{.context = head.context, .tag = head.tag};
     node& n = inbox_.append(source, on);
-    keep_payload(n, payload, head.size);
     n.handed = head.kind == note::handed || head.kind == note::announce_handed;
     n.id = head.id;
     n.count = head.pieces;
     if (head.kind == note::lent || head.kind == note::handed) {
+        keep_payload(n, payload, head.size);
         n.size = head.size;
         n.pieces = byte_view(n.payload(), n.size);
     } else {
-        n.is = node_state::announced;
         n.size = 0;
-        for (std::size_t i = 0; i < n.count; ++i) n.size += n.sizes[i] = announcement::size_of_piece(n.payload(), i);
+        for (std::size_t i = 0; i < n.count; ++i) n.size += n.sizes[i] = announcement::size_of_piece(payload, i);
+        if (head.kind == note::begin) {
+            take_beginning(n, byte_view(payload, head.size).subspan(announcement::table));
+        } else {
+            keep_payload(n, payload, head.size);
+            n.is = node_state::announced;
+        }
     }
     if (head.context != known_open_) {
         if (control_.calls.is_closed(head.context)) return drop(n);
@@ -1942,19 +2097,17 @@ std::uint64_t post_office<Port>::post(rank_t peer, channel on, const byte_pieces
     if (size <= chosen_.eager_bytes) return send_whole(note::lent, peer, on, pieces, size), 0;
     outgoing& sent = outbox_.open(peer);
     sent.pieces = pieces;
+    if (goes_unasked(peer, size)) return begin(sent, on, size);
     return announce(note::announce_lent, sent, on);
 }
 
 template <class Port>
 bool post_office<Port>::post(rank_t peer, channel on, buffer& bytes) {
-    peer_state& to = peers_[static_cast<std::size_t>(peer)];
+    std::size_t& outstanding = state_of(peer).outstanding.handed;
     const std::size_t size = bytes.size();
-    if (to.outstanding != 0 &&
-        (to.outstanding > chosen_.mailbox_bytes || size > chosen_.mailbox_bytes - to.outstanding)) {
-        if (!std::exchange(to.want_sent, true)) tell(peer, {.kind = note::want});
-        return false;
-    }
-    to.outstanding += size;
+    if (outstanding != 0 && (outstanding > chosen_.mailbox_bytes || size > chosen_.mailbox_bytes - outstanding))
+        return want(peer), false;
+    outstanding += size;
     count_sent(size);
     if (size <= chosen_.eager_bytes) {
         send_whole(note::handed, peer, on, byte_view(bytes), size);
@@ -1973,10 +2126,83 @@ bool post_office<Port>::withdraw(std::uint64_t id) {
     outgoing* const sent = outbox_.find(id);
     if (sent == nullptr) return true;
     if (sent->is_moving) return false;
+    if (sent->is_unasked) return stop(*sent), true;
     const rank_t peer = sent->peer;
     outbox_.close(*sent);
     tell(peer, {.id = id, .kind = note::withdraw});
     return true;
+}
+
+/// Whether a borrowed message is sent without being asked for. It is if the receiver's memory for such messages has
+/// room for all of it, so that it never stops half-way.
+template <class Port>
+bool post_office<Port>::goes_unasked(rank_t peer, std::size_t size) {
+    if (peer == rank() || !chosen_.sends_unasked.value_or(port_.neighbours() != this->size())) return false;
+    std::size_t& outstanding = state_of(peer).outstanding.unasked;
+    if (size > chosen_.mailbox_bytes) return false;
+    if (size > chosen_.mailbox_bytes - outstanding) return want(peer), false;
+    outstanding += size;
+    return true;
+}
+
+/// Sends the sizes of the pieces at once, so that messages stay in order, and bytes if no other message is under way.
+template <class Port>
+std::uint64_t post_office<Port>::begin(outgoing& sent, channel on, std::size_t size) {
+    peer_state& to = state_of(sent.peer);
+    const std::size_t room = to.unasked.empty() ? chosen_.eager_bytes - announcement::table : 0;
+    sent.is_unasked = true;
+    sent.begun = std::min(room, size - 1);
+    const envelope head{.context = on.context,
+                        .id = sent.id,
+                        .incarnation = incarnation_,
+                        .tag = on.tag,
+                        .size = static_cast<std::uint32_t>(announcement::table + sent.begun),
+                        .kind = note::begin,
+                        .pieces = static_cast<std::uint8_t>(sent.pieces.count())};
+    parcel& made = parcels_.compose(head.size);
+    announcement::write_sizes(sent.pieces, made.payload());
+    copy_from(sent.pieces, 0, {made.payload() + announcement::table, sent.begun});
+    parcels_.send(head, sent.peer);
+    to.unasked.push_back(&sent);
+    ++unasked_;
+    return head.id;
+}
+
+/// Sends the next note of the first message to each peer; true if there was any.
+template <class Port>
+bool post_office<Port>::send_on() {
+    bool any = false;
+    for (rank_t peer = 0; peer < size(); ++peer) {
+        auto& waiting = state_of(peer).unasked;
+        if (waiting.empty() || parcels_.flying_to(peer) >= most_flying) continue;
+        outgoing& sent = *waiting.front();
+        const std::size_t left = sent.pieces.size_bytes() - sent.begun, next = std::min(left, chosen_.eager_bytes);
+        const envelope head{
+            .id = sent.id, .incarnation = incarnation_, .size = static_cast<std::uint32_t>(next), .kind = note::go_on};
+        copy_from(sent.pieces, sent.begun, {parcels_.compose(next).payload(), next});
+        parcels_.send(head, peer);
+        any = true;
+        sent.begun += next;
+        if (next != left) continue;
+        waiting.erase(waiting.begin());
+        --unasked_;
+        outbox_.close(sent);
+    }
+    return any;
+}
+
+/// Ends a message that goes unasked before all of it has been sent.
+template <class Port>
+void post_office<Port>::stop(outgoing& sent) {
+    unasked_ -= std::erase(state_of(sent.peer).unasked, &sent);
+    tell(sent.peer, {.id = sent.id, .kind = note::withdraw});
+    outbox_.close(sent);
+}
+
+/// Asks for credit, once until some comes.
+template <class Port>
+void post_office<Port>::want(rank_t peer) {
+    if (!std::exchange(state_of(peer).want_sent, true)) tell(peer, {.kind = note::want});
 }
 
 template <class Port>
@@ -2956,11 +3182,16 @@ namespace rill { inline namespace RILL_ABI { namespace mpi {
 /// How an endpoint uses the MPI library. `eager_bytes` and `chunk_bytes` must be equal on all ranks; otherwise the
 /// constructors of the endpoints throw `mismatch`.
 struct options {
-    /// Bound of the bytes that one rank has handed over to another and the other has not taken.
+    /// Bound of the bytes that one rank has handed over to another and the other has not taken; and, apart from these,
+    /// of the bytes in large messages that it has sent to another unasked.
     std::size_t mailbox_bytes = std::size_t{64} << 20;
-    /// A message of up to this size is copied at its post and sent at once; a larger one waits at its sender until
-    /// somebody receives it. At least 1024. (Over TCP, Open MPI sends at once up to 64 KiB including its own head.)
+    /// A message of up to this size is copied at its post and sent at once. A larger one that `sends_unasked` sends
+    /// goes in pieces of this size; any other waits at its sender until somebody receives it. At least 1024. (Over TCP,
+    /// Open MPI sends at once up to 64 KiB including its own head.)
     std::size_t eager_bytes = (std::size_t{64} << 10) - 512;
+    /// Whether a borrowed message above `eager_bytes` is sent before its receiver asks for it, if `mailbox_bytes` has
+    /// room for it: one copy more at each end, and no round trip. Not set: where not all ranks share memory.
+    std::optional<bool> sends_unasked{};
     /// all_reduce of a dense vector cuts each part of it into chunks of this many bytes, rounded up to elements, so
     /// that one chunk travels while another is folded. A part is cut into at most 1024 chunks, and not at all where the
     /// topology sends several parts in one message (halving_doubling). No other collective is cut. 0: not cut where all
@@ -3310,9 +3541,10 @@ void run(MPI_Comm processes, Body&& body, const options& chosen = {});
 ///
 /// Errors of the MPI library are thrown as `library_error`, also by every wait on an endpoint that has outlived
 /// MPI_Finalize or its communicator. A message of up to `eager_bytes` costs one MPI send; a larger one costs two more
-/// of 32 bytes each beforehand. Messages may be larger than 2^31 bytes. Memory: about 100 bytes per peer, the messages
-/// that have arrived, and up to 256 MiB of buffers kept for later messages; between endpoints, until the communicator
-/// ends, a few times `eager_bytes`. Messages and sendings may outlive their endpoint and the communicator.
+/// of 32 bytes each beforehand, or several sends of `eager_bytes` where it goes unasked. Messages may be larger than
+/// 2^31 bytes. Memory: about 100 bytes per peer, the messages that have arrived, and up to 256 MiB of buffers kept for
+/// later messages; between endpoints, until the communicator ends, a few times `eager_bytes`. Messages and sendings may
+/// outlive their endpoint and the communicator.
 ///
 /// Under SimGrid's SMPI, simulate processes as threads (`--cfg=contexts/factory:thread`): with its other contexts, all
 /// ranks share the state of the exceptions that they handle.
