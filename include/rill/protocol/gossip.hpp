@@ -81,9 +81,9 @@ namespace rill { inline namespace RILL_ABI {
 ///
 /// A failure ends the gossip on all ranks with one culprit. The model of each rank is then entirely that of before or
 /// of after a round, and `round()` says how many rounds have mixed it; survivors form a group and a gossip of their
-/// own. A rank that waits longer than the group's timeout finds by the chain of waits which rank does not mix. A message
-/// that comes twice changes nothing; a rank that restarts has ended. Weights are rounded, so that a sum of values near
-/// the largest number may become infinite: the next round refuses it.
+/// own. A rank that waits longer than the group's timeout finds by the chain of waits which rank does not mix. A
+/// message that comes twice changes nothing; a rank that restarts has ended. Weights are rounded, so that a sum of
+/// values near the largest number may become infinite: the next round refuses it.
 ///
 /// Making it is collective; `workers` must outlive it. One activity calls its members, and all ranks call `mix` equally
 /// often. Cost of a round: a message of the chosen values to each receiver. Memory: the chosen values twice at most,

@@ -26,6 +26,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
+/// The options of `read_libsvm`.
 struct libsvm_options {
     std::size_t columns = 0;        ///< of all ranks' lines together; 0: as many as this rank's lines need
     std::uint32_t first_index = 1;  ///< how the file numbers the first column
