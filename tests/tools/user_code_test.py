@@ -13,8 +13,9 @@ import unittest
 ROOT = pathlib.Path(__file__).parents[2]
 INCLUDE = ROOT / "include"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
-# What instantiates most of rill, at one level each: a unit takes a compiler 10 to 20 s.
-EXAMPLES = {"-O2": ["several_tensors", "coded_gradient_descent"], "-O3": ["error_feedback", "stragglers"]}
+# What instantiates most of rill, at one level each: a unit takes a compiler 10 to 20 s. The first of each level has every public
+# header before it.
+EXAMPLES = {"-O2": ["several_tensors", "coded_gradient_descent"], "-O3": ["stragglers", "error_feedback"]}
 # Headers that need somebody else's library, and one of its headers.
 FOREIGN = {"adapt/eigen.hpp": "Eigen/Core", "adapt/tbb.hpp": "tbb/task_arena.h", "adapt/xtensor.hpp": "xtensor/xtensor.hpp",
            "train/gzip_source.hpp": "zlib.h", "transport/mpi.hpp": "mpi.h", "transport/simulated.hpp": "boost/context/fiber.hpp"}
@@ -77,7 +78,8 @@ class UserCode(unittest.TestCase):
 
     def test_no_header_warns_when_it_is_optimised(self):
         for level, examples in EXAMPLES.items():
-            units = {"every header": everything(), **{name: f'#include "examples/{name}.cpp"\n' for name in examples}}
+            units = {name: f'#include "examples/{name}.cpp"\n' for name in examples}
+            units[examples[0]] = everything() + units[examples[0]]
             for name, text in units.items():
                 with self.subTest(level=level, unit=name):
                     command = [*self.optimising(), level, *WARNINGS, "-I.", "-c", "-o", "/dev/null", "-x", "c++", "-"]
