@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace support {
+namespace {
 
 /// A star in which each message carries three parts.
 struct star_in_parts : rill::topology::star {
@@ -41,10 +41,6 @@ struct star_in_parts : rill::topology::star {
     friend constexpr bool operator==(star_in_parts, star_in_parts) = default;
 };
 static_assert(rill::Topology<star_in_parts>);
-
-}  // namespace support
-
-namespace {
 
 using namespace rill;
 
@@ -140,7 +136,7 @@ TEST_CASE("lossy codings: each part has a frame of its own, also in messages of 
     for (const int ranks : {2, 5, 8})
         for (const stream_codings& codings : {stream_codings{.copy = rounded}, {.contribution = rounded}}) {
             check(topology::halving_doubling{}, ranks, codings);
-            check(support::star_in_parts{}, ranks, codings);
+            check(star_in_parts{}, ranks, codings);
         }
 }
 
