@@ -4,7 +4,6 @@
 #include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
-#include <rill/core/plain_vector.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/core/sparse_view.hpp>
@@ -21,6 +20,7 @@
 #include <numeric>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
@@ -33,7 +33,7 @@ struct merge_scratch {
     buffer tile;
     buffer runs;
     buffer views;
-    plain_vector<merge_scratch> of_tasks;
+    std::vector<merge_scratch> of_tasks;
 };
 
 namespace detail {
@@ -209,7 +209,7 @@ std::size_t merge_by_tasks(std::span<const sparse_view<T, Index>> inputs, std::s
         from[t + 1] = from[t];
         for (const auto& view : views.subspan(t * ways, ways)) from[t + 1] += view.count();
     }
-    while (scratch.of_tasks.size() < all.count()) scratch.of_tasks.add({});
+    scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
     executor.run(all.count(), [&](std::size_t t) {
         counts[t] =
             merge_any(views.subspan(t * ways, ways), indices + from[t], values + from[t], fold, scratch.of_tasks[t]);

@@ -3,7 +3,6 @@
 
 #include <rill/core/bytes.hpp>
 #include <rill/core/detail/real.hpp>
-#include <rill/core/plain_vector.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/detail/loop.hpp>
@@ -18,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
@@ -28,7 +28,7 @@ struct select_scratch {
     buffer middle;
     buffer ties;
     buffer pages;
-    plain_vector<select_scratch> of_tasks;
+    std::vector<select_scratch> of_tasks;
 };
 
 namespace detail {
