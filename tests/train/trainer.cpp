@@ -160,6 +160,25 @@ TEST_CASE("trainer: resumes from a checkpoint bit for bit") {
     });
 }
 
+TEST_CASE("trainer: a run that has ended goes on from a checkpoint") {
+    const scratch_directory directory;
+    simulated::run(ranks, {}, [&](auto& net) {
+        const auto path = directory / std::to_string(net.rank()).c_str();
+        auto trainer = make_trainer(net, sparse_plan);
+        while (trainer.step_number() < 5) trainer.step();
+        train::checkpoint::writer out;
+        trainer.save(out, "");
+        out.save(path);
+        while (trainer.step_number() < 9) trainer.step();
+        const auto wanted = copy_of_parameters(trainer);
+        trainer.end();
+        CHECK(!trainer.step());
+        trainer.restore(train::checkpoint::load(path), "");
+        while (trainer.step_number() < 9) REQUIRE(trainer.step());
+        CHECK(copy_of_parameters(trainer) == wanted);
+    });
+}
+
 TEST_CASE("trainer: refuses a checkpoint that does not fit, and is unchanged") {
     const scratch_directory directory;
     const std::string path = directory / "saved";

@@ -35,7 +35,10 @@ class lockstep {
     static constexpr bool contributes() { return true; }
     void end() { has_ended_ = true; }
     std::uint64_t position() const { return workers_.operation_number(); }
-    void resume_at(std::uint64_t position) { workers_.resume_at(position); }
+    void resume_at(std::uint64_t position) {
+        workers_.resume_at(position);
+        has_ended_ = false;
+    }
     void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
 
   protected:
