@@ -192,4 +192,49 @@ TEST_CASE("decentralized with a coordinator: a checkpoint goes on bit for bit, i
     goes_on(threads);
 }
 
+TEST_CASE("decentralized with a coordinator: a run that is over goes on from a checkpoint, twice") {
+    const models wanted = trained(simulation, {.rounds = 12}), saved = trained(simulation, {.rounds = 12}, 5);
+    for (const bool ends : {false, true})
+        simulated::run(ranks, {}, [&](simulated::endpoint& net) {
+            const auto self = static_cast<std::size_t>(net.rank());
+            auto bound = plan_of({.rounds = 12}).bind<double>(net, layers);
+            std::vector<double> model(dimension, 1);
+            std::uint64_t number = 0;
+            auto at_five = bound.state();
+            while (step(bound, model, net.rank(), number)) {
+                if (++number == 5) at_five = bound.state();
+                if (ends && number == 8) bound.end();
+            }
+            for (int again = 0; again < 2; ++again) {
+                bound.resume_at(5);
+                bound.state() = at_five;
+                model = saved[self];
+                number = 5;
+                while (step(bound, model, net.rank(), number)) ++number;
+                CHECK(number == 12);
+                CHECK(model == wanted[self]);
+            }
+        });
+}
+
+TEST_CASE("decentralized with a coordinator: a rank that was out takes part again after a checkpoint") {
+    for (const rank_t late : {0, 2})
+        simulated::run(ranks, {}, [&](simulated::endpoint& net) {
+            auto bound = plan_of({.rounds = 40}).bind<double>(net, layers, {.timeout = seconds(1)});
+            std::vector<double> model(dimension, 1);
+            std::uint64_t number = 0;
+            for (; number < 7; ++number) CHECK(step(bound, model, net.rank(), number));
+            if (net.rank() == late) {
+                net.sleep_until(time_point{} + seconds(10));
+                CHECK_THROWS_AS(step(bound, model, net.rank(), number), timeout);
+            } else {
+                while (number < 20) CHECK(step(bound, model, net.rank(), number++));
+                net.sleep_until(time_point{} + seconds(10));
+            }
+            bound.resume_at(5);
+            for (number = 5; step(bound, model, net.rank(), number); ++number) CHECK(bound.latest().contributors == 2);
+            CHECK(number == 40);
+        });
+}
+
 }  // namespace coordinated_training

@@ -209,9 +209,10 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
         return made_;
     }
 
-    /// This rank takes part no more, until it joins again. Waits for nobody.
+    /// This rank takes part no more, until it joins again. Waits for nobody. After it a rank that was out has left:
+    /// `next` returns false.
     void leave() {
-        if (!links_ || !links_->machine().takes_part()) return;
+        if (!links_ || !(links_->machine().takes_part() || links_->machine().is_out())) return;
         session_.guarded(*links_, [&] { links_->leave(); });
         has_joined_ = true;
     }

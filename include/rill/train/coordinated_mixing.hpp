@@ -7,7 +7,7 @@
 #include <rill/train/decentralized.hpp>
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
@@ -21,8 +21,9 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// train makes no step of its own: its first one ends with the run.
 ///
 /// Checkpoints: all ranks save between the same two steps, so rank 0 trains. `restore` ends the gossip that has begun,
-/// if any, and begins another one, collectively: so all ranks live. Pairs are then those of a run in which all have
-/// taken part; links that exchanges have updated (`coordinated::link_weight`) begin as they were given.
+/// if any, and begins another one, collectively: so all ranks live. Ranks that were out take part again. Pairs are then
+/// those of a run in which all have taken part; links that exchanges have updated (`coordinated::link_weight`) begin as
+/// they were given.
 template <Mixing Mix>
 struct coordinated_mixing {
     static constexpr const char* name = "coordinated_mixing";
@@ -49,9 +50,7 @@ class mixing_session<Net, coordinated_mixing<Mix>> {
   public:
     template <class Group>
     mixing_session(Group& workers, const coordinated_mixing<Mix>& mixing)
-        : contributes_(mixing.by.trains || workers.rank() != 0) {
-        made_.emplace(workers, mixing.mixing, mixing.by);
-    }
+        : made_(make(workers, mixing)), contributes_(mixing.by.trains || workers.rank() != 0) {}
 
     gossip_type& models() { return *made_; }
     const gossip_type& models() const { return *made_; }
@@ -65,19 +64,24 @@ class mixing_session<Net, coordinated_mixing<Mix>> {
     void end() {
         made_->leave();
         while (has_begun_ && made_->next()) continue;
-        has_begun_ = false;
     }
     template <class Group>
     void resume_at(Group& workers, const coordinated_mixing<Mix>& mixing, std::uint64_t round) {
         if (has_begun_) {
             end();
-            made_.emplace(workers, mixing.mixing, mixing.by);
+            made_ = make(workers, mixing);
+            has_begun_ = false;
         }
         made_->resume_at(round);
     }
 
   private:
-    std::optional<gossip_type> made_{};
+    template <class Group>
+    static std::unique_ptr<gossip_type> make(Group& workers, const coordinated_mixing<Mix>& mixing) {
+        return std::make_unique<gossip_type>(workers, mixing.mixing, mixing.by);
+    }
+
+    std::unique_ptr<gossip_type> made_;
     bool contributes_;
     bool has_begun_ = false;
 };

@@ -129,7 +129,10 @@ class bound_decentralized {
     auto& state() { return state_; }
     const auto& state() const { return state_; }
     std::uint64_t position() const { return models().round(); }
-    void resume_at(std::uint64_t position) { gossip_.resume_at(workers_, policy_.mixing, position); }
+    void resume_at(std::uint64_t position) {
+        gossip_.resume_at(workers_, policy_.mixing, position);
+        has_ended_ = false;
+    }
     void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
 
     template <class Compute>
