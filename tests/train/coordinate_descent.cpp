@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -162,5 +163,43 @@ TEST_CASE("coordinate_descent: options that cannot be") {
     simulated::run(1, {}, [&](auto& net) {
         CHECK_THROWS_AS(train::coordinate_descent<>{.coordinates = 0}.bind(net, data), contract_violation);
         CHECK_THROWS_AS(train::coordinate_descent<>{.l2 = -1}.bind(net, data), contract_violation);
+        const double infinite = std::numeric_limits<double>::infinity();
+        CHECK_THROWS_AS(train::coordinate_descent<>{.l2 = infinite}.bind(net, data), contract_violation);
+        train::sparse_columns odd = data;
+        odd.labels[3] = std::numeric_limits<float>::quiet_NaN();
+        CHECK_THROWS_AS(train::coordinate_descent<>{}.bind(net, odd), contract_violation);
+        odd = data;
+        odd.values.assign(odd.indices.size(), std::numeric_limits<float>::infinity());
+        CHECK_THROWS_AS(train::coordinate_descent<>{}.bind(net, odd), contract_violation);
     });
+}
+
+TEST_CASE("coordinate_descent: other options or samples on one rank are refused on all ranks") {
+    const train::sparse_columns data = train::by_columns(rows_to_fit()),
+                                fewer = train::by_columns(random_sparse(149, 40, 5));
+    const auto refused = [](auto bind, const char* what) {
+        simulated::run(3, {}, [&](auto& net) {
+            const std::string message = message_of<mismatch>([&] { bind(net); });
+            CHECK_MESSAGE(has(message, std::string("rank 1 calls with another ") + what), message);
+        });
+    };
+    const auto own = [](auto& net, auto usual, auto odd) { return net.rank() == 1 ? odd : usual; };
+    refused([&](auto& net) { train::coordinate_descent<>{.coordinates = own(net, 4U, 5U)}.bind(net, data); },
+            "number of coordinates");
+    refused([&](auto& net) { train::coordinate_descent<>{.l2 = own(net, 0.1, 0.2)}.bind(net, data); }, "l2");
+    refused([&](auto& net) { train::coordinate_descent<>{}.bind(net, net.rank() == 1 ? fewer : data); },
+            "number of samples");
+}
+
+TEST_CASE("coordinate_descent: tiny values make no infinite moves") {
+    for (const float tiny : {1e-18F, 1e-20F, 1e-38F}) {
+        train::sparse_columns data = train::by_columns(rows_to_fit());
+        data.values.assign(data.indices.size(), tiny);
+        simulated::run(2, {}, [&](auto& net) {
+            auto descent = train::coordinate_descent<>{.coordinates = 10}.bind(net, data);
+            for (int step = 0; step < 40; ++step) descent.step();
+            CHECK(std::isfinite(descent.loss()));
+            CHECK(descent.loss() < 0.6932);
+        });
+    }
 }

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <rill/collective/agree.hpp>
 #include <rill/collective/all_gather.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/group_options.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/bytes.hpp>
+#include <rill/core/call.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/option_range.hpp>
@@ -12,6 +14,7 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/span_of.hpp>
+#include <rill/kernel/magnitude.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/topology/recursive_doubling.hpp>
 #include <rill/train/linear_loss.hpp>
@@ -19,9 +22,12 @@
 #include <rill/train/sparse_columns.hpp>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -50,9 +56,19 @@ class bound_coordinate_descent {
           all_moved_(parameters_.size()) {
         rill::detail::require_option(policy.coordinates > 0, "train::coordinate_descent: coordinates",
                                      policy.coordinates, "at least 1", net.rank());
-        rill::detail::require_option(policy.l2 >= 0, "train::coordinate_descent: l2", policy.l2, "at least 0",
-                                     net.rank());
+        rill::detail::require_option(policy.l2 >= 0 && std::isfinite(policy.l2), "train::coordinate_descent: l2",
+                                     policy.l2, "at least 0 and finite", net.rank());
         RILL_EXPECTS(data.rows > 0, "coordinate_descent: a sample");
+        const auto are_finite = [](const std::vector<float>& all) {
+            return !kernel::find_non_finite(std::span<const float>(all));
+        };
+        RILL_EXPECTS(are_finite(data.values) && are_finite(data.labels),
+                     "coordinate_descent: values and labels that are finite");
+        constexpr option_names names{
+            {"number of coordinates in a step", "l2", "number of samples", "number of entries"}};
+        agree(workers_, names,
+              {option_hash(policy.coordinates), option_hash(std::bit_cast<std::uint64_t>(policy.l2)),
+               option_hash(data.rows), option_hash(data.indices.size())});
         if (!own_.empty())
             order_.emplace(sampler::options{.rows = own_.size(),
                                             .batch = std::min(policy.coordinates, own_.size()),
@@ -141,7 +157,8 @@ class bound_coordinate_descent {
 
     T step_of(std::uint32_t c) const {
         const double curvature = curvatures_[c - own_.begin];
-        if (curvature == 0) return T{0};  // a column without entries, and no penalty
+        // No entries, or values near 0, and no penalty: a move could be infinite.
+        if (curvature < static_cast<double>(std::numeric_limits<T>::min())) return T{0};
         double slope = 0;
         if (is_bias(c)) {
             for (std::size_t i = 0; i < scores_.size(); ++i)
@@ -193,7 +210,9 @@ class bound_coordinate_descent {
 ///
 /// Cost per step: an `all_gather` of streams over `topology`; the entries of the own columns once, those of all moved
 /// columns once. Memory: parameters, a score per sample, twice the moves. Deterministic: parameters and scores are the
-/// same bits on all ranks. Errors: as in `all_gather`; the model is then as before the step.
+/// same bits on all ranks. A column whose values T can hardly tell from 0 does not move. Errors: `bind` throws
+/// `mismatch` if ranks differ in options, or in the numbers of samples or entries; `step` throws as `all_gather` does,
+/// and the model is then as before the step.
 /// Source: SparCML (Renggli et al., SC 2019), section 8.2, after Wright, Coordinate descent algorithms, Mathematical
 /// Programming 2015; the length of a step: Richtárik and Takáč, Parallel coordinate descent methods for big data
 /// optimization, Mathematical Programming 2016.
