@@ -6,9 +6,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <set>
+#include <string>
 #include <vector>
 
 using namespace rill;
@@ -114,4 +116,7 @@ TEST_CASE("sampler: refuses the position of another sampler") {
 TEST_CASE("sampler: too few rows for one step break the contract") {
     CHECK_THROWS_AS(sampler({.rows = 7, .batch = 4, .rank = 0, .ranks = 2}), contract_violation);
     CHECK_THROWS_AS(sampler({.rows = 7, .batch = 1, .rank = 2, .ranks = 2}), contract_violation);
+    CHECK_THROWS_AS(sampler({.rows = 7, .batch = std::size_t{1} << 63, .rank = 0, .ranks = 2}), contract_violation);
+    const std::string message = message_of<contract_violation>([] { sampler({.rows = 7, .batch = 4, .ranks = 2}); });
+    CHECK_MESSAGE(has(message, "batch is 4; it must be from 1 to 3 (rows: 7, ranks: 2)"), message);
 }

@@ -1,6 +1,7 @@
 #include <rill/train/sparse_linear.hpp>
 
 #include "../support/allocations.hpp"
+#include "../support/scratch.hpp"
 #include "samples.hpp"
 #include "sparse_samples.hpp"
 
@@ -18,6 +19,7 @@
 #include <limits>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <sys/mman.h>
@@ -174,6 +176,14 @@ TEST_CASE("lazy_l2: over all rows it is the whole penalty") {
     CHECK(penalised.gradient(w, {data, rows}, std::span(g)) == doctest::Approx(loss));
     for (std::size_t i = 0; i < w.size(); ++i) CHECK(g[i] == doctest::Approx(expected[i]).epsilon(1e-6));
     CHECK_THROWS_AS(lazy_l2(-1, counts, 70), contract_violation);
+    CHECK_THROWS_AS(lazy_l2(std::numeric_limits<double>::infinity(), counts, 70), contract_violation);
+    for (const std::int64_t odd : {-1, 71}) {
+        auto wrong = counts;
+        wrong[3] = odd;
+        const std::string message = message_of<contract_violation>([&] { lazy_l2(1, wrong, 70); });
+        CHECK_MESSAGE(has(message, "count of column 3 is " + std::to_string(odd) + "; it must be from 0 to 70"),
+                      message);
+    }
     CHECK_THROWS_AS(sparse_linear<squared>(24, lazy_l2(1, counts, 70)), contract_violation);
 }
 

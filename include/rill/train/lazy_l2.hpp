@@ -3,8 +3,11 @@
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/option_range.hpp>
+#include <rill/core/text.hpp>
+#include <rill/core/types.hpp>
 #include <rill/train/sparse_dataset.hpp>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -28,12 +31,19 @@ class lazy_l2 {
   public:
     /// None.
     lazy_l2() = default;
-    /// `counts`: how many of all `rows` have each column, the same on all ranks.
+    /// `counts`: how many of all `rows` have each column, the same on all ranks. Errors: `contract_violation` for a
+    /// strength or a count that cannot be, which names the column.
     lazy_l2(double strength, std::span<const std::int64_t> counts, std::uint64_t rows) : factors_(counts.size()) {
-        rill::detail::require_option(strength >= 0, "train::lazy_l2: strength", strength, "at least 0");
-        for (std::size_t c = 0; c < counts.size(); ++c)
+        rill::detail::require_option(strength >= 0 && std::isfinite(strength), "train::lazy_l2: strength", strength,
+                                     "at least 0 and finite");
+        for (std::size_t c = 0; c < counts.size(); ++c) {
+            if (counts[c] < 0 || static_cast<std::uint64_t>(counts[c]) > rows)
+                rill::detail::refuse_option(text_of({"train::lazy_l2: the count of column ", c}),
+                                            rill::detail::spelled_value(counts[c]),
+                                            text_of({"from 0 to ", rows, ", the number of rows"}), no_rank);
             if (counts[c] > 0)
                 factors_[c] = static_cast<float>(strength * static_cast<double>(rows) / static_cast<double>(counts[c]));
+        }
     }
 
     bool is_none() const { return factors_.empty(); }

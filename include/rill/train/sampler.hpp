@@ -1,7 +1,9 @@
 #pragma once
 
 #include <rill/core/contract.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 #include <rill/train/data_error.hpp>
 
@@ -35,7 +37,11 @@ class sampler {
 
     explicit sampler(const options& chosen) : options_(chosen) {
         RILL_EXPECTS(chosen.ranks > 0 && chosen.rank >= 0 && chosen.rank < chosen.ranks, "sampler: a rank of a group");
-        RILL_EXPECTS(chosen.batch > 0 && global_batch() <= chosen.rows, "sampler: rows for one step of all ranks");
+        const std::size_t most = chosen.rows / static_cast<std::size_t>(chosen.ranks);
+        if (chosen.batch == 0 || chosen.batch > most)
+            rill::detail::refuse_option(
+                "train::sampler: batch", rill::detail::spelled_value(chosen.batch),
+                text_of({"from 1 to ", most, " (rows: ", chosen.rows, ", ranks: ", chosen.ranks, ")"}), no_rank);
         RILL_EXPECTS(chosen.rows <= 0xFFFFFFFFU, "sampler: rows that 32 bits can number");
         order_.resize(chosen.rows);
         shuffle();
