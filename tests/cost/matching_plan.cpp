@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -139,6 +140,9 @@ TEST_CASE("forecast_matchings: what it refuses") {
         CHECK_THROWS_WITH_AS((void)cost::forecast_matchings(of, 4, round), doctest::Contains(why), contract_violation);
     };
     refused(mixing, {.bytes = 0}, "cost::matching_round: bytes is 0; it must be above 0");
+    const double infinite = std::numeric_limits<double>::infinity();
+    refused(mixing, {.bytes = infinite}, "bytes is inf");
+    refused(mixing, {.bytes = 1, .seconds_besides = infinite}, "seconds_besides is inf");
     refused(mixing, {.bytes = 1, .density = 2}, "density is 2; it must be in (0, 1]");
     refused(mixing, {.bytes = 1, .seconds_besides = -1}, "seconds_besides is -1; it must be 0 or more");
     refused({.links = mixing.links}, {.bytes = 1}, "it has no matcher");

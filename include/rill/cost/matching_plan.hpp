@@ -49,11 +49,13 @@ inline std::vector<matching_forecast> forecast_matchings(topology::bandwidth_mat
                                                          std::uint64_t rounds = 200, random_key key = {}) {
     RILL_EXPECTS(ranks >= 2 && choices >= 1 && rounds >= 1,
                  "cost::forecast_matchings: needs two ranks, a choice and a round");
-    rill::detail::require_option(round.bytes > 0, "cost::matching_round: bytes", round.bytes, "above 0");
+    rill::detail::require_option(round.bytes > 0 && std::isfinite(round.bytes), "cost::matching_round: bytes",
+                                 round.bytes, "above 0 and finite");
     rill::detail::require_option(round.density > 0 && round.density <= 1, "cost::matching_round: density",
                                  round.density, "in (0, 1]");
-    rill::detail::require_option(round.seconds_besides >= 0, "cost::matching_round: seconds_besides",
-                                 round.seconds_besides, "0 or more");
+    rill::detail::require_option(round.seconds_besides >= 0 && std::isfinite(round.seconds_besides),
+                                 "cost::matching_round: seconds_besides", round.seconds_besides,
+                                 "0 or more and finite");
     mixing.least = 0;
     mixing.bind(ranks, key);  // checks the links
     const auto size = static_cast<std::size_t>(ranks);
