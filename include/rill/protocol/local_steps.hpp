@@ -6,6 +6,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/detail/fifo.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/protocol/detail/require_replica.hpp>
 #include <rill/protocol/detail/saved_parts.hpp>
@@ -15,7 +16,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -197,8 +197,8 @@ class local_steps {
     std::uint64_t moves_ = 0;   ///< of the inner update
     std::uint64_t pushes_ = 0;  ///< gradients
     std::uint64_t groups_ = 0;  ///< pushes to the replica
-    std::deque<step> under_way_{};
-    std::deque<push_fate> refused_{};
+    detail::fifo<step> under_way_{};
+    detail::fifo<push_fate> refused_{};
     std::optional<push_fate> of_group_{};
     bool is_leaving_ = false;
 };

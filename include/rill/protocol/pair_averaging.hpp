@@ -130,7 +130,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
                      "pair_averaging: this version has not been pulled");
         RILL_EXPECTS(!is_leaving(), "pair_averaging: a rank pushes nothing after retire or end");
         pushes_.push(gradient, held.version);
-        service_->notify(detail::pair_kind::pushed, 0);
+        service_->notify(detail::pair_kind::pushed, 0, pushes_.room_for_note());
     }
 
     /// What has become of a push that has not been told yet, in the order of pushes; empty if there is none.

@@ -308,8 +308,9 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     template <class Model>
     std::optional<held_version> pull_whole(Model& model, bool waits) {
         RILL_EXPECTS(detail::size_of(model) == dimension_, "parameter_server: the model has another size");
+        // In memory of its own: a server gets more messages than it sends, and its shelf would be full of questions.
         const auto question = [&](std::size_t, std::uint64_t number) {
-            return detail::empty_frame(worker_.head(detail::server_kind::pull, number));
+            return detail::empty_frame(worker_.head(detail::server_kind::pull, number), {});
         };
         const auto part = [&](std::size_t server) { return worker_.part_of(server); };
         return fetch(

@@ -213,7 +213,7 @@ class partial_all_reduce
         RILL_EXPECTS(!is_leaving_, "partial_all_reduce: a rank pushes nothing after retire or end");
         pushes_.push(gradient, held.version);
         if (held.version == held_.number) ++lead_;
-        starter_.notify(detail::start_kind::pushed, pushes_.count() - 1);
+        starter_.notify(detail::start_kind::pushed, pushes_.count() - 1, pushes_.room_for_note());
     }
 
     /// What has become of a push that has not been told yet, in any order; empty if there is none.

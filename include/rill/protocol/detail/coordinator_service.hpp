@@ -72,7 +72,7 @@ class coordinator_service {
     buffer frame(const machine_action& asked) {
         wire::header head = session_.stamped({}, asked.kind, asked.number);
         machine_.order_of(asked.peer).write_to(head);
-        return empty_frame(head, kept_room(0));
+        return empty_frame(head);
     }
     wire::header head_of(const message& got) const {
         return coordinated_head_of(session_, got, *this,

@@ -109,7 +109,7 @@ class exchange_links {
         if (asked.kind == coordinated_kind::join) head.weight = machine_.needs_model() ? 1 : 0;
         if (asked.kind == coordinated_kind::report && machine_.has_values()) model_->check(*slot(asked.number));
         if (asked.kind == coordinated_kind::report) machine_.report().write_to(head);
-        return empty_frame(head, kept_room(0));
+        return empty_frame(head);
     }
     wire::header head_of(const message& got) const {
         return coordinated_head_of(session_, got, *this, [&](message_kind kind) {

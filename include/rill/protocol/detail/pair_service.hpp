@@ -50,11 +50,12 @@ class pair_service {
         run_machine(session_, session_.on(0), machine_, machine_.begin(std::as_const(session_.net()).now()), *this);
     }
 
-    /// Tells the activity that runs. Throws nothing: if the run has failed, it finds that itself.
-    void notify(message_kind kind, std::uint64_t number) {
+    /// Tells the activity that runs, by a message made in `room`. Throws nothing: if the run has failed, it finds that
+    /// itself.
+    void notify(message_kind kind, std::uint64_t number, buffer room = kept_room(0)) {
         try {
-            session_.net().post(session_.rank(), session_.on(0), empty_frame(session_.stamped({}, kind, number)),
-                                deadline::never);
+            session_.net().post(session_.rank(), session_.on(0),
+                                empty_frame(session_.stamped({}, kind, number), std::move(room)), deadline::never);
         } catch (const error&) {  // the run has failed
         }
     }
@@ -70,7 +71,7 @@ class pair_service {
         const wire::header head = session_.stamped({}, asked.kind, asked.number);
         if (asked.kind == pair_kind::request) sent_ = model_;
         if (!pair_kind::has_model(asked.kind)) return empty_frame(head);
-        buffer bytes;
+        buffer bytes = kept_room(model_.size() * sizeof(T));
         append_frame(bytes, head, whole(std::span<const T>(asked.kind == pair_kind::request ? sent_ : before_)));
         return bytes;
     }

@@ -40,16 +40,6 @@ void append_frame(buffer& message, wire::header head, const stream_view<T, Index
     for (const byte_view piece : frame) to = std::copy(piece.begin(), piece.end(), to);
 }
 
-/// A message that will hold these values of a part and what travels with them. A push and an answer of as many values
-/// have the same room, so that each can be made in the memory of the other (`buffer_shelf`).
-template <Element T>
-buffer room_for_part(std::span<const T> values) {
-    constexpr std::size_t beside = 512;  // headers, and the rounds of some pushes
-    buffer message;
-    message.reserve(values.size_bytes() + beside);
-    return message;
-}
-
 /// Memory for a message that the shelf keeps however short the message is: where ranks receive as many as they send.
 inline buffer kept_room(std::size_t bytes) {
     buffer message;
@@ -57,8 +47,16 @@ inline buffer kept_room(std::size_t bytes) {
     return message;
 }
 
+/// A message that will hold these values of a part and what travels with them. A push and an answer of as many values
+/// have the same room, so that each can be made in the memory of the other (`buffer_shelf`).
+template <Element T>
+buffer room_for_part(std::span<const T> values) {
+    constexpr std::size_t beside = 512;  // headers, and the rounds of some pushes
+    return kept_room(values.size_bytes() + beside);
+}
+
 /// A message that says what its header says, and nothing else, made in `message`.
-inline buffer empty_frame(const wire::header& head, buffer message = {}) {
+inline buffer empty_frame(const wire::header& head, buffer message = kept_room(0)) {
     append_frame(message, head, whole(std::span<const std::int32_t>()));
     return message;
 }

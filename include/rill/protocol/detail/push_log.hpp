@@ -2,11 +2,11 @@
 
 #include <rill/concept/replica.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/detail/fifo.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
@@ -74,8 +74,8 @@ class push_log {
 
     std::uint64_t count_ = 0;
     std::vector<std::uint64_t> taken_;  ///< how many each server has taken
-    std::deque<pushed> untold_;
-    std::deque<push_fate> fates_;
+    fifo<pushed> untold_;
+    fifo<push_fate> fates_;
 };
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -12,6 +12,7 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
+#include <rill/protocol/detail/part_frames.hpp>
 #include <rill/protocol/detail/start_machine.hpp>
 #include <rill/session/session.hpp>
 #include <rill/stream/frame.hpp>
@@ -58,10 +59,12 @@ class round_starter {
     /// The rank that has started the latest round.
     rank_t coordinator() const { return machine_.coordinator(); }
 
-    /// Tells the activity of this rank that waits in `await`: a push or an urge, with its number.
-    void notify(message_kind kind, std::uint64_t number) {
+    /// Tells the activity of this rank that waits in `await`: a push or an urge, with its number, by a message made in
+    /// `room`.
+    void notify(message_kind kind, std::uint64_t number, buffer room = kept_room(0)) {
         try {
-            session_.net().post(session_.rank(), session_.on(0), short_frame(kind, number), deadline::never);
+            session_.net().post(session_.rank(), session_.on(0),
+                                empty_frame(session_.stamped({}, kind, number), std::move(room)), deadline::never);
         } catch (const error&) {  // the run has failed, which that activity finds
         }
     }
@@ -124,14 +127,9 @@ class round_starter {
         return notice;
     }
 
-    buffer short_frame(message_kind kind, std::uint64_t number) const {
-        buffer bytes(wire::header_bytes);
-        const wire::header empty{
-            .element = element_type::int32, .index_bytes = 4, .codes = {.indices = index_coding::dense}};
-        wire::encode(session_.stamped(empty, kind, number), bytes.data());
-        return bytes;
+    buffer frame(const machine_action& asked) const {
+        return empty_frame(session_.stamped({}, asked.kind, asked.number));
     }
-    buffer frame(const machine_action& asked) const { return short_frame(asked.kind, asked.number); }
 
     wire::header head_of(const message& got) const {
         if constexpr (MonitoredTransport<Net>)

@@ -5,6 +5,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/detail/fifo.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/message_kind.hpp>
 #include <rill/core/text.hpp>
@@ -19,7 +20,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -132,7 +132,7 @@ class server_links {
 
   private:
     struct link {
-        std::deque<buffer> waiting;  ///< messages that have found no room yet
+        fifo<buffer> waiting;  ///< messages that have found no room yet
         wire::header head{};
         std::optional<message> answer;
         bool has_answered = false;  ///< any question
@@ -140,7 +140,7 @@ class server_links {
 
     /// Sends what there is room for. Each message waits for room until `until`.
     void send(std::size_t server, deadline until = deadline::immediate) {
-        std::deque<buffer>& waiting = links_[server].waiting;
+        fifo<buffer>& waiting = links_[server].waiting;
         while (!waiting.empty() &&
                session_.net().post(servers_[server], session_.on(to_servers), std::move(waiting.front()), until))
             waiting.pop_front();
