@@ -366,6 +366,7 @@ class partial_all_reduce
                         .pushes_seen = pushes_seen_,
                         .urges_seen = told_wish_.count()},
                        group_.operation_number());
+        told_wish_ = wish();  // before it looks: what was pushed before `retire` or `end` is in the round that tells it
         collect();
         const contribution own = piled_up_.take(
             version_, own_, [&](const push_fate& fate) { told_.push_back(fate); },
@@ -380,7 +381,6 @@ class partial_all_reduce
     }
 
     void exchange_with(const contribution& own) {
-        told_wish_ = wish();
         table_.begin(group_.size(), group_.rank(), own, told_wish_);
         all_reduce(group_, table_.numbers(), table_.numbers());
         const receipt done = fold(own);
