@@ -13,9 +13,11 @@
 #include <rill/straggler/two_choices.hpp>
 #include <rill/topology/anyone.hpp>
 #include <rill/topology/bipartite.hpp>
+#include <rill/topology/halving_doubling.hpp>
 #include <rill/topology/recursive_doubling.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/topology/split_allgather.hpp>
+#include <rill/topology/star.hpp>
 #include <rill/topology/tree.hpp>
 #include <rill/train/descent.hpp>
 #include <rill/train/schedule.hpp>
@@ -114,8 +116,10 @@ TEST_CASE("partial_all_reduce: all_ready gives the bits of lockstep") {
     where_activities_run_alone([](endpoint& net) {
         check_lockstep(net, ring{});
         check_lockstep(net, rill::topology::recursive_doubling{});
+        check_lockstep(net, rill::topology::halving_doubling{});
         check_lockstep(net, rill::topology::split_allgather{});
         check_lockstep(net, rill::topology::tree{});
+        check_lockstep(net, rill::topology::star{});
     });
 }
 

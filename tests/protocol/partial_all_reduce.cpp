@@ -15,9 +15,11 @@
 #include <rill/straggler/solo.hpp>
 #include <rill/straggler/two_choices.hpp>
 #include <rill/straggler/unbounded.hpp>
+#include <rill/topology/halving_doubling.hpp>
 #include <rill/topology/recursive_doubling.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/topology/split_allgather.hpp>
+#include <rill/topology/star.hpp>
 #include <rill/topology/tree.hpp>
 #include <rill/train/descent.hpp>
 #include <rill/train/schedule.hpp>
@@ -198,7 +200,9 @@ void check_all_ready(auto&& run) {
                 same(ring{});
                 same(rill::topology::recursive_doubling{});
                 same(rill::topology::split_allgather{});
+                same(rill::topology::halving_doubling{});
                 same(rill::topology::tree{});
+                same(rill::topology::star{});
             });
 }
 
@@ -212,6 +216,24 @@ TEST_CASE("partial_all_reduce: all_ready gives the bits of lockstep") {
 
 TEST_CASE("partial_all_reduce: all_ready gives the bits of lockstep, among threads") {
     check_all_ready([](int ranks, auto body) { rill::in_process::run(ranks, body); });
+}
+
+TEST_CASE("partial_all_reduce: two_choices with one probe makes the rounds of majority, with all those of solo") {
+    const auto same = [](int ranks, auto one, auto other) {
+        const auto left = counts_of(ranks, uneven(20), one, bounded{4}, plain_sum{});
+        const auto right = counts_of(ranks, uneven(20), other, bounded{4}, plain_sum{});
+        CAPTURE(ranks);
+        for (std::size_t rank = 0; rank < left.size(); ++rank) {
+            CHECK(left[rank].pushes == right[rank].pushes);
+            CHECK(left[rank].fates == right[rank].fates);
+            CHECK(left[rank].oldest == right[rank].oldest);
+            CHECK(left[rank].model == right[rank].model);
+        }
+    };
+    for (const int ranks : {1, 2, 3, 5}) {
+        same(ranks, two_choices{1}, majority{});
+        same(ranks, two_choices{ranks}, solo{});
+    }
 }
 
 TEST_CASE("partial_all_reduce: what counts, is dropped or is left over is what was pushed") {

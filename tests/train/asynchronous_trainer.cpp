@@ -10,7 +10,12 @@
 #include <rill/straggler/in_step.hpp>
 #include <rill/straggler/plain_sum.hpp>
 #include <rill/system/rna.hpp>
+#include <rill/topology/halving_doubling.hpp>
+#include <rill/topology/recursive_doubling.hpp>
 #include <rill/topology/ring.hpp>
+#include <rill/topology/split_allgather.hpp>
+#include <rill/topology/star.hpp>
+#include <rill/topology/tree.hpp>
 #include <rill/train/bsp.hpp>
 #include <rill/train/partial_replica.hpp>
 
@@ -85,6 +90,40 @@ TEST_CASE("asynchronous_trainer: learns, and ends with the same parameters on al
         all_reduce(workers, own, sum, aggregate::max{});
         CHECK(sum == own);
     });
+}
+
+namespace without_barrier {
+
+/// `all_ready` beside `bsp`, bit for bit: the update of a round is the mean times the number of ranks.
+template <class Net, class Shape>
+void check_bsp(Net& net, Shape shape, int steps) {
+    CAPTURE(Shape::name);
+    const train::partial_replica plan{shape, straggler::all_ready{}, straggler::in_step{}, straggler::plain_sum{},
+                                      train::descent{train::sgd{.momentum = 0.5}, train::constant_rate{0.25}}};
+    const train::bsp same{shape, train::sgd{.momentum = 0.5}, train::constant_rate{0.25 * net.size()}};
+    auto rounds = make(net, plan);
+    auto lockstep = make_trainer(net, same);
+    for (int step = 0; step < steps; ++step) lockstep.step();
+    while (rounds.version() < static_cast<std::uint64_t>(steps)) rounds.step();
+    CHECK(copy_of_parameters(rounds) == copy_of_parameters(lockstep));
+    group workers{net, topology::ring{}};
+    barrier(workers);  // the run may end on a rank only once it has made this check
+    rounds.end();
+    while (rounds.step()) continue;
+}
+
+}  // namespace without_barrier
+
+TEST_CASE("asynchronous_trainer: with all ranks in each round the steps are those of bsp, on each topology") {
+    for (const int ranks : {1, 2, 3, 5})
+        on_transports(ranks, [](auto& net) {
+            check_bsp(net, topology::ring{}, 6);
+            check_bsp(net, topology::recursive_doubling{}, 6);
+            check_bsp(net, topology::halving_doubling{}, 6);
+            check_bsp(net, topology::split_allgather{}, 6);
+            check_bsp(net, topology::tree{}, 6);
+            check_bsp(net, topology::star{}, 6);
+        });
 }
 
 TEST_CASE("asynchronous_trainer: with all ranks in each round the steps are those of bsp, at P times the rate") {
