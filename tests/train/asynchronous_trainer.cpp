@@ -7,9 +7,11 @@
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/straggler/all_ready.hpp>
+#include <rill/straggler/bounded.hpp>
 #include <rill/straggler/in_step.hpp>
 #include <rill/straggler/plain_sum.hpp>
 #include <rill/system/rna.hpp>
+#include <rill/topology/anyone.hpp>
 #include <rill/topology/halving_doubling.hpp>
 #include <rill/topology/recursive_doubling.hpp>
 #include <rill/topology/ring.hpp>
@@ -17,7 +19,10 @@
 #include <rill/topology/star.hpp>
 #include <rill/topology/tree.hpp>
 #include <rill/train/bsp.hpp>
+#include <rill/train/local_replica.hpp>
+#include <rill/train/pair_replica.hpp>
 #include <rill/train/partial_replica.hpp>
+#include <rill/train/server_replica.hpp>
 
 #include <doctest/doctest.h>
 
@@ -201,6 +206,38 @@ TEST_CASE("asynchronous_trainer: where one rank's file does not fit, all ranks t
     CHECK(has(exchanged[2], "expected 2, found 1"));
     CHECK(has(exchanged[0], "rank 2 calls with another state"));
     CHECK(has(exchanged[1], "rank 2 calls with another state"));
+}
+
+TEST_CASE("asynchronous_trainer: where one rank's file is missing, all ranks throw at once") {
+    const auto check = [](const auto& plan, int ranks) {
+        const scratch_directory directory;
+        const auto path = [&](rank_t rank) { return directory / std::to_string(rank).c_str(); };
+        simulated::run(ranks, {}, [&](auto& net) {
+            auto trainer = make(net, plan);
+            end_at(trainer, 4);
+            train::checkpoint::writer out;
+            trainer.save(out, "run.");
+            if (net.rank() != 1) out.save(path(net.rank()));
+        });
+        std::vector<std::string> texts(static_cast<std::size_t>(ranks));
+        simulated::run(ranks, {}, [&](auto& net) {
+            auto trainer = make(net, plan);
+            const time_point begin = net.now();
+            texts[static_cast<std::size_t>(net.rank())] =
+                message_of<std::exception>([&] { trainer.restore(train::checkpoint::open(path(net.rank())), "run."); });
+            CHECK(net.now() - begin < milliseconds(100));
+            CHECK_THROWS(trainer.step());
+        });
+        for (rank_t rank = 0; rank < ranks; ++rank)
+            CHECK(has(texts[static_cast<std::size_t>(rank)],
+                      rank == 1 ? "cannot be opened" : "rank 1 calls with another state that it goes on from"));
+    };
+    const train::descent rule{train::sgd{}, train::constant_rate{0.05}};
+    check(rna, 3);
+    check(in_rounds, 3);
+    check(train::server_replica{server_options{.servers = 2, .dedicated = false}, straggler::bounded{1}, rule}, 3);
+    check(train::pair_replica{topology::anyone{}, rule}, 3);
+    check(train::local_replica{in_rounds, {.every = 2}, rule}, 3);
 }
 
 TEST_CASE("asynchronous_trainer: is saved after its end and restored before its first step only") {

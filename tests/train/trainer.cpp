@@ -5,9 +5,15 @@
 #include "jobs.hpp"
 
 #include <rill/collective/barrier.hpp>
+#include <rill/straggler/wait_all.hpp>
+#include <rill/topology/star.hpp>
+#include <rill/train/file.hpp>
+#include <rill/train/partial_bsp.hpp>
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <vector>
@@ -246,6 +252,39 @@ TEST_CASE("trainer: files that do not belong together are refused on all ranks")
     for (const auto& message : messages_with("skipped"))
         CHECK(has(message, "compared with the file of rank 2: expected the parameters that rank 0 has"));
     for (const auto& message : messages_with("usual")) CHECK(message.empty());
+}
+
+TEST_CASE("trainer: a file that is missing or damaged on one rank is refused on all ranks at once") {
+    const scratch_directory directory;
+    const auto path = [&](rank_t rank) { return directory / std::to_string(rank).c_str(); };
+    const train::partial_bsp rooted{topology::star{}, straggler::wait_all{}, with_momentum, rate};
+    const auto refusals = [&](const auto& plan, bool is_damaged) {
+        std::vector<std::string> messages(3);
+        simulated::run(3, {}, [&](auto& net) {
+            auto trainer = make_trainer(net, plan);
+            trainer.step();
+            train::checkpoint::writer out;
+            trainer.save(out, "");
+            if (net.rank() != 1) out.save(path(net.rank()));
+            if (net.rank() == 1 && is_damaged) train::replace_file(path(1), std::vector<std::byte>(100));
+            const time_point begin = net.now();
+            messages[static_cast<std::size_t>(net.rank())] =
+                message_of<train::data_error>([&] { trainer.restore(train::checkpoint::open(path(net.rank())), ""); });
+            CHECK(net.now() - begin < milliseconds(100));
+            CHECK(trainer.step_number() == 1);
+            trainer.step();  // all go on
+            CHECK(trainer.step_number() == 2);
+            trainer.end();
+        });
+        std::filesystem::remove(path(1));
+        for (const rank_t rank : {0, 2})
+            CHECK(has(messages[static_cast<std::size_t>(rank)],
+                      "compared with the file of rank 1: expected one that fits its trainer, found another"));
+        return messages[1];
+    };
+    CHECK(has(refusals(dense_plan, false), "cannot be opened"));
+    CHECK(has(refusals(dense_plan, true), "expected \"rillckpt\", found other bytes"));
+    CHECK(has(refusals(rooted, false), "cannot be opened"));
 }
 
 TEST_CASE("trainer: swapped files of two ranks are refused on all ranks, and all continue") {
