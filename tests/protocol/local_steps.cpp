@@ -119,6 +119,37 @@ TEST_CASE("local_steps: steps that end a run are pushed, and steps that others e
     });
 }
 
+TEST_CASE("local_steps: a push weighs 1, however many steps it has") {
+    const rill::train::descent as_it_is{rill::train::sgd{}, rill::train::constant_rate{1}};
+    for (const bool averages : {true, false})
+        rill::simulated::run(2, {}, [&](auto& net) {
+            rill::group workers{net, rill::topology::ring{}};
+            local::vector model{0}, given = model;
+            const auto check = [&](const auto& outer, double expected) {
+                partial_all_reduce rounds{workers, all_ready{}, in_step{}, plain_sum{}, outer, model};
+                local_steps replica{rounds, {.every = 3}, as_it_is, model};
+                const int steps = net.rank() == 0 ? 1 : 3;  // of rank 0 `retire` pushes them
+                const auto held = replica.pull(given);
+                for (int step = 0; step < steps; ++step) replica.push(local::vector{-12}, *held);
+                replica.retire();
+                CHECK(!replica.pull(given));
+                CHECK(given[0] == expected);
+                int told = 0;
+                while (const auto fate = replica.fate()) {
+                    CHECK(fate->weight == 1);
+                    CHECK(fate->round == 0);
+                    ++told;
+                }
+                CHECK(told == steps);
+                CHECK(rounds.version() >= 1);
+            };
+            if (averages)
+                check(average, (12 * 1 + 12 * 3) / 2.0);  // not (1 * 12 + 3 * 36) / 4.0
+            else
+                check(as_it_is, 12 * 1 + 12 * 3);
+        });
+}
+
 TEST_CASE("local_steps: a gradient that is not finite makes no step") {
     rill::simulated::run(2, {}, [](auto& net) {
         rill::group workers{net, rill::topology::ring{}};

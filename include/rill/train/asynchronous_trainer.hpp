@@ -125,8 +125,8 @@ class asynchronous_trainer {
     /// Goes on where the saved trainer had ended; it had this rank, this number of ranks and this seed. Only before the
     /// first step: from then on other ranks and activities move the model. Collective: throws on all ranks where the
     /// file of any rank does not fit or their files do not belong together; the trainer cannot be used then.
-    /// `data_error` on the rank whose file it is. `in`: of `checkpoint::open`, so that a rank whose file is missing takes
-    /// part too.
+    /// `data_error` on the rank whose file it is. `in`: of `checkpoint::open`, so that a rank whose file is missing
+    /// takes part too.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         saved_state saved{};
