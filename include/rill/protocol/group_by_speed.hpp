@@ -25,11 +25,11 @@ namespace rill { inline namespace RILL_ABI {
 
 /// When ranks are too unlike to work in one group, and how their speed is measured.
 struct speed_options {
-    /// A group is split as long as its slowest rank takes longer than its fastest by more than this part of their mean.
+    /// A group is split as long as its slowest rank takes longer than its fastest by more than this part of its mean.
     double spread = 1;
     /// How many steps are measured.
     int steps = 20;
-    /// How long the fastest rank waits for the slowest.
+    /// How long a rank that has made its steps waits for the others.
     duration timeout = seconds(60);
 
     /// Throws `contract_violation` if an option is out of range; `rank` is the caller's, for the message.
@@ -77,9 +77,10 @@ inline std::vector<std::vector<rank_t>> split_by_speed(std::span<const double> t
 ///
 ///     rill::subgroup alike{net, rill::group_by_speed(net, [&] { gradient_at(model, gradient); })};
 ///
-/// Collective, with equal options on all ranks; costs `steps` steps and an `all_gather` of P numbers. All ranks get the
-/// views of one split. Deterministic where time is, as in the simulator. Errors: `contract_violation` for options out
-/// of range, `mismatch` where they differ, those of `all_gather`, and what `step` throws.
+/// Collective, with equal options on all ranks. Cost: `steps` steps; then a group is made, which compares the options
+/// and gathers P numbers. All ranks get the views of one split. Deterministic where time is, as in the simulator.
+/// Errors: `contract_violation` for options out of range, `mismatch` where they differ, those of `all_gather`, and what
+/// `step` throws: on its rank, for which the others then wait until their timeout.
 template <Transport Net, class Step>
 view group_by_speed(Net& net, Step&& step, const speed_options& options = {}) {
     options.require_options(net.rank());

@@ -47,29 +47,31 @@ namespace rill { inline namespace RILL_ABI {
 /// the *pairing* lets this rank ask, it asks a partner, drawn at random, for an exchange: each tells the other its
 /// model and goes half of the way to what the other has told. So the sum of all models stays, while gradients arrive.
 /// Computing never stops for it. Gradients that arrive during an exchange are applied too, and one more exchange
-/// follows for all of them. A partner that is busy with an exchange of its own refuses, and the rank draws another, of
+/// follows for all of them. A partner that takes part in another exchange refuses, and the rank draws another, of
 /// those that have not refused yet; if all have, it asks again after its next gradient. Models `Replica`, without one
 /// model for all: see `newest`.
 ///
 /// - *Update*: how a gradient moves this rank's model, to which it is a fold of weight 1.
 /// - *Versions and rounds* count the moves of this rank's model: gradients and exchanges. Ages do so too.
-/// - `pull` waits only until this rank's own pushes have moved its model.
-/// - *Retired* ranks answer, but are drawn no more once others have heard of it. So their models stay as they are.
-/// - *The end*: once a rank has called `end`, or all have retired, no more exchanges begin, and those under way are
-///   completed before `pull` returns nothing. The final model of a rank is its own; the mean of all is what the ranks
-///   have found together.
+/// - `pull` waits until this rank's own pushes have moved its model or were refused, and after `retire` or `end` until
+///   the run has ended.
+/// - *Retired* ranks answer, but are drawn no more by ranks that have heard of it. Once all have, their models stay as
+///   they are.
+/// - *The end*: a rank that has called `end` or has heard of it begins no more exchanges, and once all have retired
+///   nobody does. Those under way are completed before `pull` returns nothing. The final model of a rank is its own;
+///   the mean of all is what the ranks have found together.
 ///
 /// A gradient with a NaN is refused, and its rank goes on. A rank that has died or was destroyed early is drawn no
 /// more, and the others go on. So do two ranks of which one has waited `timeout` for the other in vain; the exchange
-/// may then have moved one of the two models only, and the sum has changed. A rank that has lost half of the living
-/// ranks in this way, itself among them, is cut off: it alone throws `timeout`, which names one of the links. Every
-/// other failure ends the run on all ranks.
+/// may then have moved one of the two models only, and the sum has changed. A rank that has lost at least half of the
+/// ranks that live in this way, counting itself among these, is cut off: it alone throws `timeout`, which names one of
+/// the links. Every other failure ends the run on all ranks.
 ///
 /// Making it is collective; `net` must outlive it. A rank answers from its first `pull` on. One activity calls its
-/// members. Cost of an exchange: two messages of
-/// N elements; where the partner may ask too, two short ones, and two more for each refusal, of which there are at most
-/// P - 1. At the end: two short messages of each rank to each. Memory: six models, and one gradient for each push that
-/// waits. Deterministic where the order of arrival is. Source: AD-PSGD (Lian et al. 2018).
+/// members. Cost of an exchange: two messages of N elements; where the partner may ask too, two short ones, and two
+/// more for each refusal, of which there are at most P - 1. At the end: two short messages of each rank to each, and
+/// two more where `end` follows on retired ranks. Memory: six models, and one gradient for each push that waits.
+/// Deterministic where the order of arrival is. Source: AD-PSGD (Lian et al. 2018).
 template <class Net, Element T, class Who, class Move>
 class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
   public:
