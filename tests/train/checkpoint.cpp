@@ -88,6 +88,25 @@ TEST_CASE("checkpoint: the bytes of version 1") {
                                reinterpret_cast<const std::byte*>(std::end(expected))));
 }
 
+TEST_CASE("checkpoint: what is opened throws where it is read, as load does") {
+    const scratch_directory here;
+    sample().save(here / "saved");
+    const checkpoint usable = checkpoint::open(here / "saved");
+    CHECK(usable.sections() == 3);
+    CHECK(usable.read<std::uint64_t>("step") == 42);
+    for (const std::string& path : {here / "missing", here.write("damaged", std::vector<std::byte>(40))}) {
+        const std::string message = message_of<data_error>([&] { checkpoint::load(path); });
+        const checkpoint refused = checkpoint::open(path);
+        CHECK(refused.path() == path);
+        std::vector<float> parameters = three_parameters;
+        CHECK(message_of<data_error>([&] { refused.read("parameters", parameters); }) == message);
+        CHECK(parameters == three_parameters);
+        CHECK(message_of<data_error>([&] { refused.contains("step"); }) == message);
+        CHECK(message_of<data_error>([&] { refused.count("step"); }) == message);
+        CHECK(message_of<data_error>([&] { refused.sections(); }) == message);
+    }
+}
+
 TEST_CASE("checkpoint: a section of another type or size names both") {
     const scratch_directory here;
     sample().save(here / "saved");

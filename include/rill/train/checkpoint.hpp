@@ -147,7 +147,10 @@ class checkpoint {
     }
 
     const std::string& path() const { return path_; }
-    std::size_t sections() const { return sections_.size(); }
+    std::size_t sections() const {
+        require_readable();
+        return sections_.size();
+    }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
     /// How many values a section has; 0 if there is no such section.
     std::size_t count(std::string_view name) const {
@@ -225,8 +228,11 @@ class checkpoint {
         return values_at + size;
     }
 
-    const section* find(std::string_view name) const {
+    void require_readable() const {
         if (refused_ != nullptr) std::rethrow_exception(refused_);
+    }
+    const section* find(std::string_view name) const {
+        require_readable();
         for (const section& one : sections_)
             if (one.name == name) return &one;
         return nullptr;
