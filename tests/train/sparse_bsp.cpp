@@ -208,6 +208,22 @@ TEST_CASE("sparse_bsp: goes on from a checkpoint bit for bit, also with an excha
     check(rounded);
 }
 
+TEST_CASE("sparse_bsp: without staleness no checkpoint goes on that holds a gradient on its way") {
+    const scratch_directory directory;
+    simulated::run(ranks, {}, [&](auto& net) {
+        const auto path = directory / std::to_string(net.rank()).c_str();
+        auto late = trainer_of(net, beside);
+        late.step();
+        train::checkpoint::writer out;
+        late.save(out, "");
+        out.save(path);
+        auto prompt = trainer_of(net, plain);
+        prompt.restore(train::checkpoint::load(path), "");
+        const std::string message = message_of<contract_violation>([&] { prompt.step(); });
+        CHECK_MESSAGE(has(message, "go on with staleness 1"), message);
+    });
+}
+
 TEST_CASE("sparse_bsp: a checkpoint whose entries do not fit is refused") {
     using state = train::sparse_state<train::bound_sgd<float>, float>;
     const scratch_directory directory;

@@ -5,6 +5,7 @@
 #include <rill/collective/request.hpp>
 #include <rill/collective/start.hpp>
 #include <rill/concept/transport.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/core/option_range.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/straggler/bounded.hpp>
@@ -113,6 +114,9 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
     step_record step(std::span<T> parameters, stream<T>& gradient, std::uint64_t number, Compute&& compute) {
         if constexpr (ConcurrentTransport<Net>)
             if (policy_.staleness.rounds > 0) return step_beside(parameters, gradient, number, compute);
+        RILL_EXPECTS(state_.step_sent == 0,
+                     "train::sparse_bsp: the checkpoint holds a gradient that is still to be "
+                     "exchanged; go on with staleness 1");
         const auto exchange = [&](const contribution& own) {
             return all_reduce(this->workers(), gradient, mean_, aggregate::mean{}, policy_.codings, own);
         };
@@ -174,6 +178,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
 /// With `.staleness = straggler::bounded{1}` the exchange of step t runs while the gradient of step t + 1 is computed.
 /// So a gradient is computed at parameters that miss the newest step, a record tells of the exchange of the step
 /// before, and the last exchange moves the parameters in the call of `step` after `end`. Needs a `ConcurrentTransport`.
+/// A checkpoint of it goes on with staleness 1.
 ///
 /// Models `Strategy`. Cost per step: one all-reduce of streams over `topology`, and a step of the optimizer; that of
 /// `sgd` passes over all parameters if it has momentum or weight decay. Memory: the optimizer's and the mean's entries;
