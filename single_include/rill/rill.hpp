@@ -13499,7 +13499,7 @@ struct merge_scratch {
     buffer tile;
     buffer runs;
     buffer views;
-    plain_vector<merge_scratch> of_tasks;
+    std::vector<merge_scratch> of_tasks;
 };
 
 namespace detail {
@@ -13675,7 +13675,7 @@ std::size_t merge_by_tasks(std::span<const sparse_view<T, Index>> inputs, std::s
         from[t + 1] = from[t];
         for (const auto& view : views.subspan(t * ways, ways)) from[t + 1] += view.count();
     }
-    while (scratch.of_tasks.size() < all.count()) scratch.of_tasks.add({});
+    scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
     executor.run(all.count(), [&](std::size_t t) {
         counts[t] =
             merge_any(views.subspan(t * ways, ways), indices + from[t], values + from[t], fold, scratch.of_tasks[t]);
@@ -16340,7 +16340,7 @@ struct select_scratch {
     buffer middle;
     buffer ties;
     buffer pages;
-    plain_vector<select_scratch> of_tasks;
+    std::vector<select_scratch> of_tasks;
 };
 
 namespace detail {
@@ -17018,7 +17018,7 @@ std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k
                  "bucket_top_k: too few indices for the result");
     const tasks all = tasks_for(executor, x.size(), bucket);
     if (all.count() <= 1) return detail::select_in_buckets(x, 0, bucket, k, indices.data(), scratch);
-    while (scratch.of_tasks.size() < all.count()) scratch.of_tasks.add({});
+    scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
     run_tasks(executor, all, [&](segment part, std::size_t task) {
         detail::select_in_buckets(x.subspan(part.begin, part.size()), part.begin, bucket, k,
                                   indices.data() + bucket_top_k_count(part.begin, bucket, k), scratch.of_tasks[task]);
@@ -24806,16 +24806,6 @@ void append_frame(buffer& message, wire::header head, const stream_view<T, Index
     for (const byte_view piece : frame) to = std::copy(piece.begin(), piece.end(), to);
 }
 
-/// A message that will hold these values of a part and what travels with them. A push and an answer of as many values
-/// have the same room, so that each can be made in the memory of the other (`buffer_shelf`).
-template <Element T>
-buffer room_for_part(std::span<const T> values) {
-    constexpr std::size_t beside = 512;  // headers, and the rounds of some pushes
-    buffer message;
-    message.reserve(values.size_bytes() + beside);
-    return message;
-}
-
 /// Memory for a message that the shelf keeps however short the message is: where ranks receive as many as they send.
 inline buffer kept_room(std::size_t bytes) {
     buffer message;
@@ -24823,8 +24813,16 @@ inline buffer kept_room(std::size_t bytes) {
     return message;
 }
 
+/// A message that will hold these values of a part and what travels with them. A push and an answer of as many values
+/// have the same room, so that each can be made in the memory of the other (`buffer_shelf`).
+template <Element T>
+buffer room_for_part(std::span<const T> values) {
+    constexpr std::size_t beside = 512;  // headers, and the rounds of some pushes
+    return kept_room(values.size_bytes() + beside);
+}
+
 /// A message that says what its header says, and nothing else, made in `message`.
-inline buffer empty_frame(const wire::header& head, buffer message = {}) {
+inline buffer empty_frame(const wire::header& head, buffer message = kept_room(0)) {
     append_frame(message, head, whole(std::span<const std::int32_t>()));
     return message;
 }
@@ -24945,7 +24943,7 @@ class coordinator_service {
     buffer frame(const machine_action& asked) {
         wire::header head = session_.stamped({}, asked.kind, asked.number);
         machine_.order_of(asked.peer).write_to(head);
-        return empty_frame(head, kept_room(0));
+        return empty_frame(head);
     }
     wire::header head_of(const message& got) const {
         return coordinated_head_of(session_, got, *this,
@@ -25649,7 +25647,7 @@ class exchange_links {
         if (asked.kind == coordinated_kind::join) head.weight = machine_.needs_model() ? 1 : 0;
         if (asked.kind == coordinated_kind::report && machine_.has_values()) model_->check(*slot(asked.number));
         if (asked.kind == coordinated_kind::report) machine_.report().write_to(head);
-        return empty_frame(head, kept_room(0));
+        return empty_frame(head);
     }
     wire::header head_of(const message& got) const {
         return coordinated_head_of(session_, got, *this, [&](message_kind kind) {
@@ -26020,9 +26018,9 @@ namespace rill { inline namespace RILL_ABI {
 ///
 /// A failure ends the gossip on all ranks with one culprit. The model of each rank is then entirely that of before or
 /// of after a round, and `round()` says how many rounds have mixed it; survivors form a group and a gossip of their
-/// own. A rank that waits longer than the group's timeout finds by the chain of waits which rank does not mix. A message
-/// that comes twice changes nothing; a rank that restarts has ended. Weights are rounded, so that a sum of values near
-/// the largest number may become infinite: the next round refuses it.
+/// own. A rank that waits longer than the group's timeout finds by the chain of waits which rank does not mix. A
+/// message that comes twice changes nothing; a rank that restarts has ended. Weights are rounded, so that a sum of
+/// values near the largest number may become infinite: the next round refuses it.
 ///
 /// Making it is collective; `workers` must outlive it. One activity calls its members, and all ranks call `mix` equally
 /// often. Cost of a round: a message of the chosen values to each receiver. Memory: the chosen values twice at most,
@@ -26415,9 +26413,10 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
         return made_;
     }
 
-    /// This rank takes part no more, until it joins again. Waits for nobody.
+    /// This rank takes part no more, until it joins again. Waits for nobody. After it a rank that was out has left:
+    /// `next` returns false.
     void leave() {
-        if (!links_ || !links_->machine().takes_part()) return;
+        if (!links_ || !(links_->machine().takes_part() || links_->machine().is_out())) return;
         session_.guarded(*links_, [&] { links_->leave(); });
         has_joined_ = true;
     }
@@ -26544,11 +26543,11 @@ namespace rill { inline namespace RILL_ABI {
 
 /// When ranks are too unlike to work in one group, and how their speed is measured.
 struct speed_options {
-    /// A group is split as long as its slowest rank takes longer than its fastest by more than this part of their mean.
+    /// A group is split as long as its slowest rank takes longer than its fastest by more than this part of its mean.
     double spread = 1;
     /// How many steps are measured.
     int steps = 20;
-    /// How long the fastest rank waits for the slowest.
+    /// How long a rank that has made its steps waits for the others.
     duration timeout = seconds(60);
 
     /// Throws `contract_violation` if an option is out of range; `rank` is the caller's, for the message.
@@ -26596,9 +26595,10 @@ inline std::vector<std::vector<rank_t>> split_by_speed(std::span<const double> t
 ///
 ///     rill::subgroup alike{net, rill::group_by_speed(net, [&] { gradient_at(model, gradient); })};
 ///
-/// Collective, with equal options on all ranks; costs `steps` steps and an `all_gather` of P numbers. All ranks get the
-/// views of one split. Deterministic where time is, as in the simulator. Errors: `contract_violation` for options out
-/// of range, `mismatch` where they differ, those of `all_gather`, and what `step` throws.
+/// Collective, with equal options on all ranks. Cost: `steps` steps; then a group is made, which compares the options
+/// and gathers P numbers. All ranks get the views of one split. Deterministic where time is, as in the simulator.
+/// Errors: `contract_violation` for options out of range, `mismatch` where they differ, those of `all_gather`, and what
+/// `step` throws: on its rank, for which the others then wait until their timeout.
 template <Transport Net, class Step>
 view group_by_speed(Net& net, Step&& step, const speed_options& options = {}) {
     options.require_options(net.rank());
@@ -26620,6 +26620,45 @@ view group_by_speed(Net& net, Step&& step, const speed_options& options = {}) {
 }
 
 }}  // namespace rill::RILL_ABI
+
+// ===== rill/core/detail/fifo.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// What is added first leaves first. Its memory stays: where as much leaves as is added, it allocates nothing, unlike
+/// `std::deque`.
+template <class T>
+class fifo {
+  public:
+    bool empty() const { return first_ == items_.size(); }
+    T& front() { return items_[first_]; }
+    const T& front() const { return items_[first_]; }
+    auto begin() { return items_.begin() + static_cast<std::ptrdiff_t>(first_); }
+    auto end() { return items_.end(); }
+
+    void push_back(T value) {
+        if (items_.size() == items_.capacity() && 2 * first_ >= items_.size()) forget_gone();
+        items_.push_back(std::move(value));
+    }
+    void pop_front() {
+        if (++first_ == items_.size()) forget_gone();
+    }
+    void erase(typename std::vector<T>::iterator at) {
+        if (at == begin()) return pop_front();
+        items_.erase(at);
+    }
+
+  private:
+    void forget_gone() {
+        items_.erase(items_.begin(), begin());
+        first_ = 0;
+    }
+
+    std::vector<T> items_;
+    std::size_t first_ = 0;  ///< those before it are gone
+};
+
+}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/protocol/detail/saved_parts.hpp
 
@@ -26840,8 +26879,8 @@ class local_steps {
     std::uint64_t moves_ = 0;   ///< of the inner update
     std::uint64_t pushes_ = 0;  ///< gradients
     std::uint64_t groups_ = 0;  ///< pushes to the replica
-    std::deque<step> under_way_{};
-    std::deque<push_fate> refused_{};
+    detail::fifo<step> under_way_{};
+    detail::fifo<push_fate> refused_{};
     std::optional<push_fate> of_group_{};
     bool is_leaving_ = false;
 };
@@ -27339,11 +27378,12 @@ class pair_service {
         run_machine(session_, session_.on(0), machine_, machine_.begin(std::as_const(session_.net()).now()), *this);
     }
 
-    /// Tells the activity that runs. Throws nothing: if the run has failed, it finds that itself.
-    void notify(message_kind kind, std::uint64_t number) {
+    /// Tells the activity that runs, by a message made in `room`. Throws nothing: if the run has failed, it finds that
+    /// itself.
+    void notify(message_kind kind, std::uint64_t number, buffer room = kept_room(0)) {
         try {
-            session_.net().post(session_.rank(), session_.on(0), empty_frame(session_.stamped({}, kind, number)),
-                                deadline::never);
+            session_.net().post(session_.rank(), session_.on(0),
+                                empty_frame(session_.stamped({}, kind, number), std::move(room)), deadline::never);
         } catch (const error&) {  // the run has failed
         }
     }
@@ -27359,7 +27399,7 @@ class pair_service {
         const wire::header head = session_.stamped({}, asked.kind, asked.number);
         if (asked.kind == pair_kind::request) sent_ = model_;
         if (!pair_kind::has_model(asked.kind)) return empty_frame(head);
-        buffer bytes;
+        buffer bytes = kept_room(model_.size() * sizeof(T));
         append_frame(bytes, head, whole(std::span<const T>(asked.kind == pair_kind::request ? sent_ : before_)));
         return bytes;
     }
@@ -27435,7 +27475,7 @@ struct pushed_gradient {
 template <class Net, class T>
 class push_queue {
   public:
-    explicit push_queue(Net& net) : pushed_(net), emptied_(net), fates_(net) {}
+    explicit push_queue(Net& net) : pushed_(net), spent_(net), fates_(net) {}
 
     /// How many have been pushed: the number of the next one.
     std::uint64_t count() const { return count_; }
@@ -27444,13 +27484,19 @@ class push_queue {
     template <class Gradient>
     void push(const Gradient& gradient, std::uint64_t version) {
         pushed_gradient<T> next{.number = count_, .version = version};
-        if (auto room = look(emptied_)) next.values = std::move(*room);
+        if (auto room = look(spent_)) {
+            next.values = std::move(room->values);
+            note_ = std::move(room->note);
+        }
         next.values.resize(size_of(gradient));
         read_tensor(gradient, std::span<T>(next.values));
         next.not_finite = kernel::find_non_finite(std::span<const T>(next.values));
         pushed_.push(std::move(next));
         ++count_;
     }
+    /// Room for the message that tells of a push.
+    buffer room_for_note() { return note_.capacity() == 0 ? kept_room(0) : std::exchange(note_, {}); }
+
     /// A fate that has not been told yet. What is left once `run` is over has not counted.
     std::optional<push_fate> fate(const service_run<Net>& run) {
         if (auto told = look(fates_)) return told;
@@ -27464,10 +27510,15 @@ class push_queue {
     /// The next gradient, if there is one. Called by the activity that serves, as are the following.
     std::optional<pushed_gradient<T>> next() { return pushed_.pop(deadline::immediate); }
     void tell(const push_fate& fate) { fates_.push(fate); }
-    /// Gives the memory of a gradient back.
-    void release(aligned_vector<T>&& values) { emptied_.push(std::move(values)); }
+    /// Gives the memory of a gradient back, and that of the message that has told of it.
+    void release(aligned_vector<T>&& values) { spent_.push({.values = std::move(values), .note = kept_room(0)}); }
 
   private:
+    struct spent {
+        aligned_vector<T> values{};
+        buffer note{};
+    };
+
     /// What is there, also after an abort of all contexts.
     template <class Queue>
     static auto look(Queue& at) -> decltype(at.pop(deadline::immediate)) {
@@ -27479,8 +27530,9 @@ class push_queue {
     }
 
     typename Net::template queue<pushed_gradient<T>> pushed_;
-    typename Net::template queue<aligned_vector<T>> emptied_;
+    typename Net::template queue<spent> spent_;
     typename Net::template queue<push_fate> fates_;
+    buffer note_{};
     std::uint64_t count_ = 0;
 };
 
@@ -27502,29 +27554,31 @@ namespace rill { inline namespace RILL_ABI {
 /// the *pairing* lets this rank ask, it asks a partner, drawn at random, for an exchange: each tells the other its
 /// model and goes half of the way to what the other has told. So the sum of all models stays, while gradients arrive.
 /// Computing never stops for it. Gradients that arrive during an exchange are applied too, and one more exchange
-/// follows for all of them. A partner that is busy with an exchange of its own refuses, and the rank draws another, of
+/// follows for all of them. A partner that takes part in another exchange refuses, and the rank draws another, of
 /// those that have not refused yet; if all have, it asks again after its next gradient. Models `Replica`, without one
 /// model for all: see `newest`.
 ///
 /// - *Update*: how a gradient moves this rank's model, to which it is a fold of weight 1.
 /// - *Versions and rounds* count the moves of this rank's model: gradients and exchanges. Ages do so too.
-/// - `pull` waits only until this rank's own pushes have moved its model.
-/// - *Retired* ranks answer, but are drawn no more once others have heard of it. So their models stay as they are.
-/// - *The end*: once a rank has called `end`, or all have retired, no more exchanges begin, and those under way are
-///   completed before `pull` returns nothing. The final model of a rank is its own; the mean of all is what the ranks
-///   have found together.
+/// - `pull` waits until this rank's own pushes have moved its model or were refused, and after `retire` or `end` until
+///   the run has ended.
+/// - *Retired* ranks answer, but are drawn no more by ranks that have heard of it. Once all have, their models stay as
+///   they are.
+/// - *The end*: a rank that has called `end` or has heard of it begins no more exchanges, and once all have retired
+///   nobody does. Those under way are completed before `pull` returns nothing. The final model of a rank is its own;
+///   the mean of all is what the ranks have found together.
 ///
 /// A gradient with a NaN is refused, and its rank goes on. A rank that has died or was destroyed early is drawn no
 /// more, and the others go on. So do two ranks of which one has waited `timeout` for the other in vain; the exchange
-/// may then have moved one of the two models only, and the sum has changed. A rank that has lost half of the living
-/// ranks in this way, itself among them, is cut off: it alone throws `timeout`, which names one of the links. Every
-/// other failure ends the run on all ranks.
+/// may then have moved one of the two models only, and the sum has changed. A rank that has lost at least half of the
+/// ranks that live in this way, counting itself among these, is cut off: it alone throws `timeout`, which names one of
+/// the links. Every other failure ends the run on all ranks.
 ///
 /// Making it is collective; `net` must outlive it. A rank answers from its first `pull` on. One activity calls its
-/// members. Cost of an exchange: two messages of
-/// N elements; where the partner may ask too, two short ones, and two more for each refusal, of which there are at most
-/// P - 1. At the end: two short messages of each rank to each. Memory: six models, and one gradient for each push that
-/// waits. Deterministic where the order of arrival is. Source: AD-PSGD (Lian et al. 2018).
+/// members. Cost of an exchange: two messages of N elements; where the partner may ask too, two short ones, and two
+/// more for each refusal, of which there are at most P - 1. At the end: two short messages of each rank to each, and
+/// two more where `end` follows on retired ranks. Memory: six models, and one gradient for each push that waits.
+/// Deterministic where the order of arrival is. Source: AD-PSGD (Lian et al. 2018).
 template <class Net, Element T, class Who, class Move>
 class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
   public:
@@ -27585,7 +27639,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
                      "pair_averaging: this version has not been pulled");
         RILL_EXPECTS(!is_leaving(), "pair_averaging: a rank pushes nothing after retire or end");
         pushes_.push(gradient, held.version);
-        service_->notify(detail::pair_kind::pushed, 0);
+        service_->notify(detail::pair_kind::pushed, 0, pushes_.room_for_note());
     }
 
     /// What has become of a push that has not been told yet, in the order of pushes; empty if there is none.
@@ -27906,8 +27960,8 @@ class push_log {
 
     std::uint64_t count_ = 0;
     std::vector<std::uint64_t> taken_;  ///< how many each server has taken
-    std::deque<pushed> untold_;
-    std::deque<push_fate> fates_;
+    fifo<pushed> untold_;
+    fifo<push_fate> fates_;
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -28046,7 +28100,7 @@ class server_links {
 
   private:
     struct link {
-        std::deque<buffer> waiting;  ///< messages that have found no room yet
+        fifo<buffer> waiting;  ///< messages that have found no room yet
         wire::header head{};
         std::optional<message> answer;
         bool has_answered = false;  ///< any question
@@ -28054,7 +28108,7 @@ class server_links {
 
     /// Sends what there is room for. Each message waits for room until `until`.
     void send(std::size_t server, deadline until = deadline::immediate) {
-        std::deque<buffer>& waiting = links_[server].waiting;
+        fifo<buffer>& waiting = links_[server].waiting;
         while (!waiting.empty() &&
                session_.net().post(servers_[server], session_.on(to_servers), std::move(waiting.front()), until))
             waiting.pop_front();
@@ -29022,8 +29076,9 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     template <class Model>
     std::optional<held_version> pull_whole(Model& model, bool waits) {
         RILL_EXPECTS(detail::size_of(model) == dimension_, "parameter_server: the model has another size");
+        // In memory of its own: a server gets more messages than it sends, and its shelf would be full of questions.
         const auto question = [&](std::size_t, std::uint64_t number) {
-            return detail::empty_frame(worker_.head(detail::server_kind::pull, number));
+            return detail::empty_frame(worker_.head(detail::server_kind::pull, number), {});
         };
         const auto part = [&](std::size_t server) { return worker_.part_of(server); };
         return fetch(
@@ -29595,10 +29650,12 @@ class round_starter {
     /// The rank that has started the latest round.
     rank_t coordinator() const { return machine_.coordinator(); }
 
-    /// Tells the activity of this rank that waits in `await`: a push or an urge, with its number.
-    void notify(message_kind kind, std::uint64_t number) {
+    /// Tells the activity of this rank that waits in `await`: a push or an urge, with its number, by a message made in
+    /// `room`.
+    void notify(message_kind kind, std::uint64_t number, buffer room = kept_room(0)) {
         try {
-            session_.net().post(session_.rank(), session_.on(0), short_frame(kind, number), deadline::never);
+            session_.net().post(session_.rank(), session_.on(0),
+                                empty_frame(session_.stamped({}, kind, number), std::move(room)), deadline::never);
         } catch (const error&) {  // the run has failed, which that activity finds
         }
     }
@@ -29661,14 +29718,9 @@ class round_starter {
         return notice;
     }
 
-    buffer short_frame(message_kind kind, std::uint64_t number) const {
-        buffer bytes(wire::header_bytes);
-        const wire::header empty{
-            .element = element_type::int32, .index_bytes = 4, .codes = {.indices = index_coding::dense}};
-        wire::encode(session_.stamped(empty, kind, number), bytes.data());
-        return bytes;
+    buffer frame(const machine_action& asked) const {
+        return empty_frame(session_.stamped({}, asked.kind, asked.number));
     }
-    buffer frame(const machine_action& asked) const { return short_frame(asked.kind, asked.number); }
 
     wire::header head_of(const message& got) const {
         if constexpr (MonitoredTransport<Net>)
@@ -29918,7 +29970,7 @@ class partial_all_reduce
         RILL_EXPECTS(!is_leaving_, "partial_all_reduce: a rank pushes nothing after retire or end");
         pushes_.push(gradient, held.version);
         if (held.version == held_.number) ++lead_;
-        starter_.notify(detail::start_kind::pushed, pushes_.count() - 1);
+        starter_.notify(detail::start_kind::pushed, pushes_.count() - 1, pushes_.room_for_note());
     }
 
     /// What has become of a push that has not been told yet, in any order; empty if there is none.
@@ -30071,6 +30123,7 @@ class partial_all_reduce
                         .pushes_seen = pushes_seen_,
                         .urges_seen = told_wish_.count()},
                        group_.operation_number());
+        told_wish_ = wish();  // before it looks: what was pushed before `retire` or `end` is in the round that tells it
         collect();
         const contribution own = piled_up_.take(
             version_, own_, [&](const push_fate& fate) { told_.push_back(fate); },
@@ -30085,7 +30138,6 @@ class partial_all_reduce
     }
 
     void exchange_with(const contribution& own) {
-        told_wish_ = wish();
         table_.begin(group_.size(), group_.rank(), own, told_wish_);
         all_reduce(group_, table_.numbers(), table_.numbers());
         const receipt done = fold(own);
@@ -32042,11 +32094,13 @@ inline std::vector<matching_forecast> forecast_matchings(topology::bandwidth_mat
                                                          std::uint64_t rounds = 200, random_key key = {}) {
     RILL_EXPECTS(ranks >= 2 && choices >= 1 && rounds >= 1,
                  "cost::forecast_matchings: needs two ranks, a choice and a round");
-    rill::detail::require_option(round.bytes > 0, "cost::matching_round: bytes", round.bytes, "above 0");
+    rill::detail::require_option(round.bytes > 0 && std::isfinite(round.bytes), "cost::matching_round: bytes",
+                                 round.bytes, "above 0 and finite");
     rill::detail::require_option(round.density > 0 && round.density <= 1, "cost::matching_round: density",
                                  round.density, "in (0, 1]");
-    rill::detail::require_option(round.seconds_besides >= 0, "cost::matching_round: seconds_besides",
-                                 round.seconds_besides, "0 or more");
+    rill::detail::require_option(round.seconds_besides >= 0 && std::isfinite(round.seconds_besides),
+                                 "cost::matching_round: seconds_besides", round.seconds_besides,
+                                 "0 or more and finite");
     mixing.least = 0;
     mixing.bind(ranks, key);  // checks the links
     const auto size = static_cast<std::size_t>(ranks);

@@ -1712,7 +1712,7 @@ inline std::uint64_t checksum(byte_view bytes) {
 ///
 /// Layout, version 1, little-endian: `"rillckpt"`, version (4 bytes), number of sections (4), size of the file (8); per
 /// section: element code (4), length of its name (4), bytes of its values (8), name, values; last, a checksum of all
-/// bytes before it (8). `load` validates everything and throws `data_error`.
+/// bytes before it (8). `load` and `open` validate everything.
 class checkpoint {
   public:
     static constexpr std::uint32_t version = 1;
@@ -1783,10 +1783,25 @@ class checkpoint {
     checkpoint(checkpoint&&) = default;  // sections are views of the image: no copies
     checkpoint& operator=(checkpoint&&) = default;
 
+    /// Reads a file. Throws `data_error` where it is missing or damaged.
     static checkpoint load(const std::string& path) { return checkpoint(path, read_file(path)); }
 
+    /// As `load`, but what `load` would throw is thrown by whoever reads the result. For a `restore` that is
+    /// collective: a rank whose file is missing or damaged takes part, so that all ranks throw at once, and none waits
+    /// for it.
+    static checkpoint open(const std::string& path) {
+        try {
+            return load(path);
+        } catch (const std::exception&) {
+            return checkpoint(path, std::current_exception());
+        }
+    }
+
     const std::string& path() const { return path_; }
-    std::size_t sections() const { return sections_.size(); }
+    std::size_t sections() const {
+        require_readable();
+        return sections_.size();
+    }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
     /// How many values a section has; 0 if there is no such section.
     std::size_t count(std::string_view name) const {
@@ -1830,6 +1845,8 @@ class checkpoint {
         if (at != end()) fail(at, "the end of the sections", "more bytes");
     }
 
+    checkpoint(std::string path, std::exception_ptr refused) : path_(std::move(path)), refused_(std::move(refused)) {}
+
     std::size_t end() const { return image_.size() - checksum_size; }
 
     void check_header() const {
@@ -1862,7 +1879,11 @@ class checkpoint {
         return values_at + size;
     }
 
+    void require_readable() const {
+        if (refused_ != nullptr) std::rethrow_exception(refused_);
+    }
     const section* find(std::string_view name) const {
+        require_readable();
         for (const section& one : sections_)
             if (one.name == name) return &one;
         return nullptr;
@@ -1889,6 +1910,7 @@ class checkpoint {
     }
 
     std::string path_;
+    std::exception_ptr refused_{};  ///< why there is nothing to read
     std::vector<std::byte> image_;
     std::vector<section> sections_;
 };

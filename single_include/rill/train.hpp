@@ -297,7 +297,7 @@ inline std::uint64_t checksum(byte_view bytes) {
 ///
 /// Layout, version 1, little-endian: `"rillckpt"`, version (4 bytes), number of sections (4), size of the file (8); per
 /// section: element code (4), length of its name (4), bytes of its values (8), name, values; last, a checksum of all
-/// bytes before it (8). `load` validates everything and throws `data_error`.
+/// bytes before it (8). `load` and `open` validate everything.
 class checkpoint {
   public:
     static constexpr std::uint32_t version = 1;
@@ -368,10 +368,25 @@ class checkpoint {
     checkpoint(checkpoint&&) = default;  // sections are views of the image: no copies
     checkpoint& operator=(checkpoint&&) = default;
 
+    /// Reads a file. Throws `data_error` where it is missing or damaged.
     static checkpoint load(const std::string& path) { return checkpoint(path, read_file(path)); }
 
+    /// As `load`, but what `load` would throw is thrown by whoever reads the result. For a `restore` that is
+    /// collective: a rank whose file is missing or damaged takes part, so that all ranks throw at once, and none waits
+    /// for it.
+    static checkpoint open(const std::string& path) {
+        try {
+            return load(path);
+        } catch (const std::exception&) {
+            return checkpoint(path, std::current_exception());
+        }
+    }
+
     const std::string& path() const { return path_; }
-    std::size_t sections() const { return sections_.size(); }
+    std::size_t sections() const {
+        require_readable();
+        return sections_.size();
+    }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
     /// How many values a section has; 0 if there is no such section.
     std::size_t count(std::string_view name) const {
@@ -415,6 +430,8 @@ class checkpoint {
         if (at != end()) fail(at, "the end of the sections", "more bytes");
     }
 
+    checkpoint(std::string path, std::exception_ptr refused) : path_(std::move(path)), refused_(std::move(refused)) {}
+
     std::size_t end() const { return image_.size() - checksum_size; }
 
     void check_header() const {
@@ -447,7 +464,11 @@ class checkpoint {
         return values_at + size;
     }
 
+    void require_readable() const {
+        if (refused_ != nullptr) std::rethrow_exception(refused_);
+    }
     const section* find(std::string_view name) const {
+        require_readable();
         for (const section& one : sections_)
             if (one.name == name) return &one;
         return nullptr;
@@ -474,6 +495,7 @@ class checkpoint {
     }
 
     std::string path_;
+    std::exception_ptr refused_{};  ///< why there is nothing to read
     std::vector<std::byte> image_;
     std::vector<section> sections_;
 };
@@ -657,7 +679,11 @@ class sampler {
 
     explicit sampler(const options& chosen) : options_(chosen) {
         RILL_EXPECTS(chosen.ranks > 0 && chosen.rank >= 0 && chosen.rank < chosen.ranks, "sampler: a rank of a group");
-        RILL_EXPECTS(chosen.batch > 0 && global_batch() <= chosen.rows, "sampler: rows for one step of all ranks");
+        const std::size_t most = chosen.rows / static_cast<std::size_t>(chosen.ranks);
+        if (chosen.batch == 0 || chosen.batch > most)
+            rill::detail::refuse_option(
+                "train::sampler: batch", rill::detail::spelled_value(chosen.batch),
+                text_of({"from 1 to ", most, " (rows: ", chosen.rows, ", ranks: ", chosen.ranks, ")"}), no_rank);
         RILL_EXPECTS(chosen.rows <= 0xFFFFFFFFU, "sampler: rows that 32 bits can number");
         order_.resize(chosen.rows);
         shuffle();
@@ -1071,7 +1097,8 @@ class trainer {
     /// Collective, before the first step or between the same two steps of all ranks: throws `data_error` on all ranks,
     /// and changes nothing, where the file of any rank does not fit, or their files hold different steps or, where the
     /// strategy keeps replicas equal, different parameters. The reason why a rank's own file is refused is thrown on
-    /// that rank alone.
+    /// that rank alone. `in`: of `checkpoint::open`, so that a rank whose file is missing takes part too. A run that
+    /// has ended goes on; where a root begins the steps, only a new trainer can.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         saved_state saved{};
@@ -1269,7 +1296,8 @@ class asynchronous_trainer {
     /// Goes on where the saved trainer had ended; it had this rank, this number of ranks and this seed. Only before the
     /// first step: from then on other ranks and activities move the model. Collective: throws on all ranks where the
     /// file of any rank does not fit or their files do not belong together; the trainer cannot be used then.
-    /// `data_error` on the rank whose file it is.
+    /// `data_error` on the rank whose file it is. `in`: of `checkpoint::open`, so that a rank whose file is missing
+    /// takes part too.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         saved_state saved{};
@@ -1459,7 +1487,10 @@ class lockstep {
     static constexpr bool contributes() { return true; }
     void end() { has_ended_ = true; }
     std::uint64_t position() const { return workers_.operation_number(); }
-    void resume_at(std::uint64_t position) { workers_.resume_at(position); }
+    void resume_at(std::uint64_t position) {
+        workers_.resume_at(position);
+        has_ended_ = false;
+    }
     void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
 
   protected:
@@ -2252,9 +2283,19 @@ class bound_coordinate_descent {
           all_moved_(parameters_.size()) {
         rill::detail::require_option(policy.coordinates > 0, "train::coordinate_descent: coordinates",
                                      policy.coordinates, "at least 1", net.rank());
-        rill::detail::require_option(policy.l2 >= 0, "train::coordinate_descent: l2", policy.l2, "at least 0",
-                                     net.rank());
+        rill::detail::require_option(policy.l2 >= 0 && std::isfinite(policy.l2), "train::coordinate_descent: l2",
+                                     policy.l2, "at least 0 and finite", net.rank());
         RILL_EXPECTS(data.rows > 0, "coordinate_descent: a sample");
+        const auto are_finite = [](const std::vector<float>& all) {
+            return !kernel::find_non_finite(std::span<const float>(all));
+        };
+        RILL_EXPECTS(are_finite(data.values) && are_finite(data.labels),
+                     "coordinate_descent: values and labels that are finite");
+        constexpr option_names names{
+            {"number of coordinates in a step", "l2", "number of samples", "number of entries"}};
+        agree(workers_, names,
+              {option_hash(policy.coordinates), option_hash(std::bit_cast<std::uint64_t>(policy.l2)),
+               option_hash(data.rows), option_hash(data.indices.size())});
         if (!own_.empty())
             order_.emplace(sampler::options{.rows = own_.size(),
                                             .batch = std::min(policy.coordinates, own_.size()),
@@ -2343,7 +2384,8 @@ class bound_coordinate_descent {
 
     T step_of(std::uint32_t c) const {
         const double curvature = curvatures_[c - own_.begin];
-        if (curvature == 0) return T{0};  // a column without entries, and no penalty
+        // No entries, or values near 0, and no penalty: a move could be infinite.
+        if (curvature < static_cast<double>(std::numeric_limits<T>::min())) return T{0};
         double slope = 0;
         if (is_bias(c)) {
             for (std::size_t i = 0; i < scores_.size(); ++i)
@@ -2395,7 +2437,9 @@ class bound_coordinate_descent {
 ///
 /// Cost per step: an `all_gather` of streams over `topology`; the entries of the own columns once, those of all moved
 /// columns once. Memory: parameters, a score per sample, twice the moves. Deterministic: parameters and scores are the
-/// same bits on all ranks. Errors: as in `all_gather`; the model is then as before the step.
+/// same bits on all ranks. A column whose values T can hardly tell from 0 does not move. Errors: `bind` throws
+/// `mismatch` if ranks differ in options, or in the numbers of samples or entries; `step` throws as `all_gather` does,
+/// and the model is then as before the step.
 /// Source: SparCML (Renggli et al., SC 2019), section 8.2, after Wright, Coordinate descent algorithms, Mathematical
 /// Programming 2015; the length of a step: Richtárik and Takáč, Parallel coordinate descent methods for big data
 /// optimization, Mathematical Programming 2016.
@@ -2736,7 +2780,10 @@ class bound_decentralized {
     auto& state() { return state_; }
     const auto& state() const { return state_; }
     std::uint64_t position() const { return models().round(); }
-    void resume_at(std::uint64_t position) { gossip_.resume_at(workers_, policy_.mixing, position); }
+    void resume_at(std::uint64_t position) {
+        gossip_.resume_at(workers_, policy_.mixing, position);
+        has_ended_ = false;
+    }
     void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
 
     template <class Compute>
@@ -2918,8 +2965,9 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// train makes no step of its own: its first one ends with the run.
 ///
 /// Checkpoints: all ranks save between the same two steps, so rank 0 trains. `restore` ends the gossip that has begun,
-/// if any, and begins another one, collectively: so all ranks live. Pairs are then those of a run in which all have
-/// taken part; links that exchanges have updated (`coordinated::link_weight`) begin as they were given.
+/// if any, and begins another one, collectively: so all ranks live. Ranks that were out take part again. Pairs are then
+/// those of a run in which all have taken part; links that exchanges have updated (`coordinated::link_weight`) begin as
+/// they were given.
 template <Mixing Mix>
 struct coordinated_mixing {
     static constexpr const char* name = "coordinated_mixing";
@@ -2946,9 +2994,7 @@ class mixing_session<Net, coordinated_mixing<Mix>> {
   public:
     template <class Group>
     mixing_session(Group& workers, const coordinated_mixing<Mix>& mixing)
-        : contributes_(mixing.by.trains || workers.rank() != 0) {
-        made_.emplace(workers, mixing.mixing, mixing.by);
-    }
+        : made_(make(workers, mixing)), contributes_(mixing.by.trains || workers.rank() != 0) {}
 
     gossip_type& models() { return *made_; }
     const gossip_type& models() const { return *made_; }
@@ -2962,19 +3008,24 @@ class mixing_session<Net, coordinated_mixing<Mix>> {
     void end() {
         made_->leave();
         while (has_begun_ && made_->next()) continue;
-        has_begun_ = false;
     }
     template <class Group>
     void resume_at(Group& workers, const coordinated_mixing<Mix>& mixing, std::uint64_t round) {
         if (has_begun_) {
             end();
-            made_.emplace(workers, mixing.mixing, mixing.by);
+            made_ = make(workers, mixing);
+            has_begun_ = false;
         }
         made_->resume_at(round);
     }
 
   private:
-    std::optional<gossip_type> made_{};
+    template <class Group>
+    static std::unique_ptr<gossip_type> make(Group& workers, const coordinated_mixing<Mix>& mixing) {
+        return std::make_unique<gossip_type>(workers, mixing.mixing, mixing.by);
+    }
+
+    std::unique_ptr<gossip_type> made_;
     bool contributes_;
     bool has_begun_ = false;
 };
@@ -3934,12 +3985,19 @@ class lazy_l2 {
   public:
     /// None.
     lazy_l2() = default;
-    /// `counts`: how many of all `rows` have each column, the same on all ranks.
+    /// `counts`: how many of all `rows` have each column, the same on all ranks. Errors: `contract_violation` for a
+    /// strength or a count that cannot be, which names the column.
     lazy_l2(double strength, std::span<const std::int64_t> counts, std::uint64_t rows) : factors_(counts.size()) {
-        rill::detail::require_option(strength >= 0, "train::lazy_l2: strength", strength, "at least 0");
-        for (std::size_t c = 0; c < counts.size(); ++c)
+        rill::detail::require_option(strength >= 0 && std::isfinite(strength), "train::lazy_l2: strength", strength,
+                                     "at least 0 and finite");
+        for (std::size_t c = 0; c < counts.size(); ++c) {
+            if (counts[c] < 0 || static_cast<std::uint64_t>(counts[c]) > rows)
+                rill::detail::refuse_option(text_of({"train::lazy_l2: the count of column ", c}),
+                                            rill::detail::spelled_value(counts[c]),
+                                            text_of({"from 0 to ", rows, ", the number of rows"}), no_rank);
             if (counts[c] > 0)
                 factors_[c] = static_cast<float>(strength * static_cast<double>(rows) / static_cast<double>(counts[c]));
+        }
     }
 
     bool is_none() const { return factors_.empty(); }
@@ -3960,6 +4018,7 @@ class lazy_l2 {
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
+/// The options of `read_libsvm`.
 struct libsvm_options {
     std::size_t columns = 0;        ///< of all ranks' lines together; 0: as many as this rank's lines need
     std::uint32_t first_index = 1;  ///< how the file numbers the first column
@@ -5083,6 +5142,9 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
     step_record step(std::span<T> parameters, stream<T>& gradient, std::uint64_t number, Compute&& compute) {
         if constexpr (ConcurrentTransport<Net>)
             if (policy_.staleness.rounds > 0) return step_beside(parameters, gradient, number, compute);
+        RILL_EXPECTS(state_.step_sent == 0,
+                     "train::sparse_bsp: the checkpoint holds a gradient that is still to be "
+                     "exchanged; go on with staleness 1");
         const auto exchange = [&](const contribution& own) {
             return all_reduce(this->workers(), gradient, mean_, aggregate::mean{}, policy_.codings, own);
         };
@@ -5144,6 +5206,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
 /// With `.staleness = straggler::bounded{1}` the exchange of step t runs while the gradient of step t + 1 is computed.
 /// So a gradient is computed at parameters that miss the newest step, a record tells of the exchange of the step
 /// before, and the last exchange moves the parameters in the call of `step` after `end`. Needs a `ConcurrentTransport`.
+/// A checkpoint of it goes on with staleness 1.
 ///
 /// Models `Strategy`. Cost per step: one all-reduce of streams over `topology`, and a step of the optimizer; that of
 /// `sgd` passes over all parameters if it has momentum or weight decay. Memory: the optimizer's and the mean's entries;
