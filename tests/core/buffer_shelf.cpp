@@ -51,6 +51,22 @@ TEST_CASE("buffer_shelf: small buffers take no place from large ones") {
     CHECK(again.data() == place);
 }
 
+TEST_CASE("buffer_shelf: sizes that are no longer used give their places to others") {
+    if (!buffer_shelf::keeps) return;
+    for (const std::size_t least : {buffer_shelf::least, buffer_shelf::large}) {
+        std::vector<buffer> unused(buffer_shelf::places);
+        for (buffer& each : unused) each.resize(least);
+        unused.clear();
+        for (std::size_t size = 3 * least; size < 8 * least; size += least) {
+            buffer first(size);
+            const std::byte* const place = first.data();
+            first = buffer();
+            const buffer again(size);
+            CHECK(again.data() == place);
+        }
+    }
+}
+
 TEST_CASE("buffer_shelf: memory that does not fit is freed, and buffers of all sizes hold what is written") {
     std::vector<buffer> all;
     for (int turn = 0; turn < 3; ++turn) {

@@ -16,8 +16,9 @@ namespace rill { inline namespace RILL_ABI {
 ///
 /// Sizes are rounded up to one of eight steps between consecutive powers of two, from `least` bytes on. A shelf keeps
 /// at most `places` buffers below `large` bytes, as many from there on, and `most` bytes; the rest goes back to the
-/// system. So small buffers take no place from large ones. A shelf is never shared between threads. Under the address
-/// sanitizer nothing is kept, so that the sanitizer finds uses after a free.
+/// system. So small buffers take no place from large ones. A buffer that finds all places taken gets that of another
+/// one, so that sizes that are no longer used do not stay for ever. A shelf is never shared between threads. Under the
+/// address sanitizer nothing is kept, so that the sanitizer finds uses after a free.
 class buffer_shelf {
   public:
     static constexpr std::size_t least = std::size_t{1} << 11;
@@ -75,6 +76,7 @@ class buffer_shelf {
     struct row {
         std::array<piece, places> kept{};
         std::size_t count = 0;
+        std::size_t next = 0;  ///< the place that is given away where all are taken; each in its turn
     };
 
     /// Null for small buffers, and while a thread exits after its shelf has been destroyed.
@@ -96,10 +98,17 @@ class buffer_shelf {
     }
     bool keep(void* memory, std::size_t room) {
         row& at = row_of(room);
-        if (at.count == places || room > most - bytes_) return false;
+        if (at.count == places) drop(at, at.next++ % places);
+        if (room > most - bytes_) return false;
         at.kept[at.count++] = {memory, room};
         bytes_ += room;
         return true;
+    }
+
+    void drop(row& from, std::size_t place) {
+        const piece dropped = std::exchange(from.kept[place], from.kept[--from.count]);
+        bytes_ -= dropped.room;
+        ::operator delete(dropped.memory, alignment);
     }
 
     static inline thread_local bool is_gone = false;
