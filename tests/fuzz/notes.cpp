@@ -40,19 +40,32 @@ bool is_announcement(byte_view content, std::size_t pieces, std::size_t small) {
     return large != 0 && content.size() == 32 + inside;
 }
 
+bool is_beginning(byte_view content, std::size_t pieces) {
+    if (pieces > 4 || content.size() < 32) return false;
+    std::uint64_t all = 0;
+    for (std::size_t i = 0; i < pieces; ++i) {
+        const auto size = at<std::uint64_t>(content, 8 * i);
+        if (size > std::uint64_t{1} << 48) return false;
+        all += size;
+    }
+    return all > content.size() - 32;
+}
+
 bool expected(const envelope& head, byte_view content, std::size_t small) {
     switch (static_cast<unsigned>(head.kind)) {
         case 0:
         case 1: return head.pieces == 0;
         case 2:
         case 3: return is_announcement(content, head.pieces, small);
-        case 4:
+        case 4: return is_beginning(content, head.pieces);
+        case 5: return !content.empty();
+        case 6:
             return content.empty() && head.tag >= 1 && head.tag <= 32'000 && head.context >= 1 &&
                    head.context <= std::uint64_t{1} << 20;
-        case 9:
-        case 10: return is_notice(content);
-        case 12: return content.size() == sizeof(call_signature);
-        default: return static_cast<unsigned>(head.kind) <= 14 && content.empty();
+        case 11:
+        case 12: return is_notice(content);
+        case 14: return content.size() == sizeof(call_signature);
+        default: return static_cast<unsigned>(head.kind) <= 16 && content.empty();
     }
 }
 
