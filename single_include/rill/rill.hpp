@@ -2009,11 +2009,10 @@ class plain_vector {
             memory_.reserve(least, size_, nullptr);
         else
             memory_.reserve(least, size_, [](void* to, void* from, std::size_t count) {
-                for (std::size_t i = 0; i < count; ++i) {
-                    T& old = static_cast<T*>(from)[i];
-                    ::new (static_cast<void*>(static_cast<T*>(to) + i)) T(std::move(old));
-                    old.~T();
-                }
+                T* const old = static_cast<T*>(from);
+                for (std::size_t i = 0; i < count; ++i)
+                    ::new (static_cast<void*>(static_cast<T*>(to) + i)) T(std::move(old[i]));
+                for (std::size_t i = 0; i < count; ++i) old[i].~T();
             });
     }
 
@@ -13747,8 +13746,8 @@ class expected_union {
         if (size_ != 0) absent_ *= 1 - static_cast<double>(count) / static_cast<double>(size_);
     }
     constexpr std::size_t count() const {
-        const double present = static_cast<double>(size_) * (1 - absent_);
-        return std::min({sum_, size_, static_cast<std::size_t>(present + 0.5)});
+        const double rounded = static_cast<double>(size_) * (1 - absent_) + 0.5;
+        return std::min({sum_, size_, static_cast<std::size_t>(rounded)});
     }
 
   private:

@@ -117,11 +117,10 @@ class plain_vector {
             memory_.reserve(least, size_, nullptr);
         else
             memory_.reserve(least, size_, [](void* to, void* from, std::size_t count) {
-                for (std::size_t i = 0; i < count; ++i) {
-                    T& old = static_cast<T*>(from)[i];
-                    ::new (static_cast<void*>(static_cast<T*>(to) + i)) T(std::move(old));
-                    old.~T();
-                }
+                T* const old = static_cast<T*>(from);
+                for (std::size_t i = 0; i < count; ++i)
+                    ::new (static_cast<void*>(static_cast<T*>(to) + i)) T(std::move(old[i]));
+                for (std::size_t i = 0; i < count; ++i) old[i].~T();
             });
     }
 

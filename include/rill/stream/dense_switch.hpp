@@ -23,8 +23,8 @@ class expected_union {
         if (size_ != 0) absent_ *= 1 - static_cast<double>(count) / static_cast<double>(size_);
     }
     constexpr std::size_t count() const {
-        const double present = static_cast<double>(size_) * (1 - absent_);
-        return std::min({sum_, size_, static_cast<std::size_t>(present + 0.5)});
+        const double rounded = static_cast<double>(size_) * (1 - absent_) + 0.5;
+        return std::min({sum_, size_, static_cast<std::size_t>(rounded)});
     }
 
   private:
