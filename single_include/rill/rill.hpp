@@ -2882,8 +2882,8 @@ class exchange {
     /// Sends a message of the given round, the present one or a later one.
     [[gnu::noinline]] void send(int round, rank_t peer, const byte_pieces& pieces) {
         counted_.sent(pieces.size_bytes());
-        // Added before the post: `settle` must know what a peer may read.
-        sent_.add({{}, peer, pieces, round}).handle = net_->post(peer, on_, pieces);
+        sent& added = sent_.add({{}, peer, pieces, round});  // before the post: `settle` must know what a peer may read
+        added.handle = net_->post(peer, on_, pieces);
     }
 
     /// Prepares for the next message of `peer` that is not expected yet, to be received into `targets` if the transport
