@@ -8,6 +8,8 @@
 #include <rill/transport/links.hpp>
 #include <rill/transport/simulated.hpp>
 
+#include "../support/greedy_matcher.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,23 +26,9 @@ namespace {
 using namespace rill;
 using topology::bandwidth_matching;
 
-/// Takes edges in the order given.
-struct in_order {
-    static constexpr const char* name = "in order";
-    static std::vector<rank_t> match(int ranks, std::span<const std::array<rank_t, 2>> edges) {
-        std::vector<rank_t> partners(static_cast<std::size_t>(ranks), no_rank);
-        for (const auto& [a, b] : edges) {
-            rank_t &of_a = partners[static_cast<std::size_t>(a)], &of_b = partners[static_cast<std::size_t>(b)];
-            if (of_a == no_rank && of_b == no_rank) of_a = b, of_b = a;
-        }
-        return partners;
-    }
-    [[maybe_unused]] friend bool operator==(in_order, in_order) = default;
-};
-
 /// Speeds of (0, 5] MB/s, equal both ways.
 bandwidth_matching uniform(std::size_t size) {
-    bandwidth_matching made{.links = std::vector<double>(size * size), .matcher = in_order{}};
+    bandwidth_matching made{.links = std::vector<double>(size * size), .matcher = support::greedy_matcher{}};
     random_sequence random(random_key{5});
     for (std::size_t a = 0; a < size; ++a)
         for (std::size_t b = 0; b < a; ++b)
@@ -84,7 +72,7 @@ double in_simulation(const bandwidth_matching& mixing, int ranks, double density
 }  // namespace
 
 TEST_CASE("forecast_matchings: two ranks have one pair") {
-    const bandwidth_matching mixing{.links = {0, 4e6, 2e6, 0}, .matcher = in_order{}};
+    const bandwidth_matching mixing{.links = {0, 4e6, 2e6, 0}, .matcher = support::greedy_matcher{}};
     const auto all = cost::forecast_matchings(mixing, 2, {.bytes = 1e6, .density = 0.5, .seconds_besides = 0.25});
     REQUIRE(all.size() == 2);
     CHECK(all[0].least == 0);
@@ -146,6 +134,6 @@ TEST_CASE("forecast_matchings: what it refuses") {
     refused(mixing, {.bytes = 1, .density = 2}, "density is 2; it must be in (0, 1]");
     refused(mixing, {.bytes = 1, .seconds_besides = -1}, "seconds_besides is -1; it must be 0 or more");
     refused({.links = mixing.links}, {.bytes = 1}, "it has no matcher");
-    refused({.links = {1, 2, 3}, .matcher = in_order{}}, {.bytes = 1}, "links");
+    refused({.links = {1, 2, 3}, .matcher = support::greedy_matcher{}}, {.bytes = 1}, "links");
     CHECK_THROWS_AS((void)cost::fastest_consensus({}), contract_violation);
 }

@@ -4,6 +4,8 @@
 #include <rill/topology/bandwidth_matching.hpp>
 #include <rill/topology/verify_mixing.hpp>
 
+#include "../support/greedy_matcher.hpp"
+
 #include <doctest/doctest.h>
 
 #include <array>
@@ -20,25 +22,11 @@ namespace bandwidth_matching_cases {
 using namespace rill;
 using topology::bandwidth_matching;
 
-/// Takes edges in the order given. On the dense graphs here it leaves few over.
-struct greedy {
-    static constexpr const char* name = "greedy";
-    static std::vector<rank_t> match(int ranks, std::span<const std::array<rank_t, 2>> edges) {
-        std::vector<rank_t> partners(static_cast<std::size_t>(ranks), no_rank);
-        for (const auto& [a, b] : edges) {
-            rank_t &of_a = partners[static_cast<std::size_t>(a)], &of_b = partners[static_cast<std::size_t>(b)];
-            if (of_a == no_rank && of_b == no_rank) of_a = b, of_b = a;
-        }
-        return partners;
-    }
-    friend bool operator==(greedy, greedy) = default;
-};
-
 bandwidth_matching among(int size, int window = 0) {
     bandwidth_matching made{.links = std::vector<double>(static_cast<std::size_t>(size * size)),
                             .least = 0.5,
                             .window = window,
-                            .matcher = greedy{}};
+                            .matcher = support::greedy_matcher{}};
     random_sequence random(random_key{17});
     for (double& each : made.links) each = 1.0 - static_cast<double>(random.uniform());
     return made;
@@ -78,7 +66,8 @@ TEST_CASE("bandwidth_matching: its rounds join all ranks") {
 
 TEST_CASE("bandwidth_matching: a bridge is the fastest link that joins what has not met, or any") {
     // Ranks 0 to 3 and 4 to 7 are fast among themselves. Between them one link is less slow than all others.
-    bandwidth_matching mixing{.links = std::vector<double>(64, 0.01), .least = 1, .window = 5, .matcher = greedy{}};
+    bandwidth_matching mixing{
+        .links = std::vector<double>(64, 0.01), .least = 1, .window = 5, .matcher = support::greedy_matcher{}};
     for (std::size_t i = 0; i < 8; ++i)
         for (std::size_t j = 0; j < 8; ++j)
             if (i / 4 == j / 4) mixing.links[i * 8 + j] = 2;
@@ -102,8 +91,10 @@ TEST_CASE("bandwidth_matching: a bridge is the fastest link that joins what has 
 }
 
 TEST_CASE("bandwidth_matching: the slower way of a link counts, and 0 is no link") {
-    bandwidth_matching mixing{
-        .links = {0, 9, 9, 0, 1, 0, 9, 9, 9, 9, 0, 1, 0, 9, 9, 0}, .least = 5, .window = 2, .matcher = greedy{}};
+    bandwidth_matching mixing{.links = {0, 9, 9, 0, 1, 0, 9, 9, 9, 9, 0, 1, 0, 9, 9, 0},
+                              .least = 5,
+                              .window = 2,
+                              .matcher = support::greedy_matcher{}};
     auto bound = mixing.bind(4, {});
     int fast = 0;
     for (std::uint64_t round = 0; round < 100; ++round) {

@@ -8,6 +8,8 @@
 #include <rill/topology/rotating.hpp>
 #include <rill/topology/verify_mixing.hpp>
 
+#include "../support/greedy_matcher.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -50,20 +52,6 @@ template <class M>
 using table_of = table<M::is_doubly_stochastic, M::is_symmetric, M::keeps_neighbours>;
 
 constexpr std::uint64_t rounds = 3;
-
-/// Takes edges in the order given.
-struct in_order {
-    static constexpr const char* name = "in_order";
-    static std::vector<rank_t> match(int ranks, std::span<const std::array<rank_t, 2>> edges) {
-        std::vector<rank_t> partners(static_cast<std::size_t>(ranks), no_rank);
-        for (const auto& [a, b] : edges) {
-            rank_t &of_a = partners[static_cast<std::size_t>(a)], &of_b = partners[static_cast<std::size_t>(b)];
-            if (of_a == no_rank && of_b == no_rank) of_a = b, of_b = a;
-        }
-        return partners;
-    }
-    friend bool operator==(in_order, in_order) = default;
-};
 
 template <class M>
 table_of<M> written(const M& mixing, int size) {
@@ -140,7 +128,8 @@ TEST_CASE("verify_mixing: every change of one edge is refused, in its round") {
     }
     CHECK(refused_changes(topology::metropolis{{{0, 1}, {1, 2}, {1, 3}}}, 4) > 0);
     CHECK(refused_changes(topology::directed{{{0, 1}, {1, 2}, {2, 3}, {3, 0}, {0, 2}}}, 4) > 0);
-    const topology::bandwidth_matching fast{.links = std::vector<double>(25, 1.0), .matcher = in_order{}};
+    const topology::bandwidth_matching fast{.links = std::vector<double>(25, 1.0),
+                                            .matcher = support::greedy_matcher{}};
     CHECK(refused_changes(fast, 5) > 0);
 }
 
