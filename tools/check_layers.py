@@ -54,6 +54,7 @@ IN_UMBRELLA = {"core", "concept", "kernel", "stream", "topology", "compress", "a
 # Of a folder that is not there as a whole. CodedReduce needs gradient codes, a third of what all the rest costs.
 ALSO_IN_UMBRELLA = {"rill/protocol/rounds.hpp"}
 
+ONCE = re.compile(r"^#pragma once$", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -64,14 +65,18 @@ def is_third_party(name):
 
 
 class Tree:
-    """The headers below `include`: for each, its includes as (line number, bracket, name)."""
+    """The headers below `include`: for each, its includes as (line number, bracket, name), and which lack #pragma once."""
 
     def __init__(self, include):
         self.include = include
         self.includes = {}
+        self.unguarded = set()
         for path in sorted((include / "rill").rglob("*.hpp")):
             name = path.relative_to(include).as_posix()
-            matches = ((number, INCLUDE.match(line)) for number, line in enumerate(path.read_text().splitlines(), 1))
+            text = path.read_text()
+            if not ONCE.search(text):
+                self.unguarded.add(name)
+            matches = ((number, INCLUDE.match(line)) for number, line in enumerate(text.splitlines(), 1))
             self.includes[name] = [(number, match[1], match[2]) for number, match in matches if match]
 
     def closure(self, header):
@@ -183,6 +188,8 @@ def violations(include):
     umbrellas = {f"rill/{UMBRELLA}", COMPILED, MIXINGS} | {umbrella_of(folder) for folder in folders - NO_UMBRELLA}
     for header, includes in tree.includes.items():
         folder = folder_of(header)
+        if header in tree.unguarded:
+            yield f"{header}:1: lacks #pragma once"
         if folder is None and header not in umbrellas:
             yield f"{header}:1: only {UMBRELLA} and the folders' umbrellas stand outside the folders"
         if folder and folder not in MAY_INCLUDE:

@@ -28,13 +28,15 @@ GOOD = {
     "rill.hpp": "".join(f"#include <rill/{folder}.hpp>\n" for folder in ("core", "concept", "kernel", "topology")),
 }
 
+UNGUARDED = "// may be included once only\n"
+
 
 def violations(changes):
     with tempfile.TemporaryDirectory() as folder:
         for name, text in {**GOOD, **changes}.items():
             path = pathlib.Path(folder, "rill", name)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            path.write_text(text if text == UNGUARDED else text + "\n#pragma once\n")
         return list(check_layers.violations(pathlib.Path(folder)))
 
 
@@ -44,6 +46,9 @@ class Layers(unittest.TestCase):
 
     def test_good_tree(self):
         self.refuses({})
+
+    def test_no_pragma_once(self):
+        self.refuses({"core/types.hpp": UNGUARDED}, "rill/core/types.hpp:1: lacks #pragma once")
 
     def test_upward_include(self):
         self.refuses({"core/types.hpp": "#pragma once\n#include <rill/kernel/empty.hpp>\n", "kernel/empty.hpp": "",
