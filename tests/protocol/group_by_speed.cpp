@@ -72,15 +72,19 @@ TEST_CASE("group_by_speed: a subgroup of the view is the transport of its ranks"
 
 TEST_CASE("group_by_speed: refuses options out of range and ranks that differ in them") {
     rill::simulated::run(1, {}, [](endpoint& net) {
+        int steps = 0;
         const auto with = [&](const rill::speed_options& options) {
             rill::group_by_speed(
-                net, [] {}, options);
+                net, [&] { ++steps; }, options);
         };
         CHECK_THROWS_WITH_AS(with({.spread = -1}), doctest::Contains("group_by_speed: spread is -1"),
                              rill::contract_violation);
         CHECK_THROWS_AS(with({.spread = std::numeric_limits<double>::quiet_NaN()}), rill::contract_violation);
         CHECK_THROWS_WITH_AS(with({.steps = 0}), doctest::Contains("group_by_speed: steps is 0"),
                              rill::contract_violation);
+        CHECK_THROWS_WITH_AS(with({.timeout = rill::seconds(0)}), doctest::Contains("group_by_speed: timeout is 0"),
+                             rill::contract_violation);
+        CHECK(steps == 0);
     });
     int refused = 0;
     rill::simulated::run(3, {}, [&](endpoint& net) {

@@ -36,6 +36,7 @@ struct speed_options {
     void require_options(rank_t rank) const {
         detail::require_option(spread >= 0, "group_by_speed: spread", spread, "at least 0", rank);
         detail::require_option(steps >= 1, "group_by_speed: steps", steps, "at least 1", rank);
+        detail::require_option(timeout.ns > 0, "group_by_speed: timeout", timeout.seconds(), "above 0 s", rank);
     }
 };
 
