@@ -103,19 +103,22 @@ constexpr std::size_t bucket_top_k_count(std::size_t n, std::size_t bucket, std:
 /// k)`. Throws `invalid_value` naming the lowest coordinate that is NaN; `indices` is then unspecified.
 template <Element T, IndexType Index, Executor Exec = serial>
 std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k, std::span<Index> indices,
-                         select_scratch& scratch, const Exec& executor = {}) {
+                         select_scratch& scratch, [[maybe_unused]] const Exec& executor = {}) {
     RILL_EXPECTS(bucket > 0, "bucket_top_k: a bucket holds at least one entry");
     RILL_EXPECTS(detail::fits<Index>(x.size()), "bucket_top_k: the index type cannot number every coordinate");
     RILL_EXPECTS(indices.size() >= bucket_top_k_count(x.size(), bucket, k),
                  "bucket_top_k: too few indices for the result");
-    const tasks all = tasks_for(executor, x.size(), bucket);
-    if (all.count() <= 1) return detail::select_in_buckets(x, 0, bucket, k, indices.data(), scratch);
-    scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
-    run_tasks(executor, all, [&](segment part, std::size_t task) {
-        detail::select_in_buckets(x.subspan(part.begin, part.size()), part.begin, bucket, k,
-                                  indices.data() + bucket_top_k_count(part.begin, bucket, k), scratch.of_tasks[task]);
-    });
-    return bucket_top_k_count(x.size(), bucket, k);
+    if constexpr (may_divide<Exec>)
+        if (const tasks all = tasks_for(executor, x.size(), bucket); all.count() > 1) {
+            scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
+            run_tasks(executor, all, [&](segment part, std::size_t task) {
+                detail::select_in_buckets(x.subspan(part.begin, part.size()), part.begin, bucket, k,
+                                          indices.data() + bucket_top_k_count(part.begin, bucket, k),
+                                          scratch.of_tasks[task]);
+            });
+            return bucket_top_k_count(x.size(), bucket, k);
+        }
+    return detail::select_in_buckets(x, 0, bucket, k, indices.data(), scratch);
 }
 
 }}}  // namespace rill::RILL_ABI::kernel

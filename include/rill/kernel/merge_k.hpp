@@ -233,15 +233,16 @@ std::size_t merge_by_tasks(std::span<const sparse_view<T, Index>> inputs, std::s
 /// on how the algorithm cuts the work.
 template <Element T, IndexType Index, class Fold, Executor Exec = serial>
 std::size_t merge_k(std::span<const sparse_view<T, Index>> inputs, std::span<Index> indices, std::span<T> values,
-                    Fold&& fold, merge_scratch& scratch, const Exec& executor = {}) {
+                    Fold&& fold, merge_scratch& scratch, [[maybe_unused]] const Exec& executor = {}) {
     std::size_t most = 0;
     for (const auto& input : inputs) {
         RILL_EXPECTS(input.indices.size() == input.values.size(), "merge_k: each index has one value");
         most += input.count();
     }
     RILL_EXPECTS(indices.size() >= most && values.size() >= most, "merge_k: too little room for the result");
-    if (inputs.size() > 1 && tasks_for(executor, most).count() > 1)
-        return detail::merge_by_tasks(inputs, most, indices.data(), values.data(), fold, scratch, executor);
+    if constexpr (may_divide<Exec>)
+        if (inputs.size() > 1 && tasks_for(executor, most).count() > 1)
+            return detail::merge_by_tasks(inputs, most, indices.data(), values.data(), fold, scratch, executor);
     return detail::merge_any(inputs, indices.data(), values.data(), fold, scratch);
 }
 

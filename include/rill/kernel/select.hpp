@@ -191,11 +191,12 @@ constexpr bool fits(std::size_t dimension) {
 /// alone. Throws `invalid_value` naming the lowest coordinate that is NaN; `indices` is then unspecified.
 template <Element T, IndexType Index, Executor Exec = serial>
 std::size_t top_k(std::span<const T> x, std::size_t k, std::span<Index> indices, select_scratch& scratch,
-                  const Exec& executor = {}) {
+                  [[maybe_unused]] const Exec& executor = {}) {
     RILL_EXPECTS(detail::fits<Index>(x.size()), "top_k: the index type cannot number every coordinate");
     RILL_EXPECTS(indices.size() >= std::min(k, x.size()), "top_k: too few indices for the result");
-    if (0 < k && k < x.size() && tasks_for(executor, x.size()).count() > 1)
-        if (detail::select_by_pages(x, k, indices.data(), scratch, executor)) return k;
+    if constexpr (may_divide<Exec>)
+        if (0 < k && k < x.size() && tasks_for(executor, x.size()).count() > 1)
+            if (detail::select_by_pages(x, k, indices.data(), scratch, executor)) return k;
     return detail::select_largest(x, 0, k, indices.data(), scratch);
 }
 

@@ -47,6 +47,10 @@ class tasks {
     std::size_t count_;
 };
 
+/// Whether an executor's work can be more than one task. Where it cannot, code for several tasks is not compiled.
+template <Executor Exec>
+inline constexpr bool may_divide = !std::same_as<Exec, serial>;
+
 /// Returns the tasks of work on [0, n): a single one if the executor runs one task at a time.
 template <Executor Exec>
 constexpr tasks tasks_for(const Exec& executor, std::size_t n, std::size_t unit = 1,
@@ -63,7 +67,7 @@ void run_tasks(const Exec& executor, const tasks& all, Body&& body) {
         else
             body(all[i]);
     };
-    if constexpr (!std::same_as<Exec, serial>)  // `serial` inlines `one` in its own loop
+    if constexpr (may_divide<Exec>)  // `serial` inlines `one` in its own loop
         if (all.count() == 1) return one(0);
     executor.run(all.count(), one);
 }
