@@ -4,6 +4,7 @@
 
 #include <rill/topology/along.hpp>
 #include <rill/topology/along_schedule.hpp>
+#include <rill/topology/any.hpp>
 #include <rill/topology/anyone.hpp>
 #include <rill/topology/bipartite.hpp>
 #include <rill/topology/butterfly.hpp>

@@ -1,0 +1,37 @@
+// expect: does not commute and the topology reorders ranks; use
+// mentions: first_rank[^\n]*topology::any_of
+#include <rill/collective/all_reduce.hpp>
+#include <rill/topology/any.hpp>
+#include <rill/transport/in_process.hpp>
+
+#include <span>
+#include <vector>
+
+/// The contribution of the lowest rank: associative, not commutative.
+struct first_rank {
+    static constexpr const char* name = "first_rank";
+    static constexpr bool is_commutative = false;
+    static constexpr bool finish_is_trivial = true;
+    template <class T>
+    static constexpr T identity() {
+        return T{};
+    }
+    template <class T>
+    static constexpr T fold(T a, T) {
+        return a;
+    }
+    template <class T>
+    static constexpr void finish(std::span<T>, double) {}
+    friend constexpr bool operator==(first_rank, first_rank) = default;
+};
+
+#ifdef RILL_FIXED
+using shape = rill::topology::any_of<rill::topology::split_allgather, rill::topology::tree>;
+#else
+using shape = rill::topology::any;
+#endif
+
+void step(rill::in_process::endpoint& net, std::vector<float>& values) {
+    rill::group workers{net, shape{}};
+    rill::all_reduce(workers, values, values, first_rank{});
+}
