@@ -1,0 +1,328 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/tcp_framing.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
+
+/// What one rank and one peer say to each other, over one connection after the other: each message exactly once, notes
+/// in order, parts in order. Does no I/O: the caller carries the bytes, and says when a connection is lost (`detach`)
+/// and when another one is ready (`attach`).
+///
+/// Every byte of a frame, except those of acknowledgements, has a number. A receiver acknowledges what it has taken; a
+/// sender keeps the rest and goes on, on a new connection, at the first byte that the receiver has not taken, also
+/// within a frame. Notes are copied until then, up to `window_bytes`; a message that is not copied stays the caller's
+/// until it is acknowledged. Notes overtake parts between two fragments.
+///
+/// A sink takes what arrives: `begin_note(size)` and `begin_part(tag, size)` return memory of that size, valid until
+/// `end_note()`, `end_part(tag)`; `goodbye()` ends the conversation. The memory must outlast a lost connection. A sink
+/// must not allocate what a peer announces without a bound: a note has at most `most.note_bytes`, a part
+/// `most.part_bytes`.
+class conversation {
+  public:
+    struct options {
+        rank_t self = 0;
+        rank_t peer = 0;
+        frame_limits most;
+        std::size_t window_bytes = std::size_t{4} << 20;  ///< copied or on their way, at most
+        duration ack_delay = milliseconds(20);
+    };
+    /// Names a message that has been sent; 0 one that is done at once.
+    using ticket = std::uint64_t;
+
+    explicit conversation(const options& chosen) : chosen_(chosen), staging_(staging_bytes) {}
+
+    ticket send_note(byte_view bytes) { return post(notes_, {.kind = frame_kind::note, .bytes = bytes}, true); }
+    /// At most `most.part_bytes`.
+    ticket send_part(byte_view bytes, std::uint16_t tag) {
+        return post(parts_, {.kind = frame_kind::part, .tag = tag, .bytes = bytes}, false);
+    }
+    /// Goes out after all that was sent before; nothing can be sent after it.
+    void say_goodbye() {
+        if (!std::exchange(leaves_, true)) post(parts_, {.kind = frame_kind::goodbye}, false);
+    }
+    bool is_done(ticket sent) const { return sent == 0 || std::find(open_.begin(), open_.end(), sent) == open_.end(); }
+
+    bool is_attached() const { return attached_; }
+    std::uint64_t taken() const { return taken_; }                ///< numbered bytes that have arrived here
+    std::uint64_t acknowledged() const { return acknowledged_; }  ///< numbered bytes that the peer has taken
+    std::uint64_t numbered() const { return numbered_; }          ///< bytes that have a number so far
+    /// Whether the peer has taken all that was sent.
+    bool is_idle() const { return acknowledged_ == numbered_ && notes_.empty() && parts_.empty(); }
+
+    /// The connection is lost. An acknowledgement that has not come whole is dropped; all else stays.
+    void detach() {
+        attached_ = false;
+        ack_left_ = 0;
+        if (head_filled_ != 0 && !frame_head::is_numbered(head_[0])) head_filled_ = 0;
+    }
+    /// Goes on over a new connection; the peer has taken `peer_taken` bytes, by the handshake. False where that cannot
+    /// be: less than it has acknowledged, or more than was written.
+    bool attach(std::uint64_t peer_taken) {
+        if (peer_taken < acknowledged_ || peer_taken > most_written_) return false;
+        detach();
+        attached_ = true;
+        told_ = taken_;  // by the handshake
+        is_ack_urgent_ = false;
+        ack_at_ = deadline::never;
+        cursor_ = peer_taken;
+        acknowledge(peer_taken);
+        return true;
+    }
+
+    /// The bytes to write next, as up to `out.size()` pieces; returns how many pieces. The caller then writes some of
+    /// them and says so by `wrote`, before it calls anything else.
+    std::size_t gather(std::span<byte_view> out, time_point now) {
+        if (!attached_ || out.empty()) return 0;
+        std::size_t count = 0;
+        // An acknowledgement stands between two frames only.
+        if (ack_left_ == 0 && ack_fits() && taken_ != told_ && (is_ack_due(now) || has_more())) {
+            frame_head{.value = taken_}.write(ack_);
+            ack_left_ = frame_head::size_bytes;
+            told_ = taken_;
+            is_ack_urgent_ = false;
+            ack_at_ = deadline::never;
+        }
+        if (ack_left_ != 0) out[count++] = byte_view(ack_ + frame_head::size_bytes - ack_left_, ack_left_);
+        number_more();
+        std::uint64_t at = cursor_;
+        for (const frame& each : frames_from(cursor_)) {
+            if (count == out.size()) break;
+            const std::uint64_t skip = at - each.begin;
+            if (skip < frame_head::size_bytes) {
+                out[count++] = byte_view(each.head, frame_head::size_bytes).subspan(skip);
+                if (count == out.size()) break;
+            }
+            const std::size_t inside = skip < frame_head::size_bytes ? 0 : skip - frame_head::size_bytes;
+            if (inside < each.content.size()) out[count++] = each.content.subspan(inside);
+            at = each.end();
+        }
+        return count;
+    }
+    /// The connection took the first `count` bytes of what was gathered.
+    void wrote(std::size_t count) {
+        const std::size_t ack = std::min(count, ack_left_);
+        ack_left_ -= ack;
+        cursor_ += count - ack;
+        most_written_ = std::max(most_written_, cursor_);
+    }
+
+    /// Where the next bytes are to be read to: first the memory of what is arriving, then memory of the conversation.
+    std::size_t room(std::span<byte_span, 2> out) {
+        std::size_t count = 0;
+        if (head_filled_ == frame_head::size_bytes && !target_.empty()) out[count++] = target_;
+        direct_ = count != 0 ? target_.size() : 0;
+        out[count++] = staging_;
+        return count;
+    }
+    /// The first `count` bytes of the room have been filled. Throws `protocol_error` where they are wrong; then the
+    /// conversation must not be used any more.
+    template <class Sink>
+    void arrived(std::size_t count, Sink& sink, time_point now) {
+        const std::size_t straight = std::min(count, direct_);
+        if (straight != 0) {
+            advance(straight);
+            if (target_.empty()) end_frame(sink);
+        }
+        take(byte_view(staging_).first(count - straight), sink);
+        if (taken_ != told_ && ack_at_.is_never()) ack_at_ = now + chosen_.ack_delay;
+        if (taken_ - told_ >= chosen_.window_bytes / 4) is_ack_urgent_ = true;
+    }
+    /// When an acknowledgement is due at the latest.
+    deadline ack_due() const { return taken_ == told_ ? deadline::never : ack_at_; }
+
+  private:
+    static constexpr std::size_t staging_bytes = std::size_t{64} << 10;
+
+    struct message {
+        frame_kind kind = frame_kind::note;
+        std::uint16_t tag = 0;
+        byte_view bytes{};
+        std::vector<std::byte> copy{};
+        ticket id = 0;
+        std::size_t sent = 0;  ///< bytes of a part that have a number
+    };
+    /// A frame that the peer has not acknowledged.
+    struct frame {
+        std::uint64_t begin = 0;
+        byte_view content;
+        ticket ends = 0;  ///< the message whose last frame it is
+        std::vector<std::byte> copy;
+        std::byte head[frame_head::size_bytes]{};
+        std::uint64_t end() const { return begin + frame_head::size_bytes + content.size(); }
+    };
+
+    ticket post(std::deque<message>& to, message&& sent, bool may_copy) {
+        // The memory of a copied note belongs to the conversation: a moved vector keeps its place.
+        if (may_copy && copied_ + sent.bytes.size() <= chosen_.window_bytes) {
+            sent.copy.assign(sent.bytes.begin(), sent.bytes.end());
+            sent.bytes = sent.copy;
+            copied_ += sent.copy.size();
+        } else {
+            open_.push_back(sent.id = ++last_ticket_);
+        }
+        to.push_back(std::move(sent));
+        return to.back().id;
+    }
+
+    std::uint64_t on_the_way() const { return numbered_ - acknowledged_; }
+    bool has_more() const { return cursor_ < numbered_ || !notes_.empty() || !parts_.empty(); }
+    bool is_ack_due(time_point now) const { return is_ack_urgent_ || ack_at_.at <= now; }
+    bool ack_fits() const {
+        const auto rest = frames_from(cursor_);
+        return rest.empty() || rest.front().begin == cursor_;
+    }
+
+    /// Cuts what waits into frames, notes first, until the window is full. At least one is on its way.
+    void number_more() {
+        while ((!notes_.empty() || !parts_.empty()) && (on_the_way() == 0 || on_the_way() < chosen_.window_bytes)) {
+            // A goodbye stands among the parts, behind all of them; notes go first.
+            std::deque<message>& from = notes_.empty() ? parts_ : notes_;
+            message& next = from.front();
+            const std::size_t size = next.kind == frame_kind::part
+                                         ? std::min(next.bytes.size() - next.sent, chosen_.most.fragment_bytes)
+                                         : next.bytes.size();
+            frame& made = frames_.emplace_back();
+            made.begin = numbered_;
+            made.content = next.bytes.subspan(next.sent, size);
+            frame_head head{.size = static_cast<std::uint32_t>(size), .kind = next.kind, .tag = next.tag};
+            if (next.kind == frame_kind::part && next.sent == 0) head.value = next.bytes.size();
+            if (next.sent != 0) head.kind = frame_kind::part_more;
+            head.write(made.head);
+            numbered_ = made.end();
+            next.sent += size;
+            if (next.sent < next.bytes.size()) continue;
+            made.ends = next.id;
+            made.copy = std::move(next.copy);
+            from.pop_front();
+        }
+    }
+
+    /// The frames from the one that holds a byte on.
+    struct frame_range {
+        std::deque<frame>::const_iterator first, last;
+        std::deque<frame>::const_iterator begin() const { return first; }
+        std::deque<frame>::const_iterator end() const { return last; }
+        bool empty() const { return first == last; }
+        const frame& front() const { return *first; }
+    };
+    frame_range frames_from(std::uint64_t byte) const {
+        const auto first =
+            std::partition_point(frames_.begin(), frames_.end(), [&](const frame& each) { return each.end() <= byte; });
+        return {first, frames_.end()};
+    }
+
+    void acknowledge(std::uint64_t until) {
+        acknowledged_ = until;
+        while (!frames_.empty() && frames_.front().end() <= until) {
+            copied_ -= frames_.front().copy.size();
+            if (frames_.front().ends != 0) std::erase(open_, frames_.front().ends);
+            frames_.pop_front();
+        }
+    }
+
+    /// Counts bytes that have come into `target_`.
+    void advance(std::size_t count) {
+        target_ = target_.subspan(count);
+        taken_ += count;
+    }
+    template <class Sink>
+    void take(byte_view bytes, Sink& sink) {
+        while (!bytes.empty()) {
+            if (head_filled_ < frame_head::size_bytes) {
+                const std::size_t count = std::min(bytes.size(), frame_head::size_bytes - head_filled_);
+                std::memcpy(head_ + head_filled_, bytes.data(), count);
+                head_filled_ += count;
+                if (frame_head::is_numbered(head_[0])) taken_ += count;
+                bytes = bytes.subspan(count);
+                if (head_filled_ == frame_head::size_bytes) begin_frame(sink);
+                continue;
+            }
+            const std::size_t count = std::min(bytes.size(), target_.size());
+            std::memcpy(target_.data(), bytes.data(), count);
+            bytes = bytes.subspan(count);
+            advance(count);
+            if (target_.empty()) end_frame(sink);
+        }
+    }
+    template <class Sink>
+    void begin_frame(Sink& sink) {
+        if (const char* const fault = fault_of(head_, chosen_.most, part_.size())) refuse(fault);
+        if (is_over_ && frame_head::is_numbered(head_[0])) refuse("a message after its goodbye");
+        const frame_head head = frame_head::read(head_);
+        switch (head.kind) {
+            case frame_kind::note: target_ = sink.begin_note(std::size_t{head.size}); break;
+            case frame_kind::part:
+                part_ = sink.begin_part(head.tag, static_cast<std::size_t>(head.value));
+                part_tag_ = head.tag;
+                target_ = part_.first(head.size);
+                break;
+            case frame_kind::part_more:
+                if (head.tag != part_tag_) refuse("a fragment of another part");
+                target_ = part_.first(head.size);
+                break;
+            case frame_kind::ack:
+                if (head.value < acknowledged_ || head.value > most_written_)
+                    refuse("an acknowledgement of what was not sent");
+                acknowledge(head.value);
+                break;
+            case frame_kind::goodbye: break;
+        }
+        if (target_.empty()) end_frame(sink);
+    }
+    template <class Sink>
+    void end_frame(Sink& sink) {
+        const frame_head head = frame_head::read(head_);
+        head_filled_ = 0;
+        switch (head.kind) {
+            case frame_kind::note: return sink.end_note();
+            case frame_kind::part:
+            case frame_kind::part_more:
+                part_ = part_.subspan(head.size);
+                if (!part_.empty()) return;
+                is_ack_urgent_ = true;  // the sender waits for its memory
+                return sink.end_part(head.tag);
+            case frame_kind::goodbye:
+                if (!part_.empty()) refuse("a goodbye within a part");
+                is_over_ = is_ack_urgent_ = true;
+                return sink.goodbye();
+            case frame_kind::ack: return;
+        }
+    }
+    [[noreturn]] void refuse(const char* what) const { refuse_bytes(chosen_.self, chosen_.peer, what); }
+
+    options chosen_;
+    // What is sent.
+    std::deque<message> notes_, parts_;
+    std::deque<frame> frames_;
+    std::vector<ticket> open_;
+    ticket last_ticket_ = 0;
+    std::size_t copied_ = 0;
+    std::uint64_t numbered_ = 0, cursor_ = 0, most_written_ = 0, acknowledged_ = 0;
+    bool attached_ = false, leaves_ = false;
+    // What is taken.
+    std::vector<std::byte> staging_;
+    std::byte head_[frame_head::size_bytes]{};
+    std::size_t head_filled_ = 0, direct_ = 0;
+    byte_span target_, part_;
+    std::uint16_t part_tag_ = 0;
+    std::uint64_t taken_ = 0, told_ = 0;
+    bool is_over_ = false, is_ack_urgent_ = false;
+    deadline ack_at_ = deadline::never;
+    std::byte ack_[frame_head::size_bytes]{};
+    std::size_t ack_left_ = 0;
+};
+
+}}}  // namespace rill::RILL_ABI::tcp::detail

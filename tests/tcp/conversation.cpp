@@ -1,0 +1,281 @@
+#include <rill/core/random.hpp>
+#include <rill/transport/detail/tcp_conversation.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace rill;
+using namespace rill::tcp::detail;
+using bytes = std::vector<std::byte>;
+
+bytes text(const std::string& of) {
+    bytes made(of.size());
+    for (std::size_t i = 0; i < of.size(); ++i) made[i] = static_cast<std::byte>(of[i]);
+    return made;
+}
+
+/// Keeps what arrives, by lane.
+struct inbox {
+    std::vector<bytes> notes, parts;
+    std::vector<std::uint16_t> tags;
+    bool is_over = false;
+
+    byte_span begin_note(std::size_t size) { return notes.emplace_back(size); }
+    void end_note() { ++whole_notes; }
+    byte_span begin_part(std::uint16_t tag, std::size_t size) {
+        tags.push_back(tag);
+        return parts.emplace_back(size);
+    }
+    void end_part(std::uint16_t) { ++whole_parts; }
+    void goodbye() { is_over = true; }
+    std::size_t whole_notes = 0, whole_parts = 0;
+};
+
+struct side {
+    explicit side(rank_t self, std::size_t window = 200)
+        : talk({.self = self,
+                .peer = 1 - self,
+                .most = {.note_bytes = 100, .fragment_bytes = 40, .part_bytes = 1000},
+                .window_bytes = window}) {}
+    conversation talk;
+    inbox in;
+};
+
+/// What the kernels hold of one direction of a connection.
+using line = std::deque<std::byte>;
+
+/// Writes at most `most` bytes of what is to be written; true where any were.
+bool write(side& from, line& to, std::size_t most, time_point now) {
+    byte_view pieces[8];
+    const std::size_t count = from.talk.gather(pieces, now);
+    std::size_t wrote = 0;
+    for (std::size_t i = 0; i < count; ++i)
+        for (const std::byte each : pieces[i])
+            if (wrote < most) {
+                to.push_back(each);
+                ++wrote;
+            }
+    from.talk.wrote(wrote);
+    return wrote != 0;
+}
+
+/// Reads at most `most` bytes; true where any were.
+bool read(line& from, side& to, std::size_t most, time_point now) {
+    byte_span room[2];
+    const std::size_t count = to.talk.room(room);
+    std::size_t got = 0;
+    for (std::size_t i = 0; i < count; ++i)
+        for (std::byte& each : room[i]) {
+            if (got == most || from.empty()) break;
+            each = from.front();
+            from.pop_front();
+            ++got;
+        }
+    to.talk.arrived(got, to.in, now);
+    return got != 0;
+}
+
+/// A connection between two sides, both of which learn what the other has taken.
+bool connect(side& a, side& b) {
+    a.talk.detach();
+    b.talk.detach();
+    return a.talk.attach(b.talk.taken()) && b.talk.attach(a.talk.taken());
+}
+
+/// Carries everything in both directions until nothing moves; time passes, so that acknowledgements become due.
+void settle(side& a, side& b, line& ab, line& ba, time_point& now) {
+    for (int idle = 0; idle < 3; ++idle) {
+        now = now + milliseconds(30);
+        while (write(a, ab, 1000, now) | write(b, ba, 1000, now) | read(ab, b, 1000, now) | read(ba, a, 1000, now))
+            idle = 0;
+    }
+}
+
+std::string failure_of(const frame_head& head) {
+    side of(1);
+    of.talk.attach(0);
+    line sent(frame_head::size_bytes);
+    bytes raw(frame_head::size_bytes);
+    head.write(raw.data());
+    std::copy(raw.begin(), raw.end(), sent.begin());
+    try {
+        while (read(sent, of, 1, {})) {
+        }
+    } catch (const protocol_error& wrong) {
+        CHECK(wrong.culprit() == 0);
+        return wrong.what();
+    }
+    return "";
+}
+
+}  // namespace
+
+TEST_CASE("a borrowed part is done when it is acknowledged, and a note at once") {
+    side a(0), b(1);
+    REQUIRE(connect(a, b));
+    line ab, ba;
+    time_point now{};
+    const bytes large(500, std::byte{7}), small = text("note");
+    const auto part = a.talk.send_part(large, 9);
+    CHECK(a.talk.send_note(small) == 0);
+    CHECK_FALSE(a.talk.is_done(part));
+    write(a, ab, 10'000, now);
+    CHECK_FALSE(a.talk.is_done(part));
+    settle(a, b, ab, ba, now);
+    CHECK(a.talk.is_done(part));
+    CHECK(a.talk.is_idle());
+    CHECK(b.in.parts == std::vector<bytes>{large});
+    CHECK(b.in.tags == std::vector<std::uint16_t>{9});
+    CHECK(b.in.notes == std::vector<bytes>{small});
+}
+
+TEST_CASE("a note overtakes what is left of a part; a goodbye does not") {
+    side a(0, 100), b(1, 100);
+    REQUIRE(connect(a, b));
+    line ab, ba;
+    time_point now{};
+    const bytes large(900), small(50), borrowed(90);
+    a.talk.send_part(large, 1);
+    a.talk.say_goodbye();
+    write(a, ab, 1000, now);
+    CHECK(a.talk.send_note(small) == 0);
+    const auto beyond = a.talk.send_note(borrowed);  // more than the window holds
+    CHECK_FALSE(a.talk.is_done(beyond));
+    while (b.in.whole_notes < 2) {
+        now = now + milliseconds(30);
+        read(ab, b, 1000, now), write(b, ba, 1000, now), read(ba, a, 1000, now), write(a, ab, 1000, now);
+    }
+    CHECK(b.in.whole_parts == 0);
+    settle(a, b, ab, ba, now);
+    CHECK(a.talk.is_done(beyond));
+    CHECK(b.in.whole_parts == 1);
+    CHECK(b.in.is_over);
+}
+
+TEST_CASE("no more than the window is on its way") {
+    side a(0, 100);
+    a.talk.attach(0);
+    const bytes large(1000);
+    a.talk.send_part(large, 1);
+    line ab;
+    while (write(a, ab, 1000, {})) {
+    }
+    CHECK(ab.size() < 100 + 40 + frame_head::size_bytes);
+}
+
+TEST_CASE("a conversation that is cut at any byte of an exchange, on any side, loses nothing") {
+    const bytes part(100, std::byte{3}), note = text("a note"), answer = text("an answer");
+    for (std::size_t cut = 0; cut < 400; ++cut)
+        for (const bool lose_answers : {false, true}) {
+            side a(0), b(1);
+            REQUIRE(connect(a, b));
+            line ab, ba;
+            time_point now{};
+            a.talk.send_note(note);
+            const auto sent = a.talk.send_part(part, 4);
+            b.talk.send_note(answer);
+            a.talk.say_goodbye();
+            for (std::size_t carried = 0; carried < cut; ++carried) {
+                now = now + milliseconds(30);
+                write(a, ab, 1, now), write(b, ba, 1, now), read(ab, b, 1, now);
+                if (!lose_answers) read(ba, a, 1, now);
+            }
+            ab.clear();
+            ba.clear();
+            REQUIRE(connect(a, b));
+            settle(a, b, ab, ba, now);
+            REQUIRE(a.talk.is_done(sent));
+            REQUIRE(b.in.notes == std::vector<bytes>{note});
+            REQUIRE(a.in.notes == std::vector<bytes>{answer});
+            REQUIRE(b.in.parts == std::vector<bytes>{part});
+            REQUIRE((b.in.is_over && a.talk.is_idle() && b.talk.is_idle()));
+        }
+}
+
+TEST_CASE("under random cuts, stalls and short reads all that is sent arrives once and in order") {
+    const char* const chosen = std::getenv("RILL_TCP_SCHEDULES");
+    const long schedules = chosen != nullptr ? std::atol(chosen) : 10'000;
+    for (long number = 0; number < schedules; ++number) {
+        random_sequence random(random_key{static_cast<std::uint64_t>(number)});
+        side sides[2] = {side(0, 60 + random.below(300)), side(1, 60 + random.below(300))};
+        line lines[2];
+        std::deque<bytes> notes[2], parts[2];  // what each has sent; a deque keeps borrowed bytes in place
+        REQUIRE(connect(sides[0], sides[1]));
+        time_point now{};
+        const auto some = [&] { return random.below(4) == 0 ? 1 : 1 + random.below(200); };
+        for (int step = 0; step < 60; ++step) {
+            const std::size_t who = random.below(2);
+            side& at = sides[who];
+            now = now + milliseconds(static_cast<std::int64_t>(random.below(15)));
+            switch (random.below(8)) {
+                case 0: {
+                    bytes& made = notes[who].emplace_back(random.below(101), static_cast<std::byte>(step));
+                    at.talk.send_note(made);
+                    break;
+                }
+                case 1: {
+                    bytes& made = parts[who].emplace_back(random.below(300), static_cast<std::byte>(step));
+                    at.talk.send_part(made, static_cast<std::uint16_t>(step));
+                    break;
+                }
+                case 2:  // what the kernels hold is lost; a half-open end writes on for a while, into nothing
+                    if (random.below(3) != 0) break;
+                    if (random.below(2) == 0) write(at, lines[who], some(), now);
+                    for (line& each : lines) each.clear();
+                    REQUIRE(connect(sides[0], sides[1]));
+                    break;
+                case 3:
+                case 4: write(at, lines[who], some(), now); break;
+                default: read(lines[1 - who], at, some(), now);
+            }
+        }
+        settle(sides[0], sides[1], lines[0], lines[1], now);
+        for (const std::size_t who : {0U, 1U}) {
+            const auto same = [](const std::vector<bytes>& got, const std::deque<bytes>& sent) {
+                return std::equal(got.begin(), got.end(), sent.begin(), sent.end());
+            };
+            INFO("schedule " << number);
+            REQUIRE(same(sides[1 - who].in.notes, notes[who]));
+            REQUIRE(same(sides[1 - who].in.parts, parts[who]));
+            REQUIRE(sides[who].talk.is_idle());
+        }
+    }
+}
+
+TEST_CASE("a peer cannot have taken less than it acknowledged, or more than was written") {
+    side a(0), b(1);
+    REQUIRE(connect(a, b));
+    line ab, ba;
+    time_point now{};
+    a.talk.send_note(text("note"));
+    settle(a, b, ab, ba, now);
+    CHECK(a.talk.acknowledged() == 20);
+    CHECK_FALSE(a.talk.attach(19));
+    CHECK_FALSE(a.talk.attach(21));
+    CHECK(a.talk.attach(20));
+}
+
+TEST_CASE("wrong bytes are an error that names the peer") {
+    using enum frame_kind;
+    const auto fails_with = [](const frame_head& head, const char* text) {
+        return failure_of(head).find(text) != std::string::npos;
+    };
+    CHECK(failure_of({.size = 3, .kind = note}).empty());
+    CHECK(fails_with({.size = 101, .kind = note}, "rank 0 sent rank 1 a note that is too long"));
+    CHECK(fails_with({.size = 1, .kind = note, .value = 1}, "a note with a value"));
+    CHECK(fails_with({.kind = note, .tag = 1}, "a tag where none belongs"));
+    CHECK(fails_with({.size = 1, .kind = part, .value = 1001}, "a part that is too long"));
+    CHECK(fails_with({.size = 41, .kind = part, .value = 1000}, "a fragment that is too long"));
+    CHECK(fails_with({.size = 2, .kind = part, .value = 1}, "a part of a wrong size"));
+    CHECK(fails_with({.size = 1, .kind = part_more}, "a fragment of no part"));
+    CHECK(fails_with({.size = 1, .kind = goodbye}, "a goodbye with content"));
+    CHECK(fails_with({.size = 1}, "an acknowledgement with content"));
+    CHECK(fails_with({.value = 1}, "an acknowledgement of what was not sent"));
+    CHECK(fails_with({.kind = static_cast<frame_kind>(9)}, "a frame of an unknown kind"));
+}
