@@ -141,6 +141,15 @@ TEST_CASE("libsvm: a line longer than any buffer") {
     CHECK(read_libsvm(here.directory / "samples", 1, 2).rows == 1);
 }
 
+TEST_CASE("libsvm: a value too small for a float is 0") {
+    const text_files here;
+    const auto data = read_libsvm(here.write("1 1:1e-400 2:-1e-60"), 0, 1);
+    REQUIRE(data.values.size() == 2);
+    CHECK(data.values[0] == 0);
+    CHECK(data.values[1] == 0);
+    CHECK(here.error_of("1 1:1e400") == "line 1, column 5: expected a value (a finite number), found \"1e400\"");
+}
+
 TEST_CASE("libsvm: an error names the line and the column") {
     const text_files here;
     CHECK(here.error_of("1 1:2\nx 1:2\n") == "line 2, column 1: expected a label (a finite number), found \"x\"");

@@ -169,7 +169,7 @@ class libsvm_line {
     float number(const char* expected) {
         const std::size_t begin = at_;
         if (!at_end() && text_[at_] == '+' && (at_ + 1 == text_.size() || text_[at_ + 1] != '-')) ++at_;
-        double value = 0;
+        long double value = 0;  // its range holds what is 0 in a float, such as 1e-400
         if (!parse(value) || !std::isfinite(static_cast<float>(value))) fail(begin, expected);
         return static_cast<float>(value);
     }
