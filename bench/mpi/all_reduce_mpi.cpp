@@ -9,6 +9,7 @@
 #include <rill/transport/mpi.hpp>
 
 #include "../foundation/workload.hpp"
+#include "../shared/split_by_comma.hpp"
 
 #include <exception>
 #include <map>
@@ -121,13 +122,6 @@ void print(const seconds_by_name& samples) {
     std::printf("%s}\n", out.str().c_str());
 }
 
-std::vector<std::string> split_by_comma(const std::string& names) {
-    std::vector<std::string> parts;
-    std::istringstream in(names);
-    for (std::string name; std::getline(in, name, ',');) parts.push_back(name);
-    return parts;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -140,7 +134,7 @@ int main(int argc, char** argv) {
         return 2;
     }
     const job todo{.in_place = std::string(argv[1]) == "in_place",
-                   .contestants = split_by_comma(argv[2]),
+                   .contestants = bench::split_by_comma(argv[2]),
                    .entries = static_cast<std::size_t>(std::atoll(argv[3])),
                    .samples = std::atoi(argv[4]),
                    .batch = std::atoi(argv[5])};

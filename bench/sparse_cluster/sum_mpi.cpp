@@ -14,6 +14,7 @@
 
 #include "../shared/expected.hpp"
 #include "../shared/inputs.hpp"
+#include "../shared/split_by_comma.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -259,13 +260,6 @@ void print(const std::map<std::string, record>& records) {
     std::printf("%s}\n", out.str().c_str());
 }
 
-std::vector<std::string> split_by_comma(const std::string& names) {
-    std::vector<std::string> parts;
-    std::istringstream in(names);
-    for (std::string name; std::getline(in, name, ',');) parts.push_back(name);
-    return parts;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -279,7 +273,7 @@ int main(int argc, char** argv) {
     const job todo{.dimension = static_cast<std::size_t>(std::atoll(argv[1])),
                    .density = std::atof(argv[2]),
                    .indices = argc > 6 ? rill::index_coding::smallest : rill::index_coding::elias_fano,
-                   .contestants = split_by_comma(argv[3]),
+                   .contestants = bench::split_by_comma(argv[3]),
                    .samples = std::atoi(argv[4]),
                    .dense_samples = std::atoi(argv[5])};
     try {
