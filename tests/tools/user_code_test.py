@@ -1,7 +1,9 @@
 """rill as a user's own flags and headers meet it: no warning when optimised, libstdc++'s debug mode, `using namespace rill`
 together with the headers of POSIX.
 
-Takes the compiler's command as arguments. rill's headers are found by -I, so that their warnings count; others by -isystem."""
+usage: user_code_test.py TEST COMMAND...      (a method of UserCode, and the compiler's command)
+
+rill's headers are found by -I, so that their warnings count; others by -isystem."""
 
 import pathlib
 import re
@@ -76,15 +78,21 @@ class UserCode(unittest.TestCase):
     def optimising(self):
         return [word for word in self.command if word != "-fsyntax-only"]
 
-    def test_no_header_warns_when_it_is_optimised(self):
-        for level, examples in EXAMPLES.items():
-            units = {name: f'#include "examples/{name}.cpp"\n' for name in examples}
-            units[examples[0]] = everything() + units[examples[0]]
-            for name, text in units.items():
-                with self.subTest(level=level, unit=name):
-                    command = [*self.optimising(), level, *WARNINGS, "-I.", "-c", "-o", "/dev/null", "-x", "c++", "-"]
-                    done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT, check=False)
-                    self.assertEqual(done.returncode, 0, done.stderr[:4000])
+    def no_warning(self, level):
+        examples = EXAMPLES[level]
+        units = {name: f'#include "examples/{name}.cpp"\n' for name in examples}
+        units[examples[0]] = everything() + units[examples[0]]
+        for name, text in units.items():
+            with self.subTest(unit=name):
+                command = [*self.optimising(), level, *WARNINGS, "-I.", "-c", "-o", "/dev/null", "-x", "c++", "-"]
+                done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr[:4000])
+
+    def test_no_warning_at_O2(self):
+        self.no_warning("-O2")
+
+    def test_no_warning_at_O3(self):
+        self.no_warning("-O3")
 
     def test_debug_mode_of_the_standard_library(self):
         flags = ["-D_GLIBCXX_DEBUG", "-D_GLIBCXX_ASSERTIONS"]
@@ -130,5 +138,5 @@ class UserCode(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    UserCode.command = sys.argv[1:]
-    unittest.main(argv=sys.argv[:1])
+    UserCode.command = sys.argv[2:]
+    unittest.main(argv=[sys.argv[0], f"UserCode.{sys.argv[1]}"])
