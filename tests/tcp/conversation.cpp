@@ -1,3 +1,4 @@
+#include <rill/core/contract.hpp>
 #include <rill/core/random.hpp>
 #include <rill/transport/detail/tcp_conversation.hpp>
 
@@ -17,6 +18,13 @@ using bytes = std::vector<std::byte>;
 bytes text(const std::string& of) {
     bytes made(of.size());
     for (std::size_t i = 0; i < of.size(); ++i) made[i] = static_cast<std::byte>(of[i]);
+    return made;
+}
+
+/// Bytes of which no two that are near each other are equal, so that a wrong order shows.
+bytes filled(std::size_t size, std::size_t seed) {
+    bytes made(size);
+    for (std::size_t i = 0; i < size; ++i) made[i] = static_cast<std::byte>(seed + 37 * i + 101 * (i / 256));
     return made;
 }
 
@@ -92,8 +100,13 @@ bool connect(side& a, side& b) {
 void settle(side& a, side& b, line& ab, line& ba, time_point& now) {
     for (int idle = 0; idle < 3; ++idle) {
         now = now + milliseconds(30);
-        while (write(a, ab, 1000, now) | write(b, ba, 1000, now) | read(ab, b, 1000, now) | read(ba, a, 1000, now))
-            idle = 0;
+        for (bool moved = true; moved;) {
+            moved = write(a, ab, 1000, now);
+            moved = write(b, ba, 1000, now) || moved;
+            moved = read(ab, b, 1000, now) || moved;
+            moved = read(ba, a, 1000, now) || moved;
+            if (moved) idle = 0;
+        }
     }
 }
 
@@ -121,7 +134,7 @@ TEST_CASE("a borrowed part is done when it is acknowledged, and a note at once")
     REQUIRE(connect(a, b));
     line ab, ba;
     time_point now{};
-    const bytes large(500, std::byte{7}), small = text("note");
+    const bytes large = filled(500, 7), small = text("note");
     const auto part = a.talk.send_part(large, 9);
     CHECK(a.talk.send_note(small) == 0);
     CHECK_FALSE(a.talk.is_done(part));
@@ -142,10 +155,10 @@ TEST_CASE("a note overtakes what is left of a part; a goodbye does not") {
     time_point now{};
     const bytes large(900), small(50), borrowed(90);
     a.talk.send_part(large, 1);
-    a.talk.say_goodbye();
     write(a, ab, 1000, now);
     CHECK(a.talk.send_note(small) == 0);
     const auto beyond = a.talk.send_note(borrowed);  // more than the window holds
+    a.talk.say_goodbye();
     CHECK_FALSE(a.talk.is_done(beyond));
     while (b.in.whole_notes < 2) {
         now = now + milliseconds(30);
@@ -156,6 +169,73 @@ TEST_CASE("a note overtakes what is left of a part; a goodbye does not") {
     CHECK(a.talk.is_done(beyond));
     CHECK(b.in.whole_parts == 1);
     CHECK(b.in.is_over);
+}
+
+TEST_CASE("each lane is done in its own order") {
+    side a(0, 100), b(1, 100);
+    REQUIRE(connect(a, b));
+    line ab, ba;
+    time_point now{};
+    const bytes part = filled(300, 1), note = filled(90, 2);
+    conversation::ticket parts[2], notes[2];
+    for (auto& each : parts) each = a.talk.send_part(part, 1);
+    CHECK(a.talk.send_note(note) == 0);
+    for (auto& each : notes) each = a.talk.send_note(note);
+    const auto done = [&] {
+        int count = 0;
+        for (const auto each : {notes[0], notes[1], parts[0], parts[1]}) count += a.talk.is_done(each) ? 1 : 0;
+        return count;
+    };
+    for (int seen = 0; seen < 4;) {
+        now = now + milliseconds(30);
+        write(a, ab, 10, now), read(ab, b, 1000, now), write(b, ba, 1000, now), read(ba, a, 1000, now);
+        seen = done();
+        CHECK((!a.talk.is_done(notes[1]) || a.talk.is_done(notes[0])));
+        CHECK((!a.talk.is_done(parts[0]) || a.talk.is_done(notes[1])));
+        CHECK((!a.talk.is_done(parts[1]) || a.talk.is_done(parts[0])));
+    }
+    CHECK(b.in.parts == std::vector<bytes>{part, part});
+}
+
+TEST_CASE("a message that no peer takes is refused where it is sent") {
+    side a(0), b(1);
+    REQUIRE(connect(a, b));
+    line ab, ba;
+    time_point now{};
+    CHECK_THROWS_WITH_AS(a.talk.send_note(bytes(101)), doctest::Contains("the note is longer"), contract_violation);
+    CHECK_THROWS_WITH_AS(a.talk.send_part(bytes(1001), 1), doctest::Contains("the part is longer"), contract_violation);
+    CHECK(a.talk.is_idle());
+    const bytes note = filled(100, 1), part = filled(1000, 2);
+    a.talk.send_note(note);
+    a.talk.send_part(part, 1);
+    settle(a, b, ab, ba, now);
+    CHECK(b.in.notes == std::vector<bytes>{note});
+    CHECK(b.in.parts == std::vector<bytes>{part});
+}
+
+TEST_CASE("limits without a frame are refused") {
+    const auto make = [](std::size_t note, std::size_t fragment) {
+        conversation({.most = {.note_bytes = note, .fragment_bytes = fragment}});
+    };
+    CHECK_THROWS_AS(make(std::size_t{1} << 32, 1), contract_violation);
+    CHECK_THROWS_AS(make(1, std::size_t{1} << 32), contract_violation);
+    CHECK_THROWS_AS(make(1, 0), contract_violation);
+    CHECK_NOTHROW(make(0, 1));
+}
+
+TEST_CASE("nothing can be sent after the goodbye") {
+    side a(0), b(1);
+    REQUIRE(connect(a, b));
+    line ab, ba;
+    time_point now{};
+    a.talk.say_goodbye();
+    CHECK_THROWS_WITH_AS(a.talk.send_note({}), doctest::Contains("cannot follow the goodbye"), contract_violation);
+    CHECK_THROWS_WITH_AS(a.talk.send_part({}, 1), doctest::Contains("cannot follow the goodbye"), contract_violation);
+    a.talk.say_goodbye();
+    settle(a, b, ab, ba, now);
+    CHECK(b.in.is_over);
+    CHECK(a.talk.is_idle());
+    CHECK((b.in.notes.empty() && b.in.parts.empty()));
 }
 
 TEST_CASE("no more than the window is on its way") {
@@ -170,7 +250,7 @@ TEST_CASE("no more than the window is on its way") {
 }
 
 TEST_CASE("a conversation that is cut at any byte of an exchange, on any side, loses nothing") {
-    const bytes part(100, std::byte{3}), note = text("a note"), answer = text("an answer");
+    const bytes part = filled(100, 3), note = text("a note"), answer = text("an answer");
     for (std::size_t cut = 0; cut < 400; ++cut)
         for (const bool lose_answers : {false, true}) {
             side a(0), b(1);
@@ -215,12 +295,12 @@ TEST_CASE("under random cuts, stalls and short reads all that is sent arrives on
             now = now + milliseconds(static_cast<std::int64_t>(random.below(15)));
             switch (random.below(8)) {
                 case 0: {
-                    bytes& made = notes[who].emplace_back(random.below(101), static_cast<std::byte>(step));
+                    bytes& made = notes[who].emplace_back(filled(random.below(101), static_cast<std::size_t>(step)));
                     at.talk.send_note(made);
                     break;
                 }
                 case 1: {
-                    bytes& made = parts[who].emplace_back(random.below(300), static_cast<std::byte>(step));
+                    bytes& made = parts[who].emplace_back(filled(random.below(600), static_cast<std::size_t>(step)));
                     at.talk.send_part(made, static_cast<std::uint16_t>(step));
                     break;
                 }

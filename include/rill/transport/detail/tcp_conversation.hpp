@@ -2,6 +2,7 @@
 
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/tcp_framing.hpp>
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -39,21 +41,35 @@ class conversation {
         std::size_t window_bytes = std::size_t{4} << 20;  ///< copied or on their way, at most
         duration ack_delay = milliseconds(20);
     };
-    /// Names a message that has been sent; 0 one that is done at once.
+    /// Names a message that has been sent; 0 one that is done at once. Its lowest bit is the message's lane: notes or
+    /// parts.
     using ticket = std::uint64_t;
 
-    explicit conversation(const options& chosen) : chosen_(chosen), staging_(staging_bytes) {}
+    explicit conversation(const options& chosen) : chosen_(chosen), staging_(staging_bytes) {
+        constexpr std::size_t longest = std::numeric_limits<std::uint32_t>::max();
+        RILL_EXPECTS(chosen.most.note_bytes <= longest, "tcp: a note of this length has no frame");
+        RILL_EXPECTS(chosen.most.fragment_bytes > 0 && chosen.most.fragment_bytes <= longest,
+                     "tcp: a fragment of this length has no frame");
+    }
 
-    ticket send_note(byte_view bytes) { return post(notes_, {.kind = frame_kind::note, .bytes = bytes}, true); }
-    /// At most `most.part_bytes`.
+    /// At most `most.note_bytes`. Throws `contract_violation` for more, and after the goodbye.
+    ticket send_note(byte_view bytes) {
+        RILL_EXPECTS(bytes.size() <= chosen_.most.note_bytes, "tcp: the note is longer than a peer takes");
+        RILL_EXPECTS(!leaves_, "tcp: a note cannot follow the goodbye");
+        return post(notes_, {.kind = frame_kind::note, .bytes = bytes}, true);
+    }
+    /// At most `most.part_bytes`. Throws `contract_violation` for more, and after the goodbye.
     ticket send_part(byte_view bytes, std::uint16_t tag) {
+        RILL_EXPECTS(bytes.size() <= chosen_.most.part_bytes, "tcp: the part is longer than a peer takes");
+        RILL_EXPECTS(!leaves_, "tcp: a part cannot follow the goodbye");
         return post(parts_, {.kind = frame_kind::part, .tag = tag, .bytes = bytes}, false);
     }
     /// Goes out after all that was sent before; nothing can be sent after it.
     void say_goodbye() {
         if (!std::exchange(leaves_, true)) post(parts_, {.kind = frame_kind::goodbye}, false);
     }
-    bool is_done(ticket sent) const { return sent == 0 || std::find(open_.begin(), open_.end(), sent) == open_.end(); }
+    /// Constant time: the messages of one lane are done in the order in which they were sent.
+    bool is_done(ticket sent) const { return sent <= done_[sent % lanes]; }
 
     bool is_attached() const { return attached_; }
     std::uint64_t taken() const { return taken_; }                ///< numbered bytes that have arrived here
@@ -145,6 +161,7 @@ class conversation {
 
   private:
     static constexpr std::size_t staging_bytes = std::size_t{64} << 10;
+    static constexpr ticket lanes = 2;
 
     struct message {
         frame_kind kind = frame_kind::note;
@@ -171,7 +188,8 @@ class conversation {
             sent.bytes = sent.copy;
             copied_ += sent.copy.size();
         } else {
-            open_.push_back(sent.id = ++last_ticket_);
+            const ticket lane = sent.kind == frame_kind::note ? 0 : 1;
+            sent.id = last_[lane] += lanes;
         }
         to.push_back(std::move(sent));
         return to.back().id;
@@ -228,7 +246,8 @@ class conversation {
         acknowledged_ = until;
         while (!frames_.empty() && frames_.front().end() <= until) {
             copied_ -= frames_.front().copy.size();
-            if (frames_.front().ends != 0) std::erase(open_, frames_.front().ends);
+            const ticket ended = frames_.front().ends;
+            if (ended != 0) done_[ended % lanes] = ended;
             frames_.pop_front();
         }
     }
@@ -307,8 +326,7 @@ class conversation {
     // What is sent.
     std::deque<message> notes_, parts_;
     std::deque<frame> frames_;
-    std::vector<ticket> open_;
-    ticket last_ticket_ = 0;
+    ticket last_[lanes]{0, 1}, done_[lanes]{0, 1};  ///< by lane: the newest ticket, and the newest that is done
     std::size_t copied_ = 0;
     std::uint64_t numbered_ = 0, cursor_ = 0, most_written_ = 0, acknowledged_ = 0;
     bool attached_ = false, leaves_ = false;
