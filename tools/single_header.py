@@ -16,8 +16,8 @@ UMBRELLA = "rill/rill.hpp"
 CONFIG = "rill/core/config.hpp"
 # The files: for each the headers whose closure it holds, and the files of this list that it includes and so leaves out.
 FILES = {
-    UMBRELLA: ([UMBRELLA, "rill/session.hpp", "rill/mixing.hpp", "rill/protocol.hpp", "rill/gradient_code.hpp", "rill/cost.hpp",
-                "rill/transport.hpp", "rill/compiled.hpp"], []),
+    UMBRELLA: ([UMBRELLA, "rill/session.hpp", "rill/mixing.hpp", "rill/topology/any.hpp", "rill/protocol.hpp",
+                "rill/gradient_code.hpp", "rill/cost.hpp", "rill/transport.hpp", "rill/compiled.hpp"], []),
     "rill/transport/simulated.hpp": (["rill/transport/simulated.hpp"], [UMBRELLA]),
     "rill/transport/mpi.hpp": (["rill/transport/mpi.hpp"], [UMBRELLA]),
     "rill/train.hpp": (["rill/train.hpp", "rill/system.hpp", "rill/adapt/eigen.hpp"], [UMBRELLA]),

@@ -1,10 +1,9 @@
-/// All topologies, and the proof that a schedule computes its collective. Mixings, which only gossip needs, come with
-/// `rill/mixing.hpp`.
+/// All topologies but `topology/any.hpp`, and the proof that a schedule computes its collective. Mixings, which only
+/// gossip needs, come with `rill/mixing.hpp`.
 #pragma once
 
 #include <rill/topology/along.hpp>
 #include <rill/topology/along_schedule.hpp>
-#include <rill/topology/any.hpp>
 #include <rill/topology/anyone.hpp>
 #include <rill/topology/bipartite.hpp>
 #include <rill/topology/butterfly.hpp>

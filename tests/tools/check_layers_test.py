@@ -162,6 +162,12 @@ class Layers(unittest.TestCase):
         self.refuses({"transport.hpp": GOOD["transport.hpp"] + "#include <rill/transport/mpi.hpp>\n"},
                      "rill/transport.hpp: must not include <rill/transport/mpi.hpp>")
 
+    def test_what_costs_much_is_included_by_its_name(self):
+        any_shape = {"topology/any.hpp": "#include <rill/topology/ring.hpp>\n"}
+        self.refuses(any_shape)
+        self.refuses({**any_shape, "topology.hpp": GOOD["topology.hpp"] + "#include <rill/topology/any.hpp>\n"},
+                     "rill/topology.hpp: must not include <rill/topology/any.hpp>")
+
     def test_empty_tree(self):
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(len(list(check_layers.violations(pathlib.Path(folder)))), 1)
