@@ -79,10 +79,13 @@ using all_gather_schedule = decltype(std::declval<const Shape&>().all_gather(0, 
 /// One of several topologies, chosen at run time; by default the first. All ranks of a group must hold the same one:
 /// the handshake compares it. Models `Topology`.
 ///
-/// The results are those of the topology that it holds, bit for bit, and so is the cost of each collective. Its type
-/// promises what all candidates keep: it preserves the order of ranks, or has a copy phase, if each of them does. Dense
-/// vectors are sent as messages, in whole parts: not in one pass over shared memory, and not in chunks. It is a
-/// `RootedTopology` if a candidate is one; then the others reduce and broadcast along `tree`, as their groups do.
+/// The results are those of the topology that it holds, bit for bit. The cost is that topology's too, but for two
+/// savings on dense vectors: the parts of `ring` and `split_allgather` are not cut into chunks (`ChunkingTransport`),
+/// and ranks that share memory do not fold in one pass where it holds `split_allgather`; they send messages.
+///
+/// Its type promises what all candidates keep: it preserves the order of ranks, or has a copy phase, if each of them
+/// does. It is a `RootedTopology` if a candidate is one; then the others reduce and broadcast along `tree`, as their
+/// groups do.
 template <class... Shapes>
 class any_of {
     static_assert(sizeof...(Shapes) > 0, "rill::topology::any_of: names no candidate");
