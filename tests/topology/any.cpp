@@ -1,5 +1,6 @@
 #include <rill/topology/any.hpp>
 
+#include <rill/topology/chunked.hpp>
 #include <rill/topology/proof.hpp>
 
 #include <doctest/doctest.h>
@@ -25,6 +26,16 @@ static_assert(!any_of<split_allgather, ring>::preserves_rank_order && any_of<spl
 static_assert(RootedTopology<any_of<ring, star>> && !RootedTopology<any_of<ring, split_allgather>>);
 static_assert(!OwnerTopology<any>);
 
+static_assert(has_copy_phase(any{ring{}}) && !has_copy_phase(any{recursive_doubling{}}));
+static_assert(preserves_rank_order(any{tree{}}) && !preserves_rank_order(any{ring{}}));
+static_assert(can_be_cut(any{ring{}}.all_reduce(4, 0)) && !can_be_cut(any{halving_doubling{}}.all_reduce(4, 0)));
+
+/// What it holds does not keep what it says.
+struct boastful : recursive_doubling {
+    constexpr bool holds_copy_phase() const { return true; }
+};
+static_assert(computes_all_reduce(recursive_doubling{}, 4) && !computes_all_reduce(boastful{}, 4));
+
 }  // namespace
 
 TEST_CASE("any: the schedules are those of the shape that it holds, and are proved") {
@@ -41,6 +52,12 @@ TEST_CASE("any: the schedules are those of the shape that it holds, and are prov
             alike([&](const auto& of, rank_t rank) { return of.all_reduce(size, rank); });
             alike([&](const auto& of, rank_t rank) { return of.reduce_scatter(size, rank); });
             alike([&](const auto& of, rank_t rank) { return of.all_gather(size, rank); });
+            CHECK(has_copy_phase(held) == shape.has_copy_phase);
+            CHECK(preserves_rank_order(held) == shape.preserves_rank_order);
+            CHECK(can_be_cut(held.all_reduce(size, 0)) == can_be_cut(shape.all_reduce(size, 0)));
+            if (can_be_cut(held.all_reduce(size, 0)))
+                CHECK(verify({operation::all_reduce, size, 0, promises_of(held)},
+                             [&](rank_t rank) { return chunked_schedule(held.all_reduce(size, rank), 3); }));
             CHECK(computes_all_reduce(held, size));
             CHECK(computes_reduce_scatter(held, size));
             CHECK(computes_all_gather(held, size));

@@ -191,12 +191,12 @@ auto all_reduce_call(Group&, In&& in, Out&& out, const Fold& fold = {}, const Ow
 
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
     requires(!MeantAsCodec<Fold>)
-auto all_reduce_call(Group&, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
+auto all_reduce_call(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                      const stream_codings& codings = {}, const contribution& own = {}) {
     if constexpr (require_group<Group>() && require_foldable<T, Fold, topology_of<Group>>()) {
         require_weight(own);
         RILL_EXPECTS(&input != &output, "all_reduce: a stream cannot be its own output");
-        RILL_EXPECTS(Group::topology_type::has_copy_phase || codings.copy.is_lossless(),
+        RILL_EXPECTS(has_copy_phase(group.shape()) || codings.copy.is_lossless(),
                      "all_reduce: this topology has no copy phase, so nothing can be coded there");
         return [=, &input, &output](typename Group::lane_type& lane) {
             using exec = typename Group::executor_type;

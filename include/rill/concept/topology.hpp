@@ -51,6 +51,16 @@ concept Schedule = Regular<S> && requires(const S& schedule, int round, int i) {
 template <class S>
 concept PartwiseSchedule = Schedule<S> && requires { requires S::carries_one_part; };
 
+/// Whether no transfer of this schedule carries more than one part. A schedule that is one of several at run time
+/// answers itself (`holds_one_part_transfers()`); for others their type does (`PartwiseSchedule`).
+template <Schedule S>
+constexpr bool carries_one_part(const S& schedule) {
+    if constexpr (requires { schedule.holds_one_part_transfers(); })
+        return schedule.holds_one_part_transfers();
+    else
+        return PartwiseSchedule<S>;
+}
+
 /// A schedule whose rounds may overlap: a part that is sent in round k was last received in round `k - lookahead()` or
 /// before. So a rank may post its sends that many rounds ahead of its receives; other schedules have a lookahead of 1.
 /// `lookahead()` is at least 1. Where it is more, every transfer carries parts.
@@ -81,6 +91,24 @@ concept Topology = Regular<T> && requires(const T& topology, int size, rank_t ra
     { T::has_copy_phase } -> std::convertible_to<bool>;
     { T::name } -> std::convertible_to<const char*>;
 };
+
+/// Whether this topology preserves the order of ranks. A topology that is one of several at run time answers itself
+/// (`holds_rank_order()`); for others their type does (`T::preserves_rank_order`).
+template <Topology T>
+constexpr bool preserves_rank_order(const T& topology) {
+    if constexpr (requires { topology.holds_rank_order(); })
+        return topology.holds_rank_order();
+    else
+        return T::preserves_rank_order;
+}
+/// Whether this topology has a copy phase: like `preserves_rank_order`, by `holds_copy_phase()` or `T::has_copy_phase`.
+template <Topology T>
+constexpr bool has_copy_phase(const T& topology) {
+    if constexpr (requires { topology.holds_copy_phase(); })
+        return topology.holds_copy_phase();
+    else
+        return T::has_copy_phase;
+}
 
 /// A topology with schedules of its own for operations that have a root. Groups of other topologies reduce and
 /// broadcast along `topology::tree`, also if the topology has one of the two.

@@ -50,6 +50,11 @@ class any_schedule {
         return std::visit([&](const auto& s) { return s.receive(round, i); }, held_);
     }
 
+    /// Answers `carries_one_part` for the schedule that it holds.
+    constexpr bool holds_one_part_transfers() const {
+        return std::visit([](const auto& s) { return rill::carries_one_part(s); }, held_);
+    }
+
     friend constexpr bool operator==(const any_schedule&, const any_schedule&) = default;
 
   private:
@@ -79,13 +84,14 @@ using all_gather_schedule = decltype(std::declval<const Shape&>().all_gather(0, 
 /// One of several topologies, chosen at run time; by default the first. All ranks of a group must hold the same one:
 /// the handshake compares it. Models `Topology`.
 ///
-/// The results are those of the topology that it holds, bit for bit. The cost is that topology's too, but for two
-/// savings on dense vectors: the parts of `ring` and `split_allgather` are not cut into chunks (`ChunkingTransport`),
-/// and ranks that share memory do not fold in one pass where it holds `split_allgather`; they send messages.
+/// The results are those of the topology that it holds, bit for bit. The cost is that topology's too, but for
+/// one saving on dense vectors: ranks that share memory do not fold in one pass where it holds `split_allgather`; they
+/// send messages.
 ///
 /// Its type promises what all candidates keep: it preserves the order of ranks, or has a copy phase, if each of them
-/// does. It is a `RootedTopology` if a candidate is one; then the others reduce and broadcast along `tree`, as their
-/// groups do.
+/// does. Folds that do not commute, and compressors with a lossy copy coding, need the type's promise. Streams with a
+/// lossy copy coding need only a copy phase of the topology that it holds. It is a `RootedTopology` if a candidate is
+/// one; then the others reduce and broadcast along `tree`, as their groups do.
 template <class... Shapes>
 class any_of {
     static_assert(sizeof...(Shapes) > 0, "rill::topology::any_of: names no candidate");
@@ -134,6 +140,15 @@ class any_of {
         requires is_rooted
     {
         return rooted([&](const auto& shape) { return shape.broadcast(size, rank, root); });
+    }
+
+    /// Answers `preserves_rank_order` for the topology that it holds.
+    constexpr bool holds_rank_order() const {
+        return visit([](const auto& shape) { return rill::preserves_rank_order(shape); });
+    }
+    /// Answers `has_copy_phase` for the topology that it holds.
+    constexpr bool holds_copy_phase() const {
+        return visit([](const auto& shape) { return rill::has_copy_phase(shape); });
     }
 
     /// Calls `visit(name, number)` for the topology that it holds.

@@ -9,7 +9,7 @@ namespace rill { inline namespace RILL_ABI { namespace topology {
 /// same on all ranks.
 template <Schedule S>
 constexpr bool can_be_cut(const S& schedule) {
-    return PartwiseSchedule<S> || schedule.parts() == 1;
+    return carries_one_part(schedule) || schedule.parts() == 1;
 }
 
 /// A schedule whose parts are cut into chunks: part p consists of the parts `p * chunks … (p + 1) * chunks - 1`. Each

@@ -26,10 +26,12 @@ constexpr verdict verify(const obligation& aim, const ScheduleOf& schedule_of) {
     return follower<std::remove_cvref_t<decltype(schedule_of(rank_t{0}))>>(aim, schedule_of).run();
 }
 
-/// The promises that the flags of a topology make.
+/// The promises that a topology makes: those of its type's flags, or of its own answers if it has them.
 template <Topology T>
-constexpr promises promises_of(const T&) {
-    return {.rank_order = T::preserves_rank_order, .copy_phase = T::has_copy_phase, .owners = OwnerTopology<T>};
+constexpr promises promises_of(const T& topology) {
+    return {.rank_order = preserves_rank_order(topology),
+            .copy_phase = has_copy_phase(topology),
+            .owners = OwnerTopology<T>};
 }
 
 /// Whether every rank ends with every contribution exactly once, in every part.
@@ -42,7 +44,7 @@ constexpr verdict verify_all_reduce(const T& topology, int size) {
 /// Whether rank r ends with every contribution exactly once in part r.
 template <Topology T>
 constexpr verdict verify_reduce_scatter(const T& topology, int size) {
-    return verify({operation::reduce_scatter, size, 0, {.rank_order = T::preserves_rank_order}},
+    return verify({operation::reduce_scatter, size, 0, {.rank_order = preserves_rank_order(topology)}},
                   [&](rank_t rank) { return topology.reduce_scatter(size, rank); });
 }
 
@@ -55,7 +57,7 @@ constexpr verdict verify_all_gather(const T& topology, int size) {
 /// Whether the root ends with every contribution exactly once, and every rank learns that it did.
 template <Topology T>
 constexpr verdict verify_reduce(const T& topology, int size, rank_t root) {
-    return verify({operation::reduce, size, root, {.rank_order = T::preserves_rank_order}},
+    return verify({operation::reduce, size, root, {.rank_order = preserves_rank_order(topology)}},
                   [&](rank_t rank) { return topology.reduce(size, rank, root); });
 }
 

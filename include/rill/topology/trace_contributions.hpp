@@ -161,9 +161,8 @@ class follower {
         }
         if (t.parts.first < 0 || t.parts.last > parts_ || t.parts.count() < 1)
             return refuse(round, rank, "a range of parts is not inside [0, parts())");
-        if constexpr (PartwiseSchedule<S>)
-            if (t.parts.count() > 1)
-                return refuse(round, rank, "a transfer carries several parts, against its promise");
+        if (t.parts.count() > 1 && carries_one_part(schedule(rank)))
+            return refuse(round, rank, "a transfer carries several parts, against its promise");
         return true;
     }
     /// Where rounds may overlap, a part that is sent must have been received before those that may be under way.
