@@ -1,36 +1,104 @@
 #include <rill/topology/any.hpp>
 
+#include <rill/collective/all_gather.hpp>
 #include <rill/collective/all_reduce.hpp>
+#include <rill/collective/broadcast.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/reduce.hpp>
+#include <rill/collective/reduce_scatter.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
 
 #include <doctest/doctest.h>
+#include "foresight.hpp"
 #include "topologies.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <vector>
 
 namespace {
 
 using namespace rill;
 
+constexpr std::size_t count = 23;
+
+/// Values that round when they are added.
+float real(int rank, std::size_t i) {
+    return 1.0F / static_cast<float>(3 * i + 7 * static_cast<std::size_t>(rank) + 1);
+}
+
+/// Some entries of each rank, others of each.
+stream<float> sparse_reals(int rank) {
+    stream<float> made(count);
+    for (std::size_t i = 0; i < count; ++i)
+        if ((i + static_cast<std::size_t>(rank)) % 3 != 0) made.push_back(i, real(rank, i));
+    return made;
+}
+
+void append(std::vector<float>& all, const std::vector<float>& more) {
+    all.insert(all.end(), more.begin(), more.end());
+}
+/// The range, whether it is dense, the indices and the values.
+void append(std::vector<float>& all, const stream<float>& more) {
+    append(all,
+           {static_cast<float>(more.range().begin), static_cast<float>(more.range().end), more.is_dense() ? 1.F : 0.F});
+    for (const auto index : more.indices()) all.push_back(static_cast<float>(index));
+    append(all, {more.values().begin(), more.values().end()});
+}
+
 /// What each rank of a simulated network gets from `all_reduce` and the root from `reduce`, in values that round.
 template <class Shape>
 std::vector<std::vector<float>> results(int ranks, const Shape& shape) {
-    std::vector<std::vector<float>> all(static_cast<std::size_t>(ranks) + 1, std::vector<float>(23));
+    std::vector<std::vector<float>> all(static_cast<std::size_t>(ranks) + 1, std::vector<float>(count));
     simulated::run(ranks, {}, [&](simulated::endpoint& self) {
         group workers{self, shape, {.timeout = seconds(10)}};
         std::vector<float> mine;
-        for (std::size_t i = 0; i < 23; ++i)
-            mine.push_back(1.0F / static_cast<float>(3 * i + 7 * static_cast<std::size_t>(self.rank()) + 1));
-        std::vector<float> rooted(23);
+        for (std::size_t i = 0; i < count; ++i) mine.push_back(real(self.rank(), i));
+        std::vector<float> rooted(count);
         all_reduce(workers, mine, all[static_cast<std::size_t>(self.rank())]);
         reduce(workers, mine, rooted, self.size() - 1);
         if (self.rank() == self.size() - 1) all.back() = rooted;
     });
     return all;
+}
+
+/// What each rank of a simulated network gets from the collectives other than `reduce`, written one after the other.
+template <class Shape>
+std::vector<std::vector<float>> results_of_others(int ranks, const Shape& shape) {
+    std::vector<std::vector<float>> all(static_cast<std::size_t>(ranks));
+    simulated::run(ranks, {}, [&](simulated::endpoint& self) {
+        group workers{self, shape, {.timeout = seconds(10)}};
+        auto& mine = all[static_cast<std::size_t>(self.rank())];
+        const segment place = split(count, static_cast<std::size_t>(ranks), static_cast<std::size_t>(self.rank()));
+        std::vector<float> whole(count), part(place.size()), gathered(count);
+        for (std::size_t i = 0; i < count; ++i) whole[i] = real(self.rank(), i);
+
+        reduce_scatter(workers, whole, part);
+        append(mine, part);
+        all_gather(workers, part, gathered);
+        append(mine, gathered);
+        for (rank_t root = 0; root < ranks; ++root) {
+            std::vector<float> data = self.rank() == root ? whole : std::vector<float>(count);
+            broadcast(workers, data, root);
+            append(mine, data);
+        }
+        stream<float> sum;
+        all_reduce(workers, sparse_reals(self.rank()), sum);
+        append(mine, sum);
+        const coding lossy{.values = value_coding::qsgd4, .bucket = 8};
+        all_reduce(workers, sparse_reals(self.rank()), sum, aggregate::sum{},
+                   {.contribution = lossy, .copy = has_copy_phase(shape) ? lossy : coding{}});
+        append(mine, sum);
+    });
+    return all;
+}
+
+bool same_bits(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& one, const auto& other) {
+        return one.size() == other.size() && std::memcmp(one.data(), other.data(), one.size() * sizeof(float)) == 0;
+    });
 }
 
 }  // namespace
@@ -42,6 +110,41 @@ TEST_CASE("a group over topology::any computes the bits of the shape that it hol
             CAPTURE(ranks);
             CHECK(results(ranks, topology::any{shape}) == results(ranks, shape));
         }
+    });
+}
+
+TEST_CASE("the other collectives and streams, of rounded values too, get the same bits over topology::any") {
+    cases::for_each_topology([](const auto& shape) {
+        CAPTURE(shape.name);
+        for (int ranks = 1; ranks <= 5; ++ranks) {
+            CAPTURE(ranks);
+            CHECK(same_bits(results_of_others(ranks, topology::any{shape}), results_of_others(ranks, shape)));
+        }
+    });
+}
+
+TEST_CASE("topology::any refuses a lossy copy coding where the shape that it holds has no copy phase") {
+    simulated::run(2, {}, [](simulated::endpoint& self) {
+        group workers{self, topology::any{topology::recursive_doubling{}}, {.timeout = seconds(10)}};
+        stream<float> sum;
+        CHECK_THROWS_AS(all_reduce(workers, sparse_reals(self.rank()), sum, aggregate::sum{},
+                                   {.copy = {.values = value_coding::bf16}}),
+                        contract_violation);
+    });
+}
+
+TEST_CASE("topology::any sends the same messages, in chunks where the transport asks for them") {
+    cases::for_each_topology([](const auto& shape) {
+        CAPTURE(shape.name);
+        simulated::run(4, {}, [&](simulated::endpoint& self) {
+            foresight::choosy<simulated::endpoint> picky(self, 100);
+            const auto traffic_of = [&](const auto& of) {
+                group workers{picky, of, {.timeout = seconds(10)}};
+                std::vector<float> data(1000, 1.0F);
+                return all_reduce(workers, data, data).wire;
+            };
+            CHECK(traffic_of(topology::any{shape}) == traffic_of(shape));
+        });
     });
 }
 
