@@ -158,6 +158,37 @@ TEST_CASE("coordinate_descent: goes on from a checkpoint bit for bit") {
     CHECK(same == std::vector<int>(3, 1));
 }
 
+TEST_CASE("coordinate_descent: rounded moves go on from a checkpoint bit for bit, in the same operations") {
+    const scratch_directory directory;
+    const train::sparse_columns data = train::by_columns(rows_to_fit());
+    const train::coordinate_descent<> policy{
+        .coordinates = 4, .l2 = 0.01, .codes = {.values = value_coding::qsgd4, .bucket = 4}};
+    const auto path = [&](rank_t rank) { return directory / ("rank-" + std::to_string(rank)).c_str(); };
+    const auto run = [&](bool is_restored) {
+        std::vector<fitted_model> results(3);
+        simulated::run(3, {}, [&](auto& net) {
+            auto descent = policy.template bind<double>(net, data, {.timeout = seconds(20)});
+            if (is_restored) {
+                descent.restore(train::checkpoint::load(path(net.rank())), "scd.");
+            } else {
+                for (int step = 0; step < 9; ++step) descent.step();
+                train::checkpoint::writer out;
+                descent.save(out, "scd.");
+                out.save(path(net.rank()));
+            }
+            const receipt next = descent.step();
+            CHECK(next.operation_number == 11);  // the first has compared the options
+            for (int step = 0; step < 8; ++step) descent.step();
+            results[static_cast<std::size_t>(net.rank())] = {{descent.parameters().begin(), descent.parameters().end()},
+                                                             {descent.scores().begin(), descent.scores().end()},
+                                                             descent.loss()};
+        });
+        return results;
+    };
+    const std::vector<fitted_model> one = run(false);
+    CHECK(run(true) == one);
+}
+
 TEST_CASE("coordinate_descent: options that cannot be") {
     const train::sparse_columns data = train::by_columns(rows_to_fit());
     simulated::run(1, {}, [&](auto& net) {

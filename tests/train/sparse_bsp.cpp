@@ -253,6 +253,19 @@ TEST_CASE("sparse_bsp: one step late is the most that it takes") {
     });
 }
 
+TEST_CASE("sparse_bsp: another staleness or rate on one rank is refused on all ranks, by name") {
+    const auto refused = [](const auto& odd, const char* what) {
+        jobs::on_transports(ranks, [&](auto& net) {
+            const std::string message = message_of<mismatch>([&] { trainer_of(net, net.rank() == 1 ? odd : plain); });
+            CHECK_MESSAGE(has(message, std::string("rank 1 calls with another ") + what), message);
+        });
+    };
+    refused(beside, "staleness");
+    auto faster = plain;
+    faster.rate.initial = 0.6;
+    refused(faster, "rate");
+}
+
 #ifndef RILL_TEST_SANITIZED
 TEST_CASE("sparse_bsp: steady steps allocate nothing") {
     const auto check = [](const auto& plan) {

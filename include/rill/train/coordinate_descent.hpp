@@ -105,18 +105,23 @@ class bound_coordinate_descent {
     void save(Writer& out, std::string_view prefix) const {
         out.add(std::string(prefix) + "parameters", parameters_);
         out.add(std::string(prefix) + "scores", scores_);
+        out.add(std::string(prefix) + "operation", workers_.operation_number());
         if (order_) order_->save(out, prefix);
     }
-    /// All ranks restore what they saved after one step. Throws `data_error`, and changes nothing, if it does not fit.
+    /// All ranks restore what they saved after one step, and go on with the same coordinates and the same rounding if
+    /// their group has the name and the seed of the saved one. Throws `data_error`, and changes nothing, if it does not
+    /// fit.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         auto parameters = parameters_;
         auto scores = scores_;
         in.read(std::string(prefix) + "parameters", parameters);
         in.read(std::string(prefix) + "scores", scores);
+        const auto operation = in.template read<std::uint64_t>(std::string(prefix) + "operation");
         if (order_) order_->restore(in, prefix);
         parameters_.swap(parameters);
         scores_.swap(scores);
+        workers_.resume_at(operation);
     }
 
   private:

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <rill/aggregate/mean.hpp>
+#include <rill/collective/agree.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/request.hpp>
 #include <rill/collective/start.hpp>
 #include <rill/concept/transport.hpp>
+#include <rill/core/call.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/fingerprint.hpp>
 #include <rill/core/option_range.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/straggler/bounded.hpp>
@@ -92,6 +95,9 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
             policy.staleness.rounds,
             ConcurrentTransport<Net> ? "bounded{0} or bounded{1}" : "bounded{0}, since the transport is not concurrent",
             net.rank());
+        constexpr option_names names{{"staleness", "rate"}};
+        agree(this->workers(), names,
+              {option_hash(fingerprint(policy_.staleness)), option_hash(fingerprint_if_named(policy_.rate))});
     }
     bound_sparse_bsp(const bound_sparse_bsp&) = delete;
     bound_sparse_bsp& operator=(const bound_sparse_bsp&) = delete;
@@ -182,7 +188,8 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
 ///
 /// Models `Strategy`. Cost per step: one all-reduce of streams over `topology`, and a step of the optimizer; that of
 /// `sgd` passes over all parameters if it has momentum or weight decay. Memory: the optimizer's and the mean's entries;
-/// with staleness also a second gradient. Source: MPI-OPT (Renggli et al., SparCML, SC 2019, section 7).
+/// with staleness also a second gradient. Errors: `bind` throws `mismatch` on all ranks if one has another staleness or
+/// another rate; rates are compared that have a name. Source: MPI-OPT (Renggli et al., SparCML, SC 2019, section 7).
 template <Topology Shape, Optimizer Descent, RateSchedule Rate>
 struct sparse_bsp {
     static constexpr bool replicas_equal = true;
