@@ -5,8 +5,10 @@
 #include <rill/cost/dense_messages.hpp>
 #include <rill/cost/frame_bytes.hpp>
 #include <rill/cost/matching_plan.hpp>
+#include <rill/cost/measure_costs.hpp>
 #include <rill/cost/measure_link.hpp>
 #include <rill/cost/measure_links.hpp>
+#include <rill/cost/measured_link.hpp>
 #include <rill/cost/predict.hpp>
 #include <rill/cost/prediction.hpp>
 #include <rill/cost/readable_seconds.hpp>

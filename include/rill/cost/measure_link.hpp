@@ -44,7 +44,7 @@ class ping_pong {
     network_link run(exchange<Net>& call) {
         const rank_t self = call.net().rank();
         if (self == probe_.from) {
-            write(measure(call));
+            write(fit_link(trips(call)));
             for (rank_t other = 0; other < call.net().size(); ++other)
                 if (other != self) messages_.send(call, other, figures_);
         } else {
@@ -54,6 +54,26 @@ class ping_pong {
             });
         }
         return read();
+    }
+
+    /// The times there and back that rank `from` measures, while rank `to` answers.
+    std::vector<round_trip> trips(exchange<Net>& call) {
+        std::vector<round_trip> trips;
+        messages_.for_each_size([&](std::size_t count) {
+            trips.push_back({messages_.bytes(count), messages_.median_time(call, probe_.repetitions, [&] {
+                                 messages_.send(call, probe_.to, messages_.zeros(count));
+                                 messages_.receive(call, probe_.to, count);
+                             })});
+        });
+        return trips;
+    }
+    void answer(exchange<Net>& call) {
+        messages_.for_each_size([&](std::size_t count) {
+            for (int i = -1; i < probe_.repetitions; ++i) {
+                messages_.receive(call, probe_.from, count);
+                messages_.send(call, probe_.from, messages_.zeros(count));
+            }
+        });
     }
 
   private:
@@ -66,25 +86,6 @@ class ping_pong {
         std::memcpy(&found.latency.ns, figures_.data(), 8);
         std::memcpy(&found.bandwidth, figures_.data() + 2, 8);
         return found;
-    }
-
-    network_link measure(exchange<Net>& call) {
-        std::vector<round_trip> trips;
-        messages_.for_each_size([&](std::size_t count) {
-            trips.push_back({messages_.bytes(count), messages_.median_time(call, probe_.repetitions, [&] {
-                                 messages_.send(call, probe_.to, messages_.zeros(count));
-                                 messages_.receive(call, probe_.to, count);
-                             })});
-        });
-        return fit_link(trips);
-    }
-    void answer(exchange<Net>& call) {
-        messages_.for_each_size([&](std::size_t count) {
-            for (int i = -1; i < probe_.repetitions; ++i) {
-                messages_.receive(call, probe_.from, count);
-                messages_.send(call, probe_.from, messages_.zeros(count));
-            }
-        });
     }
 
     link_probe probe_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -84,6 +85,41 @@ inline network_link nearest_link(std::span<const round_trip> trips) {
 inline network_link fit_link(std::span<const round_trip> trips) {
     const auto exact = exact_link(trips);
     return exact ? *exact : nearest_link(trips);
+}
+
+/// A link on which messages of `round_trip_from` bytes or more cost a round trip more than shorter ones; 0: none do.
+struct stepped_link {
+    network_link link{};
+    std::uint64_t round_trip_from = 0;
+};
+
+/// The sum of the squared relative errors with which a link explains times.
+inline double error_of(const network_link& link, std::span<const round_trip> trips) {
+    double sum = 0;
+    for (const round_trip& each : trips) {
+        const double error = 2 * (link.latency + transfer_time(each.bytes, link.bandwidth)).seconds() /
+                                 std::max(each.time, nanoseconds(1)).seconds() -
+                             1;
+        sum += error * error;
+    }
+    return sum;
+}
+
+/// Fits a link to short messages and one to long ones, and takes them where they explain the times much better than one
+/// link, and where the long ones have at least twice the latency. `trips` ascend in bytes.
+inline stepped_link fit_stepped_link(std::span<const round_trip> trips) {
+    if (const auto exact = exact_link(trips)) return {*exact, 0};
+    stepped_link best{nearest_link(trips), 0};
+    double least = error_of(best.link, trips) / 4;
+    for (std::size_t i = 2; i + 2 <= trips.size(); ++i) {
+        const auto small = trips.first(i), large = trips.subspan(i);
+        const network_link of_small = nearest_link(small), of_large = nearest_link(large);
+        const double error = error_of(of_small, small) + error_of(of_large, large);
+        if (error >= least || of_large.latency < of_small.latency * 2) continue;
+        least = error;
+        best = {{of_small.latency, of_large.bandwidth}, large.front().bytes};
+    }
+    return best;
 }
 
 }}}  // namespace rill::RILL_ABI::cost::detail

@@ -1,0 +1,103 @@
+#include <rill/cost/measured_link.hpp>
+
+#include <rill/collective/group.hpp>
+#include <rill/cost/measure_costs.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/transport/in_process.hpp>
+#include <rill/transport/simulated.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using namespace rill;
+
+/// What each rank of a simulated network measures.
+std::vector<cost::measured_link> loaded(int ranks, const simulated::network& net, const cost::link_probe& probe = {}) {
+    std::vector<cost::measured_link> all(static_cast<std::size_t>(ranks));
+    simulated::run(ranks, net, [&](simulated::endpoint& self) {
+        group workers{self, topology::ring{}};
+        all[static_cast<std::size_t>(self.rank())] = cost::measure_loaded_link(workers, probe);
+    });
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("without cards a link is as fast under load as alone, and all ranks measure that exactly") {
+    for (const int ranks : {2, 3, 8})
+        for (const std::uint64_t bandwidth : {std::uint64_t{0}, std::uint64_t{125'000'000}}) {
+            CAPTURE(ranks);
+            CAPTURE(bandwidth);
+            const rill::network_link given{microseconds(50), bandwidth};
+            const cost::measured_link expected{
+                .link = given, .both_ways = bandwidth, .all_to_one = bandwidth * static_cast<std::uint64_t>(ranks - 1)};
+            const auto all = loaded(ranks, {.links = uniform_links{given}});
+            CHECK(all == std::vector<cost::measured_link>(static_cast<std::size_t>(ranks), expected));
+        }
+}
+
+TEST_CASE("a card that receives one message at a time limits what all others send to one, and not a pair") {
+    const auto card = [](rank_t) { return network_card::full_duplex(100'000'000); };
+    const auto all = loaded(5, {.latency = microseconds(20), .bandwidth = 100'000'000, .cards = card});
+    CHECK(all == std::vector<cost::measured_link>(5, all[0]));
+    CHECK(static_cast<double>(all[0].both_ways) == doctest::Approx(1e8).epsilon(0.01));
+    CHECK(static_cast<double>(all[0].all_to_one) == doctest::Approx(1e8).epsilon(0.02));
+}
+
+TEST_CASE("from times with a step: the size from which a message costs a round trip, and the link without it") {
+    using cost::detail::round_trip;
+    std::vector<round_trip> trips;
+    for (const std::uint64_t bytes : {64U, 320U, 1088U, 4160U, 16448U, 65600U, 262208U, 1048640U}) {
+        const std::int64_t noise = static_cast<std::int64_t>(bytes % 7) * 30;
+        const std::int64_t one_way = 10'000 + static_cast<std::int64_t>(bytes) * 8 + (bytes > 16'000 ? 20'000 : 0);
+        trips.push_back({bytes, nanoseconds(2 * (one_way + noise))});
+    }
+    const auto found = cost::detail::fit_stepped_link(trips);
+    CHECK(found.round_trip_from == 16448);
+    CHECK(static_cast<double>(found.link.latency.ns) == doctest::Approx(10'000).epsilon(0.05));
+    CHECK(static_cast<double>(found.link.bandwidth) == doctest::Approx(125e6).epsilon(0.05));
+    for (round_trip& each : trips) each.time = nanoseconds(20'000 + static_cast<std::int64_t>(each.bytes) * 16 + 40);
+    CHECK(cost::detail::fit_stepped_link(trips).round_trip_from == 0);
+}
+
+TEST_CASE("a group of one rank has no links; wrong ranks and other arguments are refused") {
+    CHECK(loaded(1, {})[0] == cost::measured_link{.link = {duration{}, 0}});
+    CHECK_THROWS_WITH(loaded(2, {}, {.to = 2}), doctest::Contains("between two ranks of the group"));
+    CHECK_THROWS_AS(simulated::run(3, {},
+                                   [](simulated::endpoint& self) {
+                                       group workers{self, topology::ring{}};
+                                       cost::measure_loaded_link(workers, {.repetitions = self.rank() == 2 ? 3 : 4});
+                                   }),
+                    mismatch);
+}
+
+TEST_CASE("costs: in a simulated network computing takes no time") {
+    simulated::run(3, {.latency = microseconds(5), .bandwidth = 1'000'000'000}, [](simulated::endpoint& self) {
+        group workers{self, topology::ring{}};
+        const cost::measured_costs found = cost::measure_costs(workers, {.dimension = 1000});
+        CHECK(found.ranks == 3);
+        CHECK(found.link.link == rill::network_link{microseconds(5), 1'000'000'000});
+        CHECK(found.computing == cost::computing_costs{});
+    });
+}
+
+TEST_CASE("costs: with real clocks all ranks get the same figures, those of the slowest") {
+    std::vector<cost::measured_costs> all(3);
+    in_process::run(3, [&](in_process::endpoint& self) {
+        group workers{self, topology::ring{}};
+        all[static_cast<std::size_t>(self.rank())] =
+            cost::measure_costs(workers, {.link = {.largest_bytes = 1 << 14, .repetitions = 3}, .dimension = 1 << 14});
+    });
+    CHECK(all == std::vector<cost::measured_costs>(3, all[0]));
+    CHECK(all[0].computing.fold > 0);
+    CHECK(all[0].computing.merge > 0);
+    CHECK(all[0].computing.select > 0);
+    CHECK(all[0].computing.encode[0] == 0);  // raw: sent from the stream's own arrays
+    CHECK(all[0].computing.encode[2] > 0);
+    CHECK(all[0].computing.decode[2] > 0);
+}
