@@ -1,6 +1,6 @@
 // The bounds of SparCML's analysis (Renggli et al., SC 2019, section 5.3) compared with virtual time. α is the latency,
-// β_s the time of an index and a value. The bounds count the payload only, so the time of the headers is subtracted. A
-// byte takes one nanosecond.
+// β_d the time of a value, β_s that of an index and a value. The bounds count the payload only, so the time of the
+// headers is subtracted. A byte takes one nanosecond.
 #include <rill/collective/all_gather.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/core/random.hpp>
@@ -8,6 +8,7 @@
 #include <rill/cost/stream_messages.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/topology/recursive_doubling.hpp>
+#include <rill/topology/ring.hpp>
 #include <rill/topology/split_allgather.hpp>
 
 #include <doctest/doctest.h>
@@ -26,19 +27,29 @@ constexpr std::int64_t alpha = 5'000;
 constexpr std::int64_t header = wire::header_bytes;
 constexpr std::size_t dimension = 64'000;
 constexpr std::size_t k = 320;
-constexpr std::int64_t k_entries = k * (sizeof(std::uint32_t) + sizeof(float));  // bytes, and so nanoseconds
+constexpr std::int64_t k_values = k * sizeof(float);  // bytes, and so nanoseconds
+constexpr std::int64_t k_entries = k * (sizeof(std::uint32_t) + sizeof(float));
+constexpr std::int64_t all_values = dimension * sizeof(float);
 const simulated::network links{.latency = nanoseconds(alpha), .bandwidth = 1'000'000'000};
 const simulated::network cards{.latency = nanoseconds(alpha), .bandwidth = 0, .cards = [](rank_t) {
                                    return network_card::full_duplex(1'000'000'000);
                                }};
 
-enum class overlap { full, none, random };
+/// Where the ranks have their k coordinates. With `own_part` and `next_part` all lie in the part that `split_allgather`
+/// assigns to the rank or to the next one, otherwise they are spread evenly; only `full` and `random` overlap.
+enum class overlap { full, none, random, own_part, next_part };
 
-/// k coordinates, evenly spread, or at random where `how` says so.
 std::vector<std::uint32_t> coordinates(rank_t rank, int ranks, overlap how) {
     std::vector<std::uint32_t> chosen;
     random_sequence random(random_key{5}.derive(rank));
     for (std::size_t i = 0; i < k; ++i) {
+        if (how == overlap::own_part || how == overlap::next_part) {
+            const rank_t part = (rank + (how == overlap::next_part ? 1 : 0)) % ranks;
+            chosen.push_back(static_cast<std::uint32_t>(i) + static_cast<std::uint32_t>(dimension) /
+                                                                 static_cast<std::uint32_t>(ranks) *
+                                                                 static_cast<std::uint32_t>(part));
+            continue;
+        }
         const std::size_t place = i * (dimension / k);
         const auto shift = how == overlap::full   ? 0
                            : how == overlap::none ? static_cast<std::size_t>(rank)
@@ -64,7 +75,22 @@ std::int64_t time_of(const Shape& shape, int ranks, overlap how, const simulated
 constexpr auto reduce_sparse = [](auto& workers, auto& mine, auto& result) {
     return all_reduce(workers, mine, result, aggregate::sum{}, {.when = {.factor = 1e9}});  // stays sparse
 };
+constexpr auto reduce_dynamic = [](auto& workers, auto& mine, auto& result) {
+    return all_reduce(workers, mine, result, aggregate::sum{}, {.when = {.factor = 0}});  // dense after the first fold
+};
 constexpr auto gather = [](auto& workers, auto& mine, auto& result) { return all_gather(workers, mine, result); };
+
+/// An all-reduce of `values` floats that all ranks have.
+template <class Shape>
+std::int64_t dense_time_of(const Shape& shape, int ranks, std::size_t values, const simulated::network& net) {
+    return support::simulate(ranks, net, shape,
+                             [&](auto& workers) {
+                                 const std::vector<float> mine(values, 1.0F);
+                                 std::vector<float> sum(values);
+                                 return all_reduce(workers, mine, sum);
+                             })
+        .elapsed.ns;
+}
 
 std::int64_t levels(int ranks) { return std::countr_zero(static_cast<unsigned>(ranks)); }
 
@@ -106,9 +132,72 @@ TEST_CASE("SSAR_Split_allgather: [2 (P - 1)/P … P] k β through cards that sen
             return time - 2 * alpha - 2 * (ranks - 1) * header;
         };
         CHECK(payload(overlap::full) == least);
-        for (const overlap how : {overlap::none, overlap::random}) {
-            CHECK(least <= payload(how));
-            CHECK(payload(how) <= most);
+        CHECK(payload(overlap::none) == (ranks - 1) * (ranks + 1) * k_entries / ranks);
+        CHECK(payload(overlap::next_part) == most);
+        const std::int64_t between = payload(overlap::random);
+        CHECK(least <= between);
+        CHECK(between <= most);
+    }
+}
+
+TEST_CASE("DSAR_Split_allgather: (P - 1)/P N β_d and [0 … k] β_s for the split, and both bounds are reached") {
+    for (const int ranks : {2, 4, 8, 16}) {
+        const std::int64_t least = (ranks - 1) * all_values / ranks;
+        const std::int64_t most = k_entries + least;
+        const auto payload = [&](overlap how) {
+            const std::int64_t time = time_of(topology::split_allgather{}, ranks, how, cards, reduce_dynamic);
+            return time - 2 * alpha - 2 * (ranks - 1) * header;
+        };
+        CHECK(payload(overlap::own_part) == least);
+        CHECK(payload(overlap::next_part) == most);
+        // Where coordinates are spread evenly the time does not depend on the overlap.
+        for (const overlap how : {overlap::full, overlap::none})
+            CHECK(payload(how) == (ranks - 1) * k_entries / ranks + least);
+        const std::int64_t between = payload(overlap::random);
+        CHECK(least < between);
+        CHECK(between < most);
+    }
+}
+
+TEST_CASE("lemma 5.1: no sparse all-reduce takes less than (P - 1) k β_d without overlap, or 2 (P - 1)/P k β_d") {
+    for (const int ranks : {2, 4, 8, 16}) {
+        const std::int64_t disjoint = (ranks - 1) * k_values;
+        const std::int64_t equal = 2 * (ranks - 1) * k_values / ranks;
+        const auto check = [&](const auto& shape) {
+            CHECK(time_of(shape, ranks, overlap::none, cards, reduce_sparse) >= levels(ranks) * alpha + disjoint);
+            CHECK(time_of(shape, ranks, overlap::full, cards, reduce_sparse) >= levels(ranks) * alpha + equal);
+        };
+        check(topology::recursive_doubling{});
+        check(topology::ring{});
+        // Two rounds, whose latencies do not add up: they may be fewer than log2(P).
+        const auto split = [&](overlap how) {
+            return time_of(topology::split_allgather{}, ranks, how, cards, reduce_sparse) - 2 * alpha;
+        };
+        CHECK(split(overlap::none) >= disjoint);
+        CHECK(split(overlap::full) >= equal);
+        // Equal supports that are known need no indices: a dense sum of k values reaches the bound.
+        const std::int64_t dense = dense_time_of(topology::split_allgather{}, ranks, k, cards);
+        CHECK(dense - 2 * alpha - 2 * (ranks - 1) * header == equal);
+    }
+}
+
+TEST_CASE("lemma 5.2: a sum that becomes dense takes δ β_d or more, and κ/2 of the dense all-reduce's time") {
+    constexpr double kappa = 0.5;  // an entry takes as many bytes as two values
+    constexpr auto delta_values = static_cast<std::int64_t>(kappa * all_values);
+    for (const int ranks : {2, 4, 8, 16}) {
+        const std::int64_t messages = 2 * alpha + 2 * (ranks - 1) * header;
+        const std::int64_t dense = dense_time_of(topology::split_allgather{}, ranks, dimension, cards) - messages;
+        CHECK(dense == 2 * (ranks - 1) * all_values / ranks);
+        for (const overlap how : {overlap::own_part, overlap::next_part, overlap::none, overlap::full}) {
+            const std::int64_t time =
+                time_of(topology::split_allgather{}, ranks, how, cards, reduce_dynamic) - messages;
+            CHECK(time >= delta_values);
+            CHECK(static_cast<double>(time) >= kappa / 2 * static_cast<double>(dense));
+            // A split that sends nothing takes half of the dense time: no input gains more from DSAR_Split_allgather.
+            CHECK(2 * time >= dense);
+            if (how == overlap::own_part) CHECK(2 * time == dense);
+            const std::int64_t doubling = time_of(topology::recursive_doubling{}, ranks, how, cards, reduce_dynamic);
+            if (ranks > 2) CHECK(doubling >= levels(ranks) * alpha + delta_values);
         }
     }
 }
