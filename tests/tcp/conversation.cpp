@@ -238,6 +238,24 @@ TEST_CASE("nothing can be sent after the goodbye") {
     CHECK((b.in.notes.empty() && b.in.parts.empty()));
 }
 
+TEST_CASE("a heartbeat is one frame that changes nothing") {
+    side a(0), b(1);
+    a.talk.say_heartbeat();
+    REQUIRE(connect(a, b));
+    line ab, ba;
+    CHECK_FALSE(write(a, ab, 1000, {}));
+    a.talk.say_heartbeat();
+    CHECK(write(a, ab, 1000, {}));
+    CHECK(ab.size() == frame_head::size_bytes);
+    CHECK_FALSE(write(a, ab, 1000, {}));
+    CHECK(read(ab, b, 1000, {}));
+    CHECK(b.talk.taken() == 0);
+    CHECK((a.talk.is_idle() && b.talk.is_idle()));
+    a.talk.say_heartbeat();
+    REQUIRE(connect(a, b));
+    CHECK_FALSE(write(a, ab, 1000, {}));
+}
+
 TEST_CASE("no more than the window is on its way") {
     side a(0, 100);
     a.talk.attach(0);

@@ -71,6 +71,9 @@ class conversation {
     /// Constant time: the messages of one lane are done in the order in which they were sent.
     bool is_done(ticket sent) const { return sent <= done_[sent % lanes]; }
 
+    /// Writes an acknowledgement on this connection, also where nothing new was taken.
+    void say_heartbeat() { owes_heartbeat_ = attached_; }
+
     bool is_attached() const { return attached_; }
     std::uint64_t taken() const { return taken_; }                ///< numbered bytes that have arrived here
     std::uint64_t acknowledged() const { return acknowledged_; }  ///< numbered bytes that the peer has taken
@@ -80,7 +83,7 @@ class conversation {
 
     /// The connection is lost. An acknowledgement that has not come whole is dropped; all else stays.
     void detach() {
-        attached_ = false;
+        attached_ = owes_heartbeat_ = false;
         ack_left_ = 0;
         if (head_filled_ != 0 && !frame_head::is_numbered(head_[0])) head_filled_ = 0;
     }
@@ -104,7 +107,9 @@ class conversation {
         if (!attached_ || out.empty()) return 0;
         std::size_t count = 0;
         // An acknowledgement stands between two frames only.
-        if (ack_left_ == 0 && ack_fits() && taken_ != told_ && (is_ack_due(now) || has_more())) {
+        const bool tells_taken = taken_ != told_ && (is_ack_due(now) || has_more());
+        if (ack_left_ == 0 && ack_fits() && (owes_heartbeat_ || tells_taken)) {
+            owes_heartbeat_ = false;
             frame_head{.value = taken_}.write(ack_);
             ack_left_ = frame_head::size_bytes;
             told_ = taken_;
@@ -337,7 +342,7 @@ class conversation {
     byte_span target_, part_;
     std::uint16_t part_tag_ = 0;
     std::uint64_t taken_ = 0, told_ = 0;
-    bool is_over_ = false, is_ack_urgent_ = false;
+    bool is_over_ = false, is_ack_urgent_ = false, owes_heartbeat_ = false;
     deadline ack_at_ = deadline::never;
     std::byte ack_[frame_head::size_bytes]{};
     std::size_t ack_left_ = 0;
