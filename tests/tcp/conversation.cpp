@@ -191,8 +191,7 @@ TEST_CASE("each lane is done in its own order") {
         write(a, ab, 10, now), read(ab, b, 1000, now), write(b, ba, 1000, now), read(ba, a, 1000, now);
         seen = done();
         CHECK((!a.talk.is_done(notes[1]) || a.talk.is_done(notes[0])));
-        CHECK((!a.talk.is_done(parts[0]) || a.talk.is_done(notes[1])));
-        CHECK((!a.talk.is_done(parts[1]) || a.talk.is_done(parts[0])));
+        for (const std::size_t i : {0U, 1U}) CHECK((!a.talk.is_done(parts[i]) || b.in.whole_parts > i));
     }
     CHECK(b.in.parts == std::vector<bytes>{part, part});
 }
