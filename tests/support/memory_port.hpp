@@ -125,6 +125,8 @@ class port {
         while (at(rank_).empty()) net_.idle(rank_);
     }
 
+    static rank_t take_loss() { return no_rank; }
+
     request send_part(const std::byte* from, std::size_t bytes, rank_t peer, std::uint32_t tag) const {
         const auto ends = std::make_shared<network::end>();
         net_.send({.source = rank_, .target = peer, .tag = tag, .into = {}, .bytes = {from, bytes}, .ends = ends});

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
@@ -27,12 +29,7 @@ void post_office<Port>::handle_control(rank_t source, const envelope& head, cons
             std::memcpy(&call, payload, sizeof call);
             return control_.learn(source, head.context, call);
         }
-        case note::leave:
-            control_.any_failed |= head.id != 0;
-            if (++control_.ranks_left < size()) return;
-            tell_others({.id = control_.any_failed ? 1U : 0U, .kind = note::all_left});
-            control_.all_left = true;
-            return;
+        case note::leave: return count_left(source, head.id != 0);
         default: control_.any_failed = head.id != 0; control_.all_left = true;
     }
 }
@@ -59,6 +56,34 @@ template <class Port>
 bool post_office<Port>::judge() {
     if (rank() != 0 || control_.reports.empty()) return false;
     while (!control_.reports.empty()) decide(control_.reports.front().notice.context);
+    return true;
+}
+
+/// On rank 0: counts a rank that has ended, once.
+template <class Port>
+void post_office<Port>::count_left(rank_t peer, bool failed) {
+    if (std::exchange(state_of(peer).has_left, true)) return;
+    control_.any_failed |= failed;
+    if (++control_.ranks_left < size()) return;
+    tell_others({.id = control_.any_failed ? 1U : 0U, .kind = note::all_left});
+    control_.all_left = true;
+}
+
+/// Ends all contexts when a peer has gone; true when one has. Each rank learns it from its own port. Called only when
+/// no note is left to read, since a verdict of before comes first.
+template <class Port>
+bool post_office<Port>::mourn() {
+    const rank_t gone = port_.take_loss();
+    if (gone == no_rank) return false;
+    const abort_notice notice{.context = every_context,
+                              .culprit = gone,
+                              .reason = "rank " + std::to_string(gone) + " has gone without a farewell"};
+    if (control_.first_before(notice) == nullptr) {
+        control_.learn(notice);
+        tell_others({.kind = note::verdict}, packed_notice(notice).view());
+    }
+    if (rank() == 0) count_left(gone, true);
+    if (gone == 0) control_.any_failed = control_.all_left = true;
     return true;
 }
 

@@ -32,6 +32,9 @@ struct part_end {
 /// did: a part that is already arriving is received all the same. `abandon` gives a request up when the port ends:
 /// false where the port may still use the bytes. No call waits, except `await_note`, which waits until there is a note.
 ///
+/// `take_loss` says once of each peer that it has gone without a farewell, `no_rank` if there is none. What stands for
+/// messages from or to a peer that has gone has ended.
+///
 /// An error of the network is thrown as `library_error`. The engine calls a port that is not concurrent from one
 /// thread; any other under a mutex, except `rank`, `size`, `neighbours` and `now`.
 template <class P>
@@ -53,6 +56,7 @@ concept MailPort = std::constructible_from<typename P::library_error, rank_t, co
                        { port.send_note(from, size, peer) } -> std::same_as<typename P::request>;
                        { port.receive_note(into, size) } -> std::same_as<received_note>;
                        port.await_note();
+                       { port.take_loss() } -> std::same_as<rank_t>;
                        { port.send_part(from, size, peer, tag) } -> std::same_as<typename P::request>;
                        { port.receive_part(into, size, peer, tag) } -> std::same_as<typename P::request>;
                        { static_cast<bool>(begun) };

@@ -160,7 +160,7 @@ class post_office {
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
         std::byte* const at = landing_.data() + parcel::lead;
         const received_note note = port_.receive_note(at, landing_.size() - parcel::lead);
-        if (note.source == no_rank) return judge() || moved;
+        if (note.source == no_rank) return mourn() || judge() || moved;
         envelope head;
         if (note.size >= sizeof head) std::memcpy(&head, at, sizeof head);
         if (note.size != sizeof head + head.size) refuse(note.source, head);
@@ -186,6 +186,7 @@ class post_office {
         credit outstanding{};  ///< sent by this rank and not known to be taken
         credit owed{};         ///< taken by this rank, which has not told the peer
         bool want_sent = false;
+        bool has_left = false;
         bool wanted = false;
         std::vector<outgoing*> unasked{};                                 ///< being sent, in order
         std::vector<unasked_arrival<typename Port::request>> arrivals{};  ///< being received
@@ -235,6 +236,8 @@ class post_office {
     void keep_payload(node& n, const std::byte* payload, std::size_t size);
     void hear(rank_t source, const abort_notice& report);
     bool judge();
+    bool mourn();
+    void count_left(rank_t peer, bool failed);
 
     options chosen_{};
     std::uint32_t incarnation_ = 0;

@@ -133,6 +133,9 @@ class port {
         require(MPI_Probe(MPI_ANY_SOURCE, note_tag, notes_, &status), "MPI_Probe");
     }
 
+    /// MPI ends the job when a process ends early.
+    static rank_t take_loss() { return no_rank; }
+
     request send_part(const std::byte* bytes, std::size_t size, rank_t peer, std::uint32_t tag) const {
         request begun;
         require(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, static_cast<int>(tag), data_, &begun.handle),
