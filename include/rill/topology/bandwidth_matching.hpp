@@ -24,11 +24,15 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
+// GCC 12 says that the enumerator of a scoped enumeration shadows the type topology::any.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 /// Which links a round may take that brings together ranks which have not met for long.
 enum class bridges : unsigned char {
     fastest,  ///< of those that join all of them, the fastest
     any       ///< as in the paper
 };
+#pragma GCC diagnostic pop
 
 /// In each round all ranks form pairs over fast links, which exchange their models half and half. Over some rounds each
 /// rank reaches each other. Models `Mixing`.
