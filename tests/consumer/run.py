@@ -36,6 +36,8 @@ LEAKS = ["CMAKE_PREFIX_PATH", "CPATH", "CPLUS_INCLUDE_PATH", "CXXFLAGS", "PKG_CO
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
        "OMPI_MCA_mpi_yield_when_idle": "1"}
 CASES = {}
+# The cases that take longest; they start first, and the short ones then share what is left of the time.
+LONGEST = ["conan", "pkg_config", "find_package_components", "subdirectory", "single_header"]
 
 
 class Failed(Exception):
@@ -292,7 +294,7 @@ def main():
     parser.add_argument("--conan", type=pathlib.Path)
     parser.add_argument("cases", nargs="*", metavar="CASE", choices=[*CASES, []])
     chosen = parser.parse_args()
-    names = chosen.cases or list(CASES)
+    names = sorted(chosen.cases or CASES, key=lambda name: LONGEST.index(name) if name in LONGEST else len(LONGEST))
     jobs = int(os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", os.cpu_count()))
     with tempfile.TemporaryDirectory(prefix="rill-consumer-") as folder:
         ground = Ground(pathlib.Path(folder).resolve(), chosen.conan and chosen.conan.absolute())
