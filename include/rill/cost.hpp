@@ -1,6 +1,7 @@
 /// What a collective costs: predictions, measurements, simulations.
 #pragma once
 
+#include <rill/cost/choose.hpp>
 #include <rill/cost/coded_tree_plan.hpp>
 #include <rill/cost/dense_messages.hpp>
 #include <rill/cost/frame_bytes.hpp>

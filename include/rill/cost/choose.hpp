@@ -1,0 +1,287 @@
+#pragma once
+
+#include <rill/collective/all_gather.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/concept/transport.hpp>
+#include <rill/core/coding.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/cost/dense_messages.hpp>
+#include <rill/cost/detail/measured_exchange.hpp>
+#include <rill/cost/frame_bytes.hpp>
+#include <rill/cost/measure_costs.hpp>
+#include <rill/cost/readable_seconds.hpp>
+#include <rill/cost/stream_messages.hpp>
+#include <rill/cost/union_size.hpp>
+#include <rill/stream/dense_switch.hpp>
+#include <rill/stream/stream_codings.hpp>
+#include <rill/stream/wire.hpp>
+#include <rill/topology/any.hpp>
+#include <rill/topology/tree.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace cost {
+
+/// The gradients that are added up: of float32 values, with indices of 32 bits.
+struct gradient_shape {
+    std::size_t dimension = 0;  ///< up to 2^32
+    double density = 1;         ///< the share of the coordinates that each rank contributes, at random
+    /// How the values of contributions may be coded. Other than `raw` permits a loss, which is taken where it pays.
+    value_coding values = value_coding::raw;
+    std::uint32_t bucket = 1024;  ///< see `coding`
+    /// Whether the entries are selected from a dense gradient, so that not to compress saves the time of selecting.
+    bool selects = false;
+
+    friend bool operator==(const gradient_shape&, const gradient_shape&) = default;
+};
+
+/// A way to add up gradients, and what it is expected to take.
+struct exchange_candidate {
+    rill::topology::any topology{};
+    bool compress = false;     ///< streams; otherwise dense vectors
+    stream_codings codings{};  ///< of the streams
+    int rounds = 0;
+    duration network{};    ///< by `predict`
+    duration computing{};  ///< of the rank that computes longest
+
+    duration time() const { return network + computing; }
+};
+
+/// What `choose` found: the arguments for `group` and `all_reduce`.
+struct exchange_choice {
+    rill::topology::any topology{};
+    /// For streams. Where `compress` is false, they switch to the dense form at the first fold.
+    stream_codings codings{};
+    bool compress = false;  ///< whether streams are faster than dense vectors
+    duration expected{};    ///< the time of an exchange
+    gradient_shape gradient{};
+    measured_costs costs{};
+    std::vector<exchange_candidate> candidates;  ///< all that were compared, the fastest first
+
+    /// One text: the choice, the best of another kind, and what decides between them.
+    std::string reason() const;
+};
+
+namespace detail {
+
+inline exchange_candidate dense_candidate(const rill::topology::any& shape, const measured_costs& costs,
+                                          const gradient_shape& gradient) {
+    exchange_candidate made{.topology = shape, .codings = {.when = dense_switch{0}}};
+    const entry_costs each{.bytes = sizeof(float), .fold = costs.computing.fold};
+    predict_measured(made, costs, each, dense_messages<float>(gradient.dimension));
+    return made;
+}
+
+/// `i`: of `measured_codings`.
+inline exchange_candidate stream_candidate(const rill::topology::any& shape, const measured_costs& costs,
+                                           const gradient_shape& gradient, std::size_t i, dense_switch when,
+                                           value_coding values) {
+    const coding lossless{.indices = measured_codings[i]};
+    const coding source{.values = values, .indices = measured_codings[i], .bucket = gradient.bucket};
+    exchange_candidate made{.topology = shape,
+                            .compress = true,
+                            .codings = {.contribution = source, .partial = lossless, .copy = lossless, .when = when}};
+    const auto entries = std::max<std::size_t>(
+        1, static_cast<std::size_t>(std::llround(static_cast<double>(gradient.dimension) * gradient.density)));
+    const std::size_t most = std::min(entries, gradient.dimension);
+    const auto bytes = sparse_frame_bytes<float, std::uint32_t>(most, {0, gradient.dimension}, lossless);
+    const entry_costs each{
+        .bytes = most == 0 ? 1 : static_cast<double>(bytes - wire::header_bytes) / static_cast<double>(most),
+        .fold = costs.computing.merge,
+        .encode = costs.computing.encode[i],
+        .decode = costs.computing.decode[i]};
+    predict_measured(made, costs, each,
+                     stream_messages(gradient.dimension, uniform_density{gradient.density}, made.codings));
+    if (gradient.selects)
+        made.computing =
+            made.computing + duration(std::llround(costs.computing.select * static_cast<double>(gradient.dimension)));
+    return made;
+}
+
+inline std::vector<exchange_candidate> all_candidates(const measured_costs& costs, const gradient_shape& gradient) {
+    const std::array<rill::topology::any, 6> shapes{rill::topology::recursive_doubling{},
+                                                    rill::topology::split_allgather{},
+                                                    rill::topology::ring{},
+                                                    rill::topology::halving_doubling{},
+                                                    rill::topology::tree{},
+                                                    rill::topology::star{}};
+    std::vector<exchange_candidate> all;
+    for (const auto& shape : shapes) all.push_back(dense_candidate(shape, costs, gradient));
+    const bool may_round = !is_lossless(gradient.values);
+    for (std::size_t i = 0; i < measured_codings.size(); ++i)
+        for (const double factor : {1.0, 0.5})
+            for (const auto& shape : shapes) {
+                const dense_switch when{factor};
+                all.push_back(stream_candidate(shape, costs, gradient, i, when, value_coding::raw));
+                if (may_round) all.push_back(stream_candidate(shape, costs, gradient, i, when, gradient.values));
+            }
+    // Of equally fast ones the first stays first: the simpler one.
+    std::stable_sort(all.begin(), all.end(),
+                     [](const exchange_candidate& a, const exchange_candidate& b) { return a.time() < b.time(); });
+    return all;
+}
+
+constexpr const char* text_of_coding(index_coding codes) {
+    switch (codes) {
+        case index_coding::raw: return "raw";
+        case index_coding::packed_gaps: return "packed_gaps";
+        case index_coding::bitmap: return "bitmap";
+        case index_coding::elias_fano: return "elias_fano";
+        case index_coding::huffman: return "huffman";
+        default: return "other";
+    }
+}
+constexpr const char* text_of_coding(value_coding codes) {
+    switch (codes) {
+        case value_coding::raw: return "raw";
+        case value_coding::bf16: return "bf16";
+        case value_coding::qsgd2: return "qsgd2";
+        case value_coding::qsgd4: return "qsgd4";
+        case value_coding::qsgd8: return "qsgd8";
+    }
+    return "other";
+}
+
+inline std::string text_of_time(duration time) {
+    const readable_seconds read = readable(time.seconds());
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g %s", read.value, read.unit);
+    return text;
+}
+inline std::string text_of_number(double number) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.17g", number);
+    if (std::array<char, 32> few{}; std::snprintf(few.data(), few.size(), "%g", number) > 0)
+        if (std::strtod(few.data(), nullptr) == number) return few.data();
+    return text;
+}
+
+inline std::string describe(const exchange_candidate& of) {
+    std::string text = of.topology.shape_name();
+    if (of.compress) {
+        text += std::string(" with streams, indices as ") + text_of_coding(of.codings.contribution.indices);
+        if (!of.codings.contribution.is_lossless())
+            text += std::string(", values as ") + text_of_coding(of.codings.contribution.values);
+    } else {
+        text += " with dense vectors";
+    }
+    return text + ", " + text_of_time(of.time());
+}
+
+/// What saves the most time of `chosen` against `other`.
+inline std::string what_decides(const exchange_candidate& chosen, const exchange_candidate& other, duration latency) {
+    const auto rounds = static_cast<double>((latency * (other.rounds - chosen.rounds)).ns);
+    const auto computing = static_cast<double>((other.computing - chosen.computing).ns);
+    const auto bytes = static_cast<double>((other.network - chosen.network).ns) - rounds;
+    if (other.time() == chosen.time()) return "Both take equally long; the simpler one is taken.";
+    if (computing > std::max(rounds, bytes)) return "Less computing decides.";
+    if (rounds > bytes)
+        return "Fewer rounds decide: " + std::to_string(chosen.rounds) + " instead of " + std::to_string(other.rounds) +
+               ".";
+    return "Less time for bytes on the line decides.";
+}
+
+/// Throws `mismatch` on all ranks unless all have asked for the same.
+template <class Group>
+void require_equal(Group& group, const gradient_shape& gradient) {
+    constexpr std::array names{"dimension", "density", "values", "bucket", "selects"};
+    using numbers = std::array<std::int64_t, names.size()>;
+    const numbers own{static_cast<std::int64_t>(gradient.dimension), std::bit_cast<std::int64_t>(gradient.density),
+                      static_cast<std::int64_t>(gradient.values), std::int64_t{gradient.bucket},
+                      gradient.selects ? 1 : 0};
+    std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(group.size()));
+    all_gather(group, own, all);
+    const auto text = [&](std::size_t i, std::int64_t number) {
+        if (i == 1) return text_of_number(std::bit_cast<double>(number));
+        if (i == 2) return std::string(text_of_coding(static_cast<value_coding>(number)));
+        return std::to_string(number);
+    };
+    for (std::size_t at = 0; at < all.size(); ++at) {
+        const std::size_t i = at % own.size();
+        if (all[at] == all[i]) continue;
+        const auto rank = static_cast<rank_t>(at / own.size());
+        throw mismatch(abort_notice{.kind = failure::mismatch,
+                                    .culprit = rank,
+                                    .other = 0,
+                                    .reason = "choose: rank " + std::to_string(rank) + " asked for " + names[i] + " " +
+                                              text(i, all[at]) + ", rank 0 for " + text(i, all[i])});
+    }
+}
+
+inline void require_gradient(const gradient_shape& gradient) {
+    RILL_EXPECTS(gradient.density >= 0 && gradient.density <= 1, "cost::choose: a density is between 0 and 1");
+    RILL_EXPECTS(gradient.dimension <= std::uint64_t{1} << 32, "cost::choose: indices have 32 bits");
+}
+
+}  // namespace detail
+
+inline std::string exchange_choice::reason() const {
+    if (costs.ranks == 1) return "Do not compress: a single rank sends nothing.";
+    const exchange_candidate& best = candidates.front();
+    const auto fastest = [&](const auto& is_meant) {
+        return *std::find_if(candidates.begin(), candidates.end(), is_meant);
+    };
+    const exchange_candidate next = fastest([&](const exchange_candidate& each) {
+        return each.topology != best.topology || each.compress != best.compress;
+    });
+    const exchange_candidate other =
+        fastest([&](const exchange_candidate& each) { return each.compress != best.compress; });
+    std::string text = compress ? "" : "Do not compress: ";
+    text += detail::describe(best) + ". Next: " + detail::describe(next) + ". " +
+            detail::what_decides(best, next, costs.link.link.latency);
+    if (next.compress == best.compress)
+        text += (compress ? " Without compression: " : " The best streams: ") + detail::describe(other) + ".";
+    return text;
+}
+
+/// Chooses how gradients are added up from figures that were measured. Sends nothing: equal arguments give equal
+/// choices.
+///
+/// Compares all shapes of `topology::any`, dense and as streams in each of `measured_codings`, with two dense switches;
+/// and with the values that `gradient` permits. The time of each is that of the network, which `predict` computes from
+/// the measured link, plus the computing of the busiest rank. The link counts for all ranks. Both ways share it where
+/// a schedule uses both at once; a rank sends to many at once as fast as it was measured to receive from many.
+///
+/// Cost: some 60 predictions, each of O(messages). Memory: that of one.
+inline exchange_choice choose(const measured_costs& costs, const gradient_shape& gradient) {
+    detail::require_gradient(gradient);
+    RILL_EXPECTS(costs.ranks >= 1, "cost::choose: needs at least one rank");
+    exchange_choice made{.gradient = gradient, .costs = costs, .candidates = detail::all_candidates(costs, gradient)};
+    const exchange_candidate& best = made.candidates.front();
+    made.topology = best.topology;
+    made.codings = best.codings;
+    made.compress = best.compress;
+    made.expected = best.time();
+    return made;
+}
+
+/// Measures what an exchange costs among all ranks of `net`, and chooses how gradients are added up.
+///
+/// Collective: every rank calls it with the same `gradient` and gets the same choice. Cost: that of `measure_costs`.
+/// Errors: `mismatch` on all ranks if one has another `gradient`, which names the rank and what differs; those of
+/// `measure_costs`.
+template <Transport Net>
+exchange_choice choose(Net& net, const gradient_shape& gradient) {
+    detail::require_gradient(gradient);
+    group workers{net, rill::topology::tree{}, {.name = "choose"}};
+    detail::require_equal(workers, gradient);
+    costs_probe probe;
+    if (gradient.dimension != 0) probe.dimension = std::min(probe.dimension, gradient.dimension);
+    probe.density = std::max(gradient.density, 1.0 / static_cast<double>(probe.dimension));
+    return choose(measure_costs(workers, probe), gradient);
+}
+
+}}}  // namespace rill::RILL_ABI::cost

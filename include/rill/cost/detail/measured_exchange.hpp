@@ -1,0 +1,131 @@
+#pragma once
+
+#include <rill/concept/topology.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/cost/dense_messages.hpp>
+#include <rill/cost/measure_costs.hpp>
+#include <rill/cost/measured_link.hpp>
+#include <rill/cost/predict.hpp>
+#include <rill/cost/prediction.hpp>
+#include <rill/stream/wire.hpp>
+#include <rill/transport/links.hpp>
+#include <rill/transport/network_card.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace cost::detail {
+
+/// A network in which every link is the measured one. Models `NetworkModel`.
+struct measured_network {
+    network_link each{};
+    network_card card{};
+
+    /// `both_ways`: whether a pair uses both ways at once. Cards limit only what is clearly less than the sum of links.
+    static measured_network of(const measured_costs& costs, bool both_ways) {
+        const measured_link& found = costs.link;
+        measured_network made{.each = {found.link.latency, both_ways ? found.both_ways : found.link.bandwidth}};
+        const double links = static_cast<double>(found.link.bandwidth) * (costs.ranks - 1);
+        const bool are_limited = links == 0 || static_cast<double>(found.all_to_one) < 0.95 * links;
+        if (are_limited) made.card = network_card::full_duplex(found.all_to_one);
+        return made;
+    }
+
+    network_link link_of(rank_t, rank_t) const { return each; }
+    network_card card_of(rank_t) const { return card; }
+};
+
+/// Whether a pair of ranks sends both ways in some round.
+template <Topology Shape>
+bool uses_both_ways(const Shape& shape, int ranks) {
+    for (rank_t rank = 0; rank < ranks; ++rank) {
+        const auto plan = shape.all_reduce(ranks, rank);
+        for (int round = 0; round < plan.rounds(); ++round)
+            for (int i = 0; i < plan.sends(round); ++i)
+                for (int j = 0; j < plan.receives(round); ++j)
+                    if (plan.send(round, i).peer == plan.receive(round, j).peer) return true;
+    }
+    return false;
+}
+
+/// What an entry of a message costs: its bytes, and nanoseconds of computing.
+struct entry_costs {
+    double bytes = 1;
+    double fold = 0;
+    double encode = 0;
+    double decode = 0;
+};
+
+/// The messages of a model, of which long ones take a round trip more, as so many bytes more. Counts the computing of
+/// each rank. Models `FollowingMessageModel`.
+template <MessageModel Messages>
+class computed_messages {
+  public:
+    computed_messages(Messages& messages, const measured_link& link, const entry_costs& each)
+        : messages_(messages), each_(each), announced_from_(link.round_trip_from) {
+        const double bytes = 2 * link.link.latency.seconds() * static_cast<double>(link.link.bandwidth);
+        announcement_ = static_cast<std::uint64_t>(std::llround(bytes));
+    }
+
+    void begin(int ranks, int parts) {
+        computing_.assign(static_cast<std::size_t>(ranks), 0);
+        owners_.assign(static_cast<std::size_t>(ranks), false);
+        messages_.begin(ranks, parts);
+    }
+    std::uint64_t bytes(rank_t sender, part_range parts, action kind) {
+        const std::uint64_t own = messages_.bytes(sender, parts, kind);
+        return announced_from_ != 0 && own >= announced_from_ ? own + announcement_ : own;
+    }
+    void receive(rank_t rank, std::span<const transfer> from, action kind) {
+        for (const transfer& each : from) {
+            const std::uint64_t bytes = messages_.bytes(each.peer, each.parts, kind);
+            const double entries = static_cast<double>(bytes - wire::header_bytes) / each_.bytes;
+            at(rank) += entries * (kind == action::copy ? each_.decode : each_.decode + each_.fold);
+            if (kind != action::copy)
+                at(each.peer) += entries * each_.encode;
+            else if (!has_copied_ && !owners_[static_cast<std::size_t>(each.peer)])
+                at(each.peer) += entries * each_.encode;  // an owner codes its part once; others forward it as it is
+            if (kind == action::copy) owners_[static_cast<std::size_t>(each.peer)] = is_copying_ = true;
+        }
+        if constexpr (FollowingMessageModel<Messages>) messages_.receive(rank, from, kind);
+    }
+    void end_round() {
+        has_copied_ = is_copying_;
+        if constexpr (FollowingMessageModel<Messages>) messages_.end_round();
+    }
+
+    /// Of the rank that computes longest.
+    duration computing() const {
+        return duration(std::llround(*std::max_element(computing_.begin(), computing_.end())));
+    }
+
+  private:
+    double& at(rank_t rank) { return computing_[static_cast<std::size_t>(rank)]; }
+
+    Messages& messages_;
+    entry_costs each_;
+    std::uint64_t announced_from_;
+    std::uint64_t announcement_ = 0;
+    std::vector<double> computing_;
+    std::vector<bool> owners_;  ///< who has sent a finished part
+    bool is_copying_ = false, has_copied_ = false;
+};
+
+/// Predicts `of.topology`'s `all_reduce`, and writes what it takes into `of`.
+template <class Candidate, MessageModel Messages>
+void predict_measured(Candidate& of, const measured_costs& costs, const entry_costs& each, Messages messages) {
+    computed_messages<Messages> computed(messages, costs.link, each);
+    const auto network = measured_network::of(costs, uses_both_ways(of.topology, costs.ranks));
+    const prediction found = predict_all_reduce(of.topology, costs.ranks, computed, network);
+    of.rounds = found.rounds;
+    of.network = found.elapsed;
+    of.computing = computed.computing();
+}
+
+}}}  // namespace rill::RILL_ABI::cost::detail

@@ -1,0 +1,217 @@
+#include <rill/cost/choose.hpp>
+
+#include <rill/aggregate/sum.hpp>
+#include <rill/collective/all_reduce.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/stream/stream.hpp>
+#include <rill/transport/in_process.hpp>
+#include <rill/transport/simulated.hpp>
+
+#include <doctest/doctest.h>
+#include "../collective/topologies.hpp"
+#include "simulate.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace rill;
+
+constexpr std::uint64_t gigabit = 125'000'000;
+
+/// Gigabit Ethernet with short latency: each rank sends one message at a time and receives one.
+const simulated::network ethernet{.latency = microseconds(5), .bandwidth = gigabit, .cards = [](rank_t) {
+                                      return network_card::full_duplex(gigabit);
+                                  }};
+
+/// What each rank chooses: all the same.
+cost::exchange_choice chosen(int ranks, const simulated::network& net, const cost::gradient_shape& gradient) {
+    std::vector<cost::exchange_choice> all(static_cast<std::size_t>(ranks));
+    simulated::run(ranks, net, [&](simulated::endpoint& self) {
+        all[static_cast<std::size_t>(self.rank())] = cost::choose(self, gradient);
+    });
+    for (const cost::exchange_choice& each : all) {
+        CHECK(each.topology == all[0].topology);
+        CHECK(each.codings == all[0].codings);
+        CHECK(each.reason() == all[0].reason());
+    }
+    return all[0];
+}
+
+template <class Shape>
+duration dense_time(const Shape& shape, int ranks, std::size_t dimension, const simulated::network& net) {
+    std::vector<float> data(dimension, 1.0F);
+    return support::simulate(ranks, net, shape,
+                             [&](auto& workers) {
+                                 std::vector<float> sum(dimension);
+                                 return all_reduce(workers, data, sum);
+                             })
+        .elapsed;
+}
+
+template <class Shape>
+duration stream_time(const Shape& shape, int ranks, const cost::gradient_shape& gradient, const stream_codings& codings,
+                     const simulated::network& net) {
+    return support::simulate(ranks, net, shape,
+                             [&](auto& workers) {
+                                 stream<float> mine(gradient.dimension), sum;
+                                 random_sequence random(random_key{7}.derive(static_cast<unsigned>(workers.rank())));
+                                 for (std::size_t i = 0; i < gradient.dimension; ++i)
+                                     if (random.bits() * 0x1p-32 < gradient.density) mine.push_back(i, 1.0F);
+                                 return all_reduce(workers, mine, sum, aggregate::sum{}, codings);
+                             })
+        .elapsed;
+}
+
+double ratio(duration a, duration b) { return a.seconds() / b.seconds(); }
+
+}  // namespace
+
+TEST_CASE("choose: the dense choice is the fastest shape of the simulated network, and takes the predicted time") {
+    for (const int ranks : {2, 3, 8})
+        for (const std::size_t dimension : {1U, 3000U, 60'000U}) {
+            CAPTURE(ranks);
+            CAPTURE(dimension);
+            const auto best = chosen(ranks, ethernet, {.dimension = dimension});
+            CHECK(!best.compress);
+            CHECK(best.reason().starts_with("Do not compress: " + std::string(best.topology.shape_name())));
+            duration least = seconds(1000);
+            cases::for_each_topology(
+                [&](const auto& shape) { least = std::min(least, dense_time(shape, ranks, dimension, ethernet)); });
+            const duration seen = dense_time(best.topology, ranks, dimension, ethernet);
+            CHECK(ratio(seen, least) <= 1.01);
+            CHECK(ratio(best.expected, seen) == doctest::Approx(1).epsilon(0.01));
+        }
+}
+
+TEST_CASE("choose: without cards the predicted time is exact") {
+    const simulated::network net{.latency = microseconds(30), .bandwidth = gigabit};
+    for (const int ranks : {2, 3, 8}) {
+        const auto best = chosen(ranks, net, {.dimension = 10'000});
+        CHECK(best.expected == dense_time(best.topology, ranks, 10'000, net));
+    }
+}
+
+TEST_CASE("choose: few rounds for small vectors, few bytes for large ones, coded streams for sparse ones") {
+    const auto small = chosen(8, ethernet, {.dimension = 16});
+    CHECK(std::string(small.topology.shape_name()) == "recursive_doubling");
+
+    const auto large = chosen(8, ethernet, {.dimension = 1'000'000});
+    const std::string shape = large.topology.shape_name();
+    CHECK((shape == "ring" || shape == "split_allgather"));
+    CHECK(large.reason().find("The best streams: ") != std::string::npos);
+
+    const cost::gradient_shape gradient{.dimension = 100'000, .density = 0.01};
+    const auto sparse = chosen(8, ethernet, gradient);
+    CHECK(sparse.compress);
+    CHECK(sparse.codings.contribution == coding{.indices = index_coding::elias_fano});
+    CHECK(sparse.reason().find("Without compression: ") != std::string::npos);
+    const duration seen = stream_time(sparse.topology, 8, gradient, sparse.codings, ethernet);
+    CHECK(ratio(sparse.expected, seen) == doctest::Approx(1).epsilon(0.05));
+    const auto denser = chosen(8, ethernet, {.dimension = 100'000, .density = 0.1});
+    CHECK(std::string(denser.topology.shape_name()) == "split_allgather");
+    CHECK(denser.compress);
+
+    const simulated::network links{.latency = microseconds(5), .bandwidth = gigabit};
+    const auto at_once = chosen(8, links, gradient);
+    CHECK(std::string(at_once.topology.shape_name()) == "split_allgather");
+    CHECK(at_once.codings.contribution == coding{.indices = index_coding::elias_fano});
+    cases::for_each_topology([&](const auto& other) {
+        CHECK(ratio(seen, stream_time(other, 8, gradient, sparse.codings, ethernet)) <= 1.02);
+    });
+}
+
+TEST_CASE("choose: one rank sends nothing; a gradient without coordinates, or without entries, is one too") {
+    const auto alone = chosen(1, {}, {.dimension = 1000, .density = 0.01});
+    CHECK(alone.reason() == "Do not compress: a single rank sends nothing.");
+    CHECK(alone.expected == duration{});
+    CHECK(!chosen(3, ethernet, {.dimension = 0, .density = 0.5}).compress);
+    CHECK(chosen(3, ethernet, {.dimension = 100'000, .density = 0}).compress);
+}
+
+TEST_CASE("choose: values are rounded only where the caller permits it") {
+    const cost::gradient_shape lossless{.dimension = 100'000, .density = 0.01};
+    for (const auto& each : chosen(4, ethernet, lossless).candidates) CHECK(each.codings.contribution.is_lossless());
+    cost::gradient_shape lossy = lossless;
+    lossy.values = value_coding::qsgd4;
+    lossy.bucket = 512;
+    const auto best = chosen(4, ethernet, lossy);
+    CHECK(best.codings.contribution.values == value_coding::qsgd4);
+    CHECK(best.codings.contribution.bucket == 512);
+    CHECK(best.codings.partial.is_lossless());
+    CHECK(best.codings.copy.is_lossless());
+    CHECK(best.reason().find("values as qsgd4") != std::string::npos);
+    CHECK(best.expected < chosen(4, ethernet, lossless).expected);
+}
+
+TEST_CASE("choose: from measured figures, without a network; each figure counts") {
+    const cost::measured_costs costs{
+        .ranks = 8, .link = {.link = {microseconds(5), gigabit}, .both_ways = gigabit, .all_to_one = gigabit}};
+    const cost::gradient_shape gradient{.dimension = 300'000, .density = 0.01, .selects = true};
+    const auto best = cost::choose(costs, gradient);
+    CHECK(best.compress);
+
+    cost::measured_costs slow = costs;
+    slow.computing.select = 1e4;
+    CHECK(!cost::choose(slow, gradient).compress);
+    CHECK(cost::choose(slow, gradient).reason().starts_with("Do not compress: "));
+    slow = costs;
+    slow.computing.encode.fill(1e4);
+    slow.computing.encode[0] = 0;
+    CHECK(cost::choose(slow, gradient).codings.contribution.indices == index_coding::raw);
+    slow = costs;
+    slow.link.round_trip_from = 4096;
+    CHECK(cost::choose(slow, gradient).expected > best.expected);
+
+    const cost::gradient_shape pair{.dimension = 100'000};
+    cost::measured_costs half = costs;
+    half.ranks = 2;
+    const duration full_duplex = cost::choose(half, pair).expected;
+    half.link.both_ways = gigabit / 2;
+    CHECK(cost::choose(half, pair).expected > full_duplex);
+}
+
+TEST_CASE("choose: ranks that ask for different things are named, with what differs, on all ranks") {
+    const auto errors = [](const cost::gradient_shape& usual, const cost::gradient_shape& odd, rank_t rank) {
+        std::vector<std::string> all(4);
+        simulated::run(4, ethernet, [&](simulated::endpoint& self) {
+            try {
+                (void)cost::choose(self, self.rank() == rank ? odd : usual);
+            } catch (const mismatch& e) {
+                all[static_cast<std::size_t>(self.rank())] = e.what();
+                CHECK(e.culprit() != 0);
+            }
+        });
+        CHECK(all == std::vector<std::string>(4, all[0]));
+        return all[0];
+    };
+    CHECK(errors({.dimension = 13}, {.dimension = 12}, 3) ==
+          "rill: choose: rank 3 asked for dimension 12, rank 0 for 13");
+    CHECK(errors({.dimension = 13, .density = 0.01}, {.dimension = 13, .density = 0.1}, 2) ==
+          "rill: choose: rank 2 asked for density 0.1, rank 0 for 0.01");
+    CHECK(errors({.dimension = 9}, {.dimension = 9, .values = value_coding::qsgd4}, 1) ==
+          "rill: choose: rank 1 asked for values qsgd4, rank 0 for raw");
+    CHECK(errors({.dimension = 9}, {.dimension = 8}, 0) == "rill: choose: rank 1 asked for dimension 9, rank 0 for 8");
+    CHECK_THROWS_WITH(cost::choose(cost::measured_costs{}, {.dimension = 9, .density = 1.5}),
+                      doctest::Contains("a density is between 0 and 1"));
+}
+
+TEST_CASE("choose: with real clocks all ranks choose the same, and add up with it") {
+    std::vector<std::string> reasons(3);
+    in_process::run(3, [&](in_process::endpoint& self) {
+        const auto best = cost::choose(self, {.dimension = 5000, .density = 0.02});
+        reasons[static_cast<std::size_t>(self.rank())] = best.reason();
+        group workers{self, best.topology};
+        stream<float> mine(5000), sum;
+        for (std::size_t i = 0; i < 5000; i += 50) mine.push_back(i, 1.0F);
+        all_reduce(workers, mine, sum, aggregate::sum{}, best.codings);
+        CHECK(std::accumulate(sum.values().begin(), sum.values().end(), 0.0F) == 300.0F);  // in either form
+    });
+    CHECK(reasons == std::vector<std::string>(3, reasons[0]));
+}
