@@ -32,7 +32,7 @@ std::vector<roster_entry> three() {
 std::vector<roster_entry> decode(const bytes& raw, rank_t ranks = 4) { return decode_roster(raw, ranks, 1, 2); }
 
 /// What the error says, or nothing.
-std::string fault(const bytes& raw, rank_t ranks = 4) {
+std::string error_of(const bytes& raw, rank_t ranks = 4) {
     try {
         decode(raw, ranks);
     } catch (const protocol_error& wrong) {
@@ -78,51 +78,51 @@ TEST_CASE("a roster that is cut at any byte, or goes on, is refused") {
     const bytes raw = encode_roster(three());
     for (std::size_t size = 0; size < raw.size(); ++size) {
         CAPTURE(size);
-        CHECK(has(fault(bytes(raw.begin(), raw.begin() + static_cast<std::ptrdiff_t>(size))), "cut off"));
+        CHECK(has(error_of(bytes(raw.begin(), raw.begin() + static_cast<std::ptrdiff_t>(size))), "cut off"));
     }
     bytes longer = raw;
     longer.push_back({});
-    CHECK(has(fault(longer), "rank 2 sent rank 1 a roster with bytes behind its end"));
+    CHECK(has(error_of(longer), "rank 2 sent rank 1 a roster with bytes behind its end"));
 }
 
 TEST_CASE("wrong counts and fields of a roster are refused by name") {
-    CHECK(fault(one()).empty());
-    CHECK(has(fault(with(0, 5)), "more ranks than the job has"));
-    CHECK(has(fault(with(3, 0xff)), "more ranks than the job has"));
-    CHECK(has(fault(with(0, 2)), "cut off"));
-    CHECK(has(fault(with(0, 0)), "bytes behind its end"));
-    CHECK(has(fault(with(4, 4)), "a rank that the job has not"));
-    CHECK(has(fault(with(7, 0x80)), "a rank that the job has not"));
-    CHECK(has(fault(one(), 1), "a rank that the job has not"));
-    CHECK(has(fault(with(8, 0)), "an incarnation of 0"));
-    CHECK(has(fault(with(16, 255)), "cut off"));
-    CHECK(has(fault(with(17, '\n')), "a host that is no plain text"));
-    CHECK(has(fault(with(17, 0xc3)), "a host that is no plain text"));
-    CHECK(has(fault(with(18, 255)), "cut off"));
-    CHECK(has(fault(with(19, 5)), "an unknown family"));
-    CHECK(has(fault(with(19, 6)), "cut off"));
+    CHECK(error_of(one()).empty());
+    CHECK(has(error_of(with(0, 5)), "more ranks than the job has"));
+    CHECK(has(error_of(with(3, 0xff)), "more ranks than the job has"));
+    CHECK(has(error_of(with(0, 2)), "cut off"));
+    CHECK(has(error_of(with(0, 0)), "bytes behind its end"));
+    CHECK(has(error_of(with(4, 4)), "a rank that the job has not"));
+    CHECK(has(error_of(with(7, 0x80)), "a rank that the job has not"));
+    CHECK(has(error_of(one(), 1), "a rank that the job has not"));
+    CHECK(has(error_of(with(8, 0)), "an incarnation of 0"));
+    CHECK(has(error_of(with(16, 255)), "cut off"));
+    CHECK(has(error_of(with(17, '\n')), "a host that is no plain text"));
+    CHECK(has(error_of(with(17, 0xc3)), "a host that is no plain text"));
+    CHECK(has(error_of(with(18, 255)), "cut off"));
+    CHECK(has(error_of(with(19, 5)), "an unknown family"));
+    CHECK(has(error_of(with(19, 6)), "cut off"));
     bytes no_port = with(24, 0);
     no_port[25] = {};
-    CHECK(has(fault(no_port), "a port of 0"));
+    CHECK(has(error_of(no_port), "a port of 0"));
 
     bytes no_host = one();
     no_host[16] = {};
     no_host.erase(no_host.begin() + 17);
     no_host.push_back({});
-    CHECK_FALSE(fault(no_host).empty());
+    CHECK_FALSE(error_of(no_host).empty());
     bytes many = one();
     many[18] = std::byte{17};
     for (int i = 1; i < 17; ++i)
         for (std::size_t at = 19; at < 26; ++at) many.push_back(many[at]);
-    CHECK(has(fault(many), "a wrong number of addresses"));
+    CHECK(has(error_of(many), "a wrong number of addresses"));
 
     bytes twice = one();
     const bytes again(twice.begin() + 4, twice.end());
     twice.insert(twice.end(), again.begin(), again.end());
     twice[0] = std::byte{2};
-    CHECK(has(fault(twice), "whose ranks do not ascend"));
+    CHECK(has(error_of(twice), "whose ranks do not ascend"));
     twice[4] = {};
-    CHECK(fault(twice).empty());
+    CHECK(error_of(twice).empty());
 }
 
 TEST_CASE("changed bytes are a roster or an error") {
@@ -132,7 +132,7 @@ TEST_CASE("changed bytes are a roster or an error") {
         bytes changed = raw;
         for (std::size_t i = 0; i < 1 + number % 3; ++i)
             changed[random.below(changed.size())] = static_cast<std::byte>(random.below(256));
-        if (fault(changed).empty()) {
+        if (error_of(changed).empty()) {
             CAPTURE(number);
             CHECK(encode_roster(decode(changed)) == changed);
         }
