@@ -51,6 +51,7 @@ class Rill(ConanFile):
         self.cpp_info.set_property("cmake_target_name", "rill::all")
         self._component("rill", below=[])
         self._component("threads", system_libs=["pthread"])
+        self._component("tcp", below=["threads"])
         if self.options.simulated:
             self._component("simulated", links=["boost::context"])
             self._component("testing", below=["threads", "simulated"])

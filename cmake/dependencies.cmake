@@ -6,7 +6,7 @@ if(POLICY CMP0167)
 endif()
 
 # The components, each after those that it needs, and the third-party targets that each of them links.
-set(rill_known_components threads simulated mpi train eigen xtensor tbb graph testing compiled)
+set(rill_known_components threads simulated mpi tcp train eigen xtensor tbb graph testing compiled)
 set(rill_threads_links Threads::Threads)
 set(rill_simulated_links Boost::context)
 set(rill_mpi_links MPI::MPI_C)
@@ -16,6 +16,7 @@ set(rill_xtensor_links xtensor)
 set(rill_tbb_links TBB::tbb)
 set(rill_graph_links Boost::headers)
 set(rill_mpi_needs threads)
+set(rill_tcp_needs threads)
 set(rill_testing_needs threads simulated)
 set(rill_compiled_needs threads)
 

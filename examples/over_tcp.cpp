@@ -1,0 +1,18 @@
+// Sums a vector over the ranks that the launcher's variables describe: `tools/launch -n 4 example_over_tcp`. Started by
+// itself it is one rank.
+#include <rill/rill.hpp>
+#include <rill/transport/tcp.hpp>
+
+#include <cstdio>
+#include <vector>
+
+int main() {
+    rill::tcp::run([](auto& net) {
+        rill::group workers{net, rill::topology::ring{}};
+        const std::vector<float> gradient(1 << 20, 1.0F);
+        std::vector<float> sum(gradient.size());
+        rill::all_reduce(workers, gradient, sum);
+        if (net.rank() == 0)
+            std::printf("ranks: %d, each coordinate: %g\n", net.size(), static_cast<double>(sum.back()));
+    });
+}

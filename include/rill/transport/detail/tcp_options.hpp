@@ -1,0 +1,154 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace rill { inline namespace RILL_ABI { namespace tcp {
+
+/// Thrown when the ranks do not meet, or a call of the system fails (`what()` has the system's text). The culprit is
+/// the rank that reports it; `no_rank` where the options are wrong.
+class library_error : public error {
+  public:
+    library_error(rank_t rank, std::string reason)
+        : error(abort_notice{.culprit = rank,
+                             .reason = rank == no_rank ? std::move(reason)
+                                                       : "rank " + std::to_string(rank) + ": " + std::move(reason)}) {}
+};
+
+/// Who may connect. Nothing that travels is proved or encrypted.
+enum class security : std::uint8_t {
+    loopback,  ///< only processes of this host: an address that is not a loopback address is refused
+    open       ///< whoever reaches the ports: only in a network in which every host is trusted
+};
+
+/// Who this process is, where the ranks meet, and how they exchange messages. `ranks`, `meeting`, `job`,
+/// `mailbox_bytes`, `eager_bytes` and `chunk_bytes` must be equal on all ranks; where they are not, the meeting fails
+/// on every rank that has come.
+struct options {
+    rank_t rank = 0;
+    int ranks = 1;
+    /// `host:port` or `[address]:port` where rank 0 listens. The others listen at the address by which they reach it.
+    std::string meeting = "127.0.0.1:29400";
+    std::string job{};  ///< ranks of other jobs are refused
+    tcp::security security = tcp::security::loopback;
+    /// How long the ranks wait for each other at the start.
+    duration meeting_timeout = seconds(60);
+    /// After this time without an answer of its host, a peer is held for gone. A process that stands still on a host
+    /// that runs is not noticed.
+    duration patience = seconds(10);
+    /// Bound of the bytes that one rank has handed over to another and the other has not taken; and, apart from these,
+    /// of the bytes in large messages that it has sent to another unasked.
+    std::size_t mailbox_bytes = std::size_t{64} << 20;
+    /// A message of up to this size is copied at its post and sent at once. A larger one that `sends_unasked` sends
+    /// goes in pieces of this size; any other waits at its sender until somebody receives it. At least 1024.
+    std::size_t eager_bytes = (std::size_t{64} << 10) - 512;
+    /// Whether a borrowed message above `eager_bytes` is sent before its receiver asks for it, if `mailbox_bytes` has
+    /// room for it. Not set: where not all ranks are on one host.
+    std::optional<bool> sends_unasked{};
+    /// all_reduce of a dense vector cuts each part of it into chunks of this many bytes. 0: not cut where all ranks are
+    /// on one host; otherwise a chunk and its head are about as large as `eager_bytes`.
+    std::size_t chunk_bytes = 0;
+    /// Bytes that may be on their way to one peer without its acknowledgement.
+    std::size_t window_bytes = std::size_t{4} << 20;
+    /// A wait polls this often if there are at least as many cores as ranks on the host, and then gives its core away
+    /// every few polls; in activities it then sleeps for `nap` per poll.
+    int spins = 200;
+    duration nap = microseconds(20);
+    /// How long `abort` waits for rank 0 to say which notice was the first, before this rank decides and tells all.
+    duration abort_timeout = seconds(2);
+    /// How long this rank waits after a failure for ranks that have not noticed it.
+    duration failure_timeout = seconds(30);
+    /// How long an endpoint's destructor waits for peers to take what was sent to them.
+    duration farewell_timeout = seconds(2);
+
+    // What the mail engine asks of a port whose activities are threads.
+    static constexpr duration blocks_beyond{deadline::never.at.ns};
+    static constexpr std::size_t stack_bytes = 0;
+
+    /// Reads who this process is from the variables of its launcher, the first that is there: RILL_RANK and RILL_RANKS;
+    /// RANK and WORLD_SIZE (torchrun); SLURM_PROCID and SLURM_NTASKS; PMI_RANK and PMI_SIZE; OMPI_COMM_WORLD_RANK and
+    /// OMPI_COMM_WORLD_SIZE. The meeting point is RILL_MEETING, or MASTER_ADDR and MASTER_PORT, or the default.
+    /// RILL_JOB or SLURM_JOB_ID names the job; RILL_SECURITY is `loopback` or `open`. Without any of them: one rank.
+    /// Throws `library_error` that names the variable which is missing or wrong.
+    static options from_environment() {
+        return from_variables([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+    }
+    /// The same, by `get(name)`: a text, or null.
+    template <class Get>
+    static options from_variables(Get&& get);
+
+    friend bool operator==(const options&, const options&) = default;
+};
+
+namespace detail {
+
+[[noreturn]] inline void refuse_variable(const std::string& what) { throw library_error(no_rank, what); }
+
+inline std::int64_t whole_number(const char* name, std::string_view text, std::int64_t least, std::int64_t most) {
+    std::int64_t number = 0;
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (failed != std::errc{} || end != text.data() + text.size() || number < least || number > most)
+        refuse_variable(std::string("the variable ") + name + " is \"" + std::string(text) +
+                        "\", which is no number from " + std::to_string(least) + " to " + std::to_string(most));
+    return number;
+}
+
+}  // namespace detail
+
+template <class Get>
+options options::from_variables(Get&& get) {
+    constexpr std::int64_t most_ranks = 65'535;
+    constexpr std::pair<const char*, const char*> launchers[] = {{"RILL_RANK", "RILL_RANKS"},
+                                                                 {"RANK", "WORLD_SIZE"},
+                                                                 {"SLURM_PROCID", "SLURM_NTASKS"},
+                                                                 {"PMI_RANK", "PMI_SIZE"},
+                                                                 {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}};
+    options read;
+    for (const auto& [rank, ranks] : launchers) {
+        const char* const own = get(rank);
+        const char* const all = get(ranks);
+        if (own == nullptr && all == nullptr) continue;
+        if (own == nullptr || all == nullptr)
+            detail::refuse_variable(std::string("the variable ") + (own == nullptr ? ranks : rank) + " is set, but " +
+                                    (own == nullptr ? rank : ranks) + " is not");
+        read.ranks = static_cast<int>(detail::whole_number(ranks, all, 1, most_ranks));
+        read.rank = static_cast<rank_t>(detail::whole_number(rank, own, 0, most_ranks));
+        if (read.rank >= read.ranks)
+            detail::refuse_variable(std::string("the variable ") + rank + " is " + own + ", but " + ranks +
+                                    " is only " + all);
+        break;
+    }
+    if (const char* const meeting = get("RILL_MEETING")) {
+        read.meeting = meeting;
+    } else if (const char* const host = get("MASTER_ADDR")) {
+        const char* const port = get("MASTER_PORT");
+        if (port == nullptr) detail::refuse_variable("the variable MASTER_ADDR is set, but MASTER_PORT is not");
+        const std::string text(host);
+        read.meeting = (text.find(':') == std::string::npos ? text : "[" + text + "]") + ":" +
+                       std::to_string(detail::whole_number("MASTER_PORT", port, 1, 65'535));
+    }
+    for (const char* const name : {"RILL_JOB", "SLURM_JOB_ID"})
+        if (const char* const job = get(name); job != nullptr && read.job.empty()) read.job = job;
+    if (const char* const chosen = get("RILL_SECURITY")) {
+        if (std::string_view(chosen) == "open")
+            read.security = tcp::security::open;
+        else if (std::string_view(chosen) != "loopback")
+            detail::refuse_variable(std::string("the variable RILL_SECURITY is \"") + chosen +
+                                    "\", which is neither loopback nor open");
+    }
+    return read;
+}
+
+}}}  // namespace rill::RILL_ABI::tcp

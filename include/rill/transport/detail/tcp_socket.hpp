@@ -1,0 +1,171 @@
+// Sockets of the system: names, addresses, listening, connecting. Nothing here waits but `wait_for`.
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/tcp_options.hpp>
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
+
+inline time_point wall_clock() { return {duration(std::chrono::steady_clock::now().time_since_epoch()).ns}; }
+
+/// Owns a descriptor.
+class socket {
+  public:
+    socket() = default;
+    explicit socket(int descriptor) : descriptor_(descriptor) {}
+    socket(socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+    socket& operator=(socket&& other) noexcept {
+        socket moved(std::move(other));
+        std::swap(descriptor_, moved.descriptor_);
+        return *this;
+    }
+    ~socket() {
+        if (descriptor_ >= 0) ::close(descriptor_);
+    }
+    int get() const { return descriptor_; }
+    explicit operator bool() const { return descriptor_ >= 0; }
+
+  private:
+    int descriptor_ = -1;
+};
+
+/// An address with a port, IPv4 or IPv6.
+struct socket_address {
+    sockaddr_storage bytes{};
+    socklen_t size = 0;
+
+    const sockaddr* raw() const { return reinterpret_cast<const sockaddr*>(&bytes); }
+    sockaddr* raw() { return reinterpret_cast<sockaddr*>(&bytes); }
+    bool is_v6() const { return bytes.ss_family == AF_INET6; }
+    std::uint16_t port() const {
+        return ntohs(is_v6() ? reinterpret_cast<const sockaddr_in6&>(bytes).sin6_port
+                             : reinterpret_cast<const sockaddr_in&>(bytes).sin_port);
+    }
+    void set_port(std::uint16_t port) {
+        (is_v6() ? reinterpret_cast<sockaddr_in6&>(bytes).sin6_port : reinterpret_cast<sockaddr_in&>(bytes).sin_port) =
+            htons(port);
+    }
+    bool is_loopback() const {
+        if (is_v6()) return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(bytes).sin6_addr) != 0;
+        return (ntohl(reinterpret_cast<const sockaddr_in&>(bytes).sin_addr.s_addr) >> 24) == 127;
+    }
+    static socket_address local_of(const socket& of) {
+        socket_address found;
+        found.size = sizeof found.bytes;
+        ::getsockname(of.get(), found.raw(), &found.size);
+        return found;
+    }
+    static socket_address peer_of(const socket& of) {
+        socket_address found;
+        found.size = sizeof found.bytes;
+        ::getpeername(of.get(), found.raw(), &found.size);
+        return found;
+    }
+};
+
+/// All addresses of a meeting point, `host:port` or `[address]:port`.
+inline std::vector<socket_address> resolve(const std::string& point, rank_t rank) {
+    const std::size_t colon = point.rfind(':');
+    if (colon == std::string::npos) throw library_error(rank, "the meeting point " + point + " has no port");
+    std::string host = point.substr(0, colon);
+    const std::string port = point.substr(colon + 1);
+    if (host.size() > 1 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+    addrinfo wanted{};
+    wanted.ai_family = AF_UNSPEC;
+    wanted.ai_socktype = SOCK_STREAM;
+    wanted.ai_flags = AI_NUMERICSERV;
+    addrinfo* found = nullptr;
+    if (const int failed = ::getaddrinfo(host.c_str(), port.c_str(), &wanted, &found); failed != 0)
+        throw library_error(rank, "the meeting point " + point + " is unknown: " + ::gai_strerror(failed));
+    std::vector<socket_address> all;
+    for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+        socket_address& made = all.emplace_back();
+        std::memcpy(&made.bytes, each->ai_addr, each->ai_addrlen);
+        made.size = each->ai_addrlen;
+    }
+    ::freeaddrinfo(found);
+    return all;
+}
+
+inline std::string system_text() { return std::strerror(errno); }
+
+inline socket make_socket(const socket_address& of) {
+    return socket(::socket(of.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+/// Empty, with errno, where it fails.
+inline socket listen_at(const socket_address& at, int backlog) {
+    socket made = make_socket(at);
+    const int on = 1;
+    if (!made) return made;
+    ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (::bind(made.get(), at.raw(), at.size) != 0 || ::listen(made.get(), backlog) != 0) {
+        const int failed = errno;
+        made = socket();
+        errno = failed;
+    }
+    return made;
+}
+
+/// Waits until any of the descriptors is ready, or `until`, and at most 100 ms.
+inline void wait_for(std::span<pollfd> any, time_point until) {
+    const std::int64_t left = (until - wall_clock()).ns / 1'000'000 + 1;
+    ::poll(any.data(), any.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 100)));
+}
+
+/// Connects before `until`; empty, with errno, where nobody listens or the time has passed.
+inline socket connect_to(const socket_address& at, time_point until) {
+    socket made = make_socket(at);
+    if (!made) return made;
+    if (::connect(made.get(), at.raw(), at.size) == 0) return made;
+    if (errno != EINPROGRESS) return {};
+    while (wall_clock() < until) {
+        pollfd one{.fd = made.get(), .events = POLLOUT, .revents = 0};
+        wait_for({&one, 1}, until);
+        if (one.revents == 0) continue;
+        int failed = 0;
+        socklen_t size = sizeof failed;
+        ::getsockopt(made.get(), SOL_SOCKET, SO_ERROR, &failed, &size);
+        if (failed == 0) return made;
+        errno = failed;
+        return {};
+    }
+    errno = ETIMEDOUT;
+    return {};
+}
+
+/// Sends small segments at once; ends connections to hosts that do not answer for `patience`.
+inline void tune(const socket& of, duration patience) {
+    const auto set = [&](int level, int name, std::int64_t value) {
+        const int chosen = static_cast<int>(std::clamp<std::int64_t>(value, 1, 1 << 30));
+        ::setsockopt(of.get(), level, name, &chosen, sizeof chosen);
+    };
+    set(IPPROTO_TCP, TCP_NODELAY, 1);
+    set(IPPROTO_TCP, TCP_USER_TIMEOUT, patience.ns / 1'000'000);
+    set(SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(IPPROTO_TCP, TCP_KEEPIDLE, patience.ns / 2'000'000'000);
+    set(IPPROTO_TCP, TCP_KEEPINTVL, patience.ns / 4'000'000'000);
+    set(IPPROTO_TCP, TCP_KEEPCNT, 2);
+}
+
+}}}  // namespace rill::RILL_ABI::tcp::detail

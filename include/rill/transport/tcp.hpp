@@ -1,0 +1,85 @@
+#pragma once
+
+#include <rill/concept/transport.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/time.hpp>
+#include <rill/transport/detail/mail_endpoint.hpp>
+#include <rill/transport/detail/mail_envelope.hpp>
+#include <rill/transport/detail/tcp_meeting.hpp>
+#include <rill/transport/detail/tcp_options.hpp>
+#include <rill/transport/detail/tcp_port.hpp>
+
+#include <cstddef>
+#include <memory>
+
+namespace rill { inline namespace RILL_ABI { namespace tcp {
+
+/// A received message: see `mail::message`.
+using message = mail::message<detail::port>;
+/// A borrowed send in progress: see `mail::sending`.
+using sending = mail::sending<detail::port>;
+/// A thread of one rank: see `mail::activity`.
+using activity = mail::activity<detail::port>;
+/// A flag that activities of one rank wait for.
+using event = mail::event<detail::port>;
+/// Passes values between activities of one rank, first in, first out.
+template <class T>
+using queue = mail::queue<T, detail::port>;
+
+/// Calls `body(endpoint&)` as this process's rank of the job and returns when the bodies of all ranks have ended.
+///
+/// An exception that leaves a body aborts every context: that rank is the culprit, and the exception's text is the
+/// reason. The waits of all other ranks then throw, and `run` throws on every rank: the exception of the rank's own
+/// body, or else the error of the abort. For ranks that do not notice the abort, `run` waits at most
+/// `options::failure_timeout`.
+template <class Body>
+void run(Body&& body, const options& chosen = options::from_environment());
+
+/// One rank of a job whose processes are connected by TCP. Models `ConcurrentTransport`; needs Linux.
+///
+/// Its construction is the meeting: it returns when all ranks have come and each is connected to each. It throws
+/// `timeout` that names the ranks which have not come within `options::meeting_timeout`, `mismatch` where two processes
+/// say that they are the same rank or options differ, and `library_error` where the system refuses a call.
+///
+/// When a peer's process ends without a farewell, all waits of all other ranks throw `peer_failure` that names it. A
+/// lost connection is not made anew. Any thread of the rank may call it. Progress is made only by calls that wait or
+/// poll. Destruction waits at most `options::farewell_timeout` until the peers have taken what was sent to them;
+/// handed-over messages larger than `eager_bytes` that no receiver has asked for are then lost. Memory: about 70 KiB
+/// per peer, at most `window_bytes` of copies per peer, and the messages that have arrived.
+class endpoint : public mail::endpoint<detail::port> {
+  public:
+    explicit endpoint(const options& chosen = options::from_environment())
+        : mail::endpoint<detail::port>(open(chosen)) {}
+    ~endpoint() {
+        engine_->close();
+        engine_->through().leave();
+        engine_->end();
+    }
+
+  private:
+    template <class Body>
+    friend void run(Body&& body, const options& chosen);
+
+    static std::shared_ptr<detail::engine> open(const options& chosen) {
+        RILL_EXPECTS(0 <= chosen.rank && chosen.rank < chosen.ranks, "tcp: rank must be from 0 to ranks - 1");
+        RILL_EXPECTS(chosen.eager_bytes >= mail::least_eager_bytes && chosen.eager_bytes <= std::size_t{1} << 30,
+                     "tcp: eager_bytes must be between 1024 and 2^30");
+        RILL_EXPECTS(chosen.abort_timeout.ns >= 0 && chosen.failure_timeout.ns >= 0,
+                     "tcp: abort_timeout and failure_timeout must not be negative");
+        auto made =
+            std::make_shared<detail::engine>(std::make_shared<detail::connections>(detail::meeting(chosen).run()));
+        made->open(chosen);
+        return made;
+    }
+};
+
+static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint> && ChunkingTransport<endpoint>);
+
+template <class Body>
+void run(Body&& body, const options& chosen) {
+    endpoint net(chosen);
+    mail::run(*net.engine_, net, body);
+}
+
+}}}  // namespace rill::RILL_ABI::tcp

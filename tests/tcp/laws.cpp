@@ -1,0 +1,51 @@
+#include <rill/testing/transport_laws.hpp>
+#include <rill/transport/tcp.hpp>
+
+#include "ranks.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <string>
+
+using namespace rill;
+
+namespace {
+
+void check_laws(int most_ranks, const tcp::options& chosen, testing::transport_limits limits,
+                const std::string& host = "127.0.0.1") {
+    limits.mailbox_bytes = chosen.mailbox_bytes;
+    limits.copied_bytes = chosen.sends_unasked.value_or(false) ? chosen.mailbox_bytes : chosen.eager_bytes;
+    limits.lends = false;
+    limits.most_ranks = most_ranks;
+    if (const char* const only = std::getenv("RILL_TEST_LAW")) limits.only = only;
+    int laws = 0;
+    testing::for_each_law([&](int count, auto&& body) { ranks::run(count, body, chosen, host); }, limits,
+                          [&](const char* name, const testing::law_outcome& outcome) {
+                              ++laws;
+                              CHECK_MESSAGE(outcome.held, std::string(name) << ": " << outcome.what);
+                          });
+    CHECK(laws >= (most_ranks == 1 ? 14 : most_ranks == 2 ? 30 : 45));
+}
+
+}  // namespace
+
+TEST_CASE("laws") {
+    for (const int most : {1, 2, 3, 4, 5, 8}) {
+        CAPTURE(most);
+        check_laws(most, {.mailbox_bytes = 4096}, {.large_bytes = 1'000'000, .largest_bytes = 3'000'000});
+    }
+}
+
+TEST_CASE("laws over IPv6") {
+    check_laws(4, {.mailbox_bytes = 4096}, {.large_bytes = 100'000, .largest_bytes = 1'000'000}, "[::1]");
+}
+
+TEST_CASE("laws where almost every message is announced first") {
+    check_laws(3, {.mailbox_bytes = 4096, .eager_bytes = 1024}, {.large_bytes = 100'000, .largest_bytes = 1'000'000});
+}
+
+TEST_CASE("laws where large messages go unasked") {
+    check_laws(3, {.mailbox_bytes = 150'000, .eager_bytes = 1024, .sends_unasked = true},
+               {.large_bytes = 100'000, .largest_bytes = 1'000'000});
+}

@@ -1,0 +1,102 @@
+#include <rill/core/error.hpp>
+#include <rill/transport/tcp.hpp>
+
+#include "ranks.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+
+using namespace rill;
+
+namespace {
+
+template <class Change>
+std::vector<std::string> meet(int count, Change&& change) {
+    tcp::options chosen{.meeting = ranks::free_point(), .meeting_timeout = milliseconds(400)};
+    std::vector<std::string> said;
+    for (const auto& each : ranks::on_threads(count, chosen, [&](tcp::options own) {
+             change(own);
+             if (own.ranks != 0) tcp::endpoint net(own);
+         }))
+        said.push_back(ranks::text_of(each));
+    return said;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("who has not come by the deadline is named on every rank that has") {
+    const auto said = meet(4, [](tcp::options& own) {
+        if (own.rank == 2) own.ranks = 0;
+    });
+    for (const int rank : {0, 1, 3})
+        CHECK_MESSAGE(has(said[static_cast<std::size_t>(rank)], "rank 2 has not come to 127.0.0.1:"),
+                      said[static_cast<std::size_t>(rank)]);
+}
+
+TEST_CASE("without rank 0 the others name it") {
+    const auto said = meet(2, [](tcp::options& own) {
+        if (own.rank == 0) own.ranks = 0;
+    });
+    CHECK_MESSAGE(has(said[1], "rank 0 has not come to 127.0.0.1:"), said[1]);
+}
+
+TEST_CASE("two of one rank, and ranks that differ, are refused on rank 0 and where they come from") {
+    auto said = meet(3, [](tcp::options& own) {
+        if (own.rank == 2) own.rank = 1;
+    });
+    CHECK_MESSAGE(has(said[0], "two processes say that they are rank 1"), said[0]);
+    CHECK(has(said[1] + said[2], "two processes say that they are rank 1"));
+    const std::pair<const char*, void (*)(tcp::options&)> changes[] = {
+        {"rank 1 expects 3 ranks, rank 0 2", [](tcp::options& own) { own.ranks = 3; }},
+        {"rank 1 belongs to another job", [](tcp::options& own) { own.job = "other"; }},
+        {"rank 1 has another value of eager_bytes", [](tcp::options& own) { own.eager_bytes = 2048; }},
+        {"rank 1 has another value of chunk_bytes", [](tcp::options& own) { own.chunk_bytes = 2048; }},
+        {"rank 1 has another value of mailbox_bytes", [](tcp::options& own) { own.mailbox_bytes = 2048; }}};
+    for (const auto& [text, change] : changes) {
+        said = meet(2, [&, apply = change](tcp::options& own) {
+            if (own.rank == 1) apply(own);
+        });
+        CHECK_MESSAGE(has(said[0], text), said[0]);
+        CHECK_MESSAGE(has(said[1], text), said[1]);
+    }
+}
+
+TEST_CASE("a taken port is named") {
+    const auto points = tcp::detail::resolve("127.0.0.1:0", no_rank);
+    const auto taken = tcp::detail::listen_at(points.front(), 1);
+    const std::string point = "127.0.0.1:" + std::to_string(tcp::detail::socket_address::local_of(taken).port());
+    const std::string said = ranks::text_of(
+        ranks::on_threads(2, {.meeting = point, .meeting_timeout = milliseconds(300)}, [](const tcp::options& own) {
+            if (own.rank == 0) tcp::endpoint net(own);
+        })[0]);
+    CHECK_MESSAGE(has(said, "rank 0: cannot listen at " + point + ": Address already in use"), said);
+}
+
+TEST_CASE("an address beyond this host is refused unless security is open") {
+    for (const int rank : {0, 1})
+        CHECK_THROWS_WITH_AS(tcp::endpoint({.rank = rank, .ranks = 2, .meeting = "192.0.2.1:29400"}),
+                             doctest::Contains("is not on the loopback interface"), tcp::library_error);
+}
+
+TEST_CASE("strangers keep no ranks from meeting") {
+    using namespace tcp::detail;
+    const std::string point = ranks::free_point();
+    std::vector<tcp::detail::socket> strangers;
+    const auto thrown = ranks::on_threads(2, {.meeting = point}, [&](const tcp::options& own) {
+        if (own.rank == 0) return tcp::run([](auto&) {}, own);
+        const socket_address at = resolve(point, no_rank).front();
+        const time_point until = wall_clock() + seconds(20);
+        while (strangers.size() < 10 && wall_clock() < until)
+            if (tcp::detail::socket made = connect_to(at, until)) {
+                const std::string text(200, 'x');
+                if (strangers.size() % 2 == 0) ::send(made.get(), text.data(), text.size(), MSG_NOSIGNAL);
+                strangers.push_back(std::move(made));
+            }
+        tcp::run([](auto&) {}, own);
+    });
+    for (const auto& each : thrown) CHECK(ranks::text_of(each) == "");
+}

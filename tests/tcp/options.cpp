@@ -1,0 +1,63 @@
+#include <rill/transport/tcp.hpp>
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+
+using namespace rill;
+
+namespace {
+
+tcp::options read(const std::map<std::string, std::string>& variables) {
+    return tcp::options::from_variables([&](const char* name) {
+        const auto found = variables.find(name);
+        return found == variables.end() ? nullptr : found->second.c_str();
+    });
+}
+
+}  // namespace
+
+TEST_CASE("without variables there is one rank") {
+    CHECK(read({}) == tcp::options{});
+    CHECK(tcp::options{}.ranks == 1);
+}
+
+TEST_CASE("each launcher's variables say who and where") {
+    const char* const names[][2] = {{"RILL_RANK", "RILL_RANKS"},
+                                    {"RANK", "WORLD_SIZE"},
+                                    {"SLURM_PROCID", "SLURM_NTASKS"},
+                                    {"PMI_RANK", "PMI_SIZE"},
+                                    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}};
+    for (const auto& [rank, ranks] : names) {
+        const tcp::options got = read({{rank, "3"}, {ranks, "8"}, {"MASTER_ADDR", "h0"}, {"MASTER_PORT", "1234"}});
+        CHECK(got.rank == 3);
+        CHECK(got.ranks == 8);
+        CHECK(got.meeting == "h0:1234");
+    }
+    const tcp::options own = read({{"RILL_RANK", "0"},
+                                   {"RILL_RANKS", "2"},
+                                   {"RANK", "1"},
+                                   {"WORLD_SIZE", "9"},
+                                   {"RILL_MEETING", "[::1]:5"},
+                                   {"RILL_JOB", "j"},
+                                   {"RILL_SECURITY", "open"}});
+    CHECK(own.ranks == 2);
+    CHECK(own.meeting == "[::1]:5");
+    CHECK(own.job == "j");
+    CHECK(own.security == tcp::security::open);
+    CHECK(read({{"MASTER_ADDR", "fe80::1"}, {"MASTER_PORT", "5"}}).meeting == "[fe80::1]:5");
+}
+
+TEST_CASE("gaps and contradictions name the variable") {
+    const std::pair<std::map<std::string, std::string>, const char*> wrong[] = {
+        {{{"RILL_RANK", "1"}}, "the variable RILL_RANK is set, but RILL_RANKS is not"},
+        {{{"WORLD_SIZE", "1"}}, "the variable WORLD_SIZE is set, but RANK is not"},
+        {{{"RANK", "4"}, {"WORLD_SIZE", "4"}}, "the variable RANK is 4, but WORLD_SIZE is only 4"},
+        {{{"RANK", "x"}, {"WORLD_SIZE", "4"}}, "the variable RANK is \"x\", which is no number from 0 to 65535"},
+        {{{"RANK", "0"}, {"WORLD_SIZE", "0"}}, "the variable WORLD_SIZE is \"0\", which is no number from 1 to 65535"},
+        {{{"MASTER_ADDR", "h"}}, "the variable MASTER_ADDR is set, but MASTER_PORT is not"},
+        {{{"RILL_SECURITY", "no"}}, "the variable RILL_SECURITY is \"no\", which is neither loopback nor open"}};
+    for (const auto& [variables, text] : wrong)
+        CHECK_THROWS_WITH_AS(read(variables), doctest::Contains(text), tcp::library_error);
+}

@@ -1,0 +1,68 @@
+// Ranks that are threads of this process and meet on the loopback interface.
+#pragma once
+
+#include <rill/transport/tcp.hpp>
+
+#include <cstddef>
+#include <exception>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ranks {
+
+/// A port of the host that nobody listens at.
+inline std::string free_point(const std::string& host = "127.0.0.1") {
+    using namespace rill::tcp::detail;
+    const auto points = resolve(host + ":0", rill::no_rank);
+    return host + ":" + std::to_string(socket_address::local_of(listen_at(points.front(), 1)).port());
+}
+
+/// Calls `act(options)` on a thread for each rank; returns what they threw.
+template <class Act>
+std::vector<std::exception_ptr> on_threads(int count, rill::tcp::options chosen, Act&& act) {
+    std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(count));
+    std::vector<std::thread> threads;
+    chosen.ranks = count;
+    for (int rank = 0; rank < count; ++rank) {
+        chosen.rank = rank;
+        threads.emplace_back([&, rank, own = chosen] {
+            try {
+                act(own);
+            } catch (...) {
+                thrown[static_cast<std::size_t>(rank)] = std::current_exception();
+            }
+        });
+    }
+    for (std::thread& each : threads) each.join();
+    return thrown;
+}
+
+/// Runs `body(net)` on `count` ranks, and throws what one of them threw: rather the exception of its body than what the
+/// others heard of it.
+template <class Body>
+void run(int count, Body&& body, rill::tcp::options chosen = {}, const std::string& host = "127.0.0.1") {
+    chosen.meeting = free_point(host);
+    const auto thrown = on_threads(count, chosen, [&](const rill::tcp::options& own) { rill::tcp::run(body, own); });
+    std::exception_ptr heard;
+    for (const auto& each : thrown) {
+        if (each == nullptr) continue;
+        try {
+            std::rethrow_exception(each);
+        } catch (const rill::error&) {
+            if (heard == nullptr) heard = each;
+        }
+    }
+    if (heard != nullptr) std::rethrow_exception(heard);
+}
+
+inline std::string text_of(const std::exception_ptr& thrown) {
+    if (thrown == nullptr) return "";
+    try {
+        std::rethrow_exception(thrown);
+    } catch (const std::exception& caught) {
+        return caught.what();
+    }
+}
+
+}  // namespace ranks
