@@ -13,11 +13,15 @@
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/sampler.hpp>
 #include <rill/transport/detail/mail_envelope.hpp>
+#include <rill/transport/detail/tcp_framing.hpp>
+#include <rill/transport/detail/tcp_handshake.hpp>
+#include <rill/transport/detail/tcp_roster.hpp>
 
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -452,6 +456,85 @@ void round_seeds(const folder& to) {
     to.write("contributors", seed().byte(2).bytes(std::as_bytes(std::span(numbers))));
 }
 
+seed& add_frame(seed& to, const tcp::detail::frame_head& head) {
+    std::byte bytes[tcp::detail::frame_head::size_bytes];
+    head.write(bytes);
+    return to.bytes(bytes).noise(head.size, 1);
+}
+
+void conversation_seeds(const folder& to) {
+    using tcp::detail::frame_kind;
+    const auto write = [&](const std::string& name, std::initializer_list<tcp::detail::frame_head> frames) {
+        for (const unsigned piece : {0U, 12U, 59U}) {
+            seed made;
+            made.byte(1).byte(2).byte(piece).byte(39);  // a peer's bytes; two notes went before, pieces
+            for (const auto& head : frames) add_frame(made, head);
+            to.write(name + "-" + std::to_string(piece + 1), made);
+        }
+    };
+    write("note", {{.size = 5, .kind = frame_kind::note}, {.kind = frame_kind::note}});
+    write("part", {{.size = 24, .kind = frame_kind::part, .tag = 7, .value = 60},
+                   {.size = 24, .kind = frame_kind::part_more, .tag = 7},
+                   {.size = 3, .kind = frame_kind::note},
+                   {.value = 16},
+                   {.size = 12, .kind = frame_kind::part_more, .tag = 7},
+                   {.kind = frame_kind::part, .tag = 8},
+                   {.value = 33},
+                   {.kind = frame_kind::goodbye},
+                   {.value = 33}});
+    write("early-goodbye", {{.size = 4, .kind = frame_kind::part, .value = 8}, {.kind = frame_kind::goodbye}});
+    write("late-note", {{.kind = frame_kind::goodbye}, {.kind = frame_kind::note}});
+    write("other-part", {{.size = 4, .kind = frame_kind::part, .tag = 1, .value = 8},
+                         {.size = 4, .kind = frame_kind::part_more, .tag = 2}});
+    write("ack-of-nothing", {{.value = 1000}});
+    for (const std::uint64_t key : {1U, 2U, 3U, 4U, 5U, 6U})
+        to.write("talk-" + std::to_string(key), seed().byte(0).noise(50 * key, key));
+}
+
+/// What the other end says, in whole or in part; its proof is mended by the target where `chosen` has 4.
+void handshake_seeds(const folder& to) {
+    using tcp::detail::handshake;
+    for (unsigned chosen = 0; chosen < 8; ++chosen) {
+        const bool dials = chosen % 2 != 0, has_key = (chosen & 2) != 0;
+        seed hello;
+        hello.byte(chosen).byte(79).bytes(std::as_bytes(std::span("rill", 4))).number(handshake::version);
+        hello.byte(has_key ? 1 : 0).byte(static_cast<unsigned>(handshake::purpose::mail));
+        hello.number(std::uint64_t{11}).number(std::uint64_t{12}).number(std::uint32_t{4}).number(std::uint32_t{2});
+        hello.number(std::uint64_t{102}).number(std::uint64_t{3}).noise(16, 3);
+        const std::string name = std::string(dials ? "to-dialer-" : "to-acceptor-") + std::to_string(chosen);
+        to.write(name + "-hello", hello);
+        for (const std::size_t wrong : {0U, 4U, 6U, 7U, 8U, 16U, 24U, 28U, 32U}) {  // each field of it
+            buffer bytes(hello.view().begin(), hello.view().end());
+            bytes[2 + wrong] ^= std::byte{4};
+            to.write(name + "-wrong-" + std::to_string(wrong), seed().bytes(bytes));
+        }
+        for (const unsigned reason : {0U, 11U, 99U, 256U}) {
+            seed made = hello;
+            if (dials) made.number(std::uint64_t{reason});
+            made.number(std::uint64_t{16}).bytes(std::vector<std::byte>(32));
+            to.write(name + "-" + std::to_string(reason), made);
+        }
+    }
+}
+
+void roster_seeds(const folder& to) {
+    using namespace tcp::detail;
+    const roster_entry one{.rank = 0, .incarnation = 3, .host = "a", .addresses = {{.port = 4}}};
+    const roster_entry two{.rank = 5,
+                           .incarnation = 4,
+                           .host = "another-host",
+                           .addresses = {{.is_v6 = true, .scope = 2, .port = 5}, {.port = 6}}};
+    const auto write = [&](const std::string& name, const std::vector<roster_entry>& roster, unsigned ranks = 8) {
+        to.write(name, seed().byte(1).byte(ranks - 1).bytes(encode_roster(roster)));
+    };
+    write("nobody", {});
+    write("one", {one});
+    write("two", {one, two});
+    write("two-of-three", {one, two}, 3);
+    for (const std::uint64_t key : {1U, 2U, 3U})
+        to.write("written-" + std::to_string(key), seed().byte(0).byte(20).noise(100 * key, key));
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -470,6 +553,9 @@ int main(int count, char** arguments) {
     collective_seeds(folder(root, "collective"));
     round_seeds({root, "round"});
     note_seeds({root, "notes"});
+    conversation_seeds({root, "tcp_conversation"});
+    handshake_seeds({root, "tcp_handshake"});
+    roster_seeds({root, "tcp_roster"});
     idx_seeds({root, "idx"});
     libsvm_seeds({root, "libsvm"});
     checkpoint_seeds({root, "checkpoint"}, root / "scratch");

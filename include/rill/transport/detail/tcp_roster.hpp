@@ -125,7 +125,9 @@ inline std::vector<roster_entry> decode_roster(byte_view bytes, rank_t ranks, ra
         each.incarnation = from.number(8);
         const byte_view host = from.take(static_cast<std::size_t>(from.number(1)));
         each.host.assign(reinterpret_cast<const char*>(host.data()), host.size());
-        each.addresses.resize(static_cast<std::size_t>(from.number(1)));
+        const auto addresses = static_cast<std::size_t>(from.number(1));
+        if (addresses > roster_entry::most_addresses) from.refuse("a roster with a wrong number of addresses");
+        each.addresses.resize(addresses);
         for (roster_address& at : each.addresses) {
             const std::uint64_t family = from.number(1);
             if (family != 4 && family != 6) from.refuse("a roster with an address of an unknown family");
