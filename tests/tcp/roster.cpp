@@ -98,7 +98,7 @@ TEST_CASE("wrong counts and fields of a roster are refused by name") {
     CHECK(has(error_of(with(16, 255)), "cut off"));
     CHECK(has(error_of(with(17, '\n')), "a host that is no plain text"));
     CHECK(has(error_of(with(17, 0xc3)), "a host that is no plain text"));
-    CHECK(has(error_of(with(18, 255)), "cut off"));
+    CHECK(has(error_of(with(18, 255)), "a wrong number of addresses"));
     CHECK(has(error_of(with(19, 5)), "an unknown family"));
     CHECK(has(error_of(with(19, 6)), "cut off"));
     bytes no_port = with(24, 0);
