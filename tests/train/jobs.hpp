@@ -45,11 +45,22 @@ inline constexpr rill::train::compressed_bsp sparse_plan{
 inline constexpr rill::train::overlapped_bsp overlapped_plan{rill::topology::split_allgather{}, with_momentum, rate,
                                                              rill::train::no_clip{}, rill::fusion{.bytes = 200}};
 
+/// Sends all of the small buckets and a quarter of the large ones.
+struct codec_by_size {
+    auto operator()(std::size_t, const rill::bucket& of) const {
+        return rill::compress::error_feedback{rill::compress::top_k{.density = of.elements.size() < 50 ? 1.0 : 0.25}};
+    }
+};
+inline constexpr rill::train::overlapped_bsp layered_plan{
+    rill::topology::split_allgather{}, with_momentum,  rate, rill::train::no_clip{},
+    rill::fusion{.bytes = 200},        codec_by_size{}};
+
 template <class Visit>
 void for_each_plan(Visit visit) {
     visit(dense_plan);
     visit(sparse_plan);
     visit(overlapped_plan);
+    visit(layered_plan);
 }
 
 /// Runs `body(net)` as `ranks` ranks of each transport, one after the other.

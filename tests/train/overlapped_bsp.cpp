@@ -1,14 +1,20 @@
 #include <rill/train/overlapped_bsp.hpp>
 
+#include "../support/scratch.hpp"
 #include "jobs.hpp"
 
 #include <rill/aggregate/mean.hpp>
 #include <rill/collective/all_reduce.hpp>
+#include <rill/compress/random_mask.hpp>
+#include <rill/train/checkpoint.hpp>
 #include <rill/train/paced.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -63,6 +69,27 @@ constexpr train::bsp dense{Shape{}, with_momentum, rate};
 template <class Shape>
 constexpr train::overlapped_bsp overlapped{Shape{}, with_momentum, rate, train::no_clip{},
                                            fusion{.bytes = three_buckets}};
+
+const std::vector<layer> layers_of_80{{"a", {0, 40}}, {"b", {40, 47}}, {"c", {47, 80}}};
+
+std::vector<float> gradient_of_80(std::size_t rank, std::uint64_t step) {
+    std::vector<float> made(80);
+    for (std::size_t i = 0; i < 80; ++i) made[i] = counter_rng(random_key{rank}).uniform(80 * step + i) + 0.01F;
+    return made;
+}
+
+constexpr auto backward = [](const auto& ready) {
+    for (const std::size_t layer : {2U, 1U, 0U}) ready(layer);
+    return 0.0;
+};
+
+/// Masks whose seed differs in the second bucket.
+struct seeded_masks {
+    std::uint64_t seed;
+    auto operator()(std::size_t number, const bucket&) const {
+        return compress::encoded{compress::random_mask{.density = 0.5, .seed = number == 1 ? seed : 0}};
+    }
+};
 
 }  // namespace
 
@@ -134,6 +161,129 @@ TEST_CASE("overlapped_bsp: a rank with other buckets is named before the first s
     for (const std::string& message : messages) {
         CHECK(message.find("rank 1 ") != std::string::npos);
         CHECK(message.find("buckets") != std::string::npos);
+    }
+}
+
+TEST_CASE("overlapped_bsp: a function that returns the same codec for each bucket gives the bits of that codec") {
+    const compress::error_feedback codec{compress::top_k{.density = 0.2}};
+    const auto with = [](auto codecs) {
+        return train::overlapped_bsp{topology::split_allgather{},    with_momentum, rate, train::no_clip{},
+                                     fusion{.bytes = three_buckets}, codecs};
+    };
+    const auto same = [](std::size_t, const bucket&) {
+        return compress::error_feedback{compress::top_k{.density = 0.2}};
+    };
+    const vectors results = trained(4, with(codec));
+    CHECK(results == trained(4, with(same)));
+    CHECK(results != trained(4, overlapped<topology::split_allgather>));
+}
+
+TEST_CASE("overlapped_bsp: each bucket is sent through its own codec, which keeps what it leaves out") {
+    const auto as_many = [](std::size_t number, const bucket&) {
+        return compress::error_feedback{compress::top_k{.count = number == 0 ? 5U : 2U}};
+    };
+    const train::overlapped_bsp plan{
+        topology::split_allgather{}, train::sgd{}, train::step_decay{.initial = 1, .factor = 0.5}, train::no_clip{},
+        fusion{.bytes = 4 * 40},     as_many};
+    vectors expected(3), moved(3);
+    on_transports(3, [&](auto& net) {
+        const auto rank = static_cast<std::size_t>(net.rank());
+        auto bound = plan.bind(net, layers_of_80);
+        REQUIRE(bound.plan().buckets().size() == 2);
+        std::vector<decltype(as_many(0, bucket{}).template bind<float>(0))> codecs;
+        for (const bucket& each : bound.plan().buckets())
+            codecs.push_back(as_many(codecs.size(), each).template bind<float>(each.elements.size()));
+
+        moved[rank].assign(80, 0);
+        expected[rank].assign(80, 0);
+        for (std::uint64_t number = 0; number < 4; ++number) {
+            std::vector<float> gradient = gradient_of_80(rank, number);
+            std::vector<float> step = gradient;
+            for (float& x : step) x *= static_cast<float>(plan.rate.rate(number));
+            for (std::size_t i = 0; i < 2; ++i) {
+                const segment place = bound.plan().buckets()[i].elements;
+                const std::span<float> part = std::span(step).subspan(place.begin, place.size());
+                all_reduce(bound.workers(), part, part, codecs[i], aggregate::mean{});
+            }
+            for (std::size_t i = 0; i < 80; ++i) expected[rank][i] -= step[i];
+
+            bound.step(std::span(moved[rank]), std::span(gradient), number, backward);
+            for (std::size_t i = 0; i < 2; ++i) {
+                const auto left = bound.codec(i).residual();
+                CHECK(std::vector<float>(left.begin(), left.end()) ==
+                      std::vector<float>(codecs[i].residual().begin(), codecs[i].residual().end()));
+                if (number == 0) CHECK(std::count(left.begin(), left.end(), 0.0F) == (i == 0 ? 5 : 2));
+            }
+        }
+    });
+    CHECK(moved == expected);
+}
+
+TEST_CASE("overlapped_bsp: the finite buckets of a skipped step return to their codecs") {
+    const train::overlapped_bsp plan{
+        topology::split_allgather{}, train::sgd{},
+        train::constant_rate{1},     train::no_clip{},
+        fusion{.bytes = 8},          compress::error_feedback{compress::top_k{.count = 1}}};
+    const std::vector<layer> layers{{"a", {0, 2}}, {"b", {2, 4}}};
+    on_transports(2, [&](auto& net) {
+        auto bound = plan.bind(net, layers);
+        std::vector<float> parameters(4), gradient{1, 2, 3, 4};
+        if (net.rank() == 1) gradient[0] = std::numeric_limits<float>::quiet_NaN();
+        const auto compute = [](const auto& ready) {
+            ready(1);
+            ready(0);
+            return 0.0;
+        };
+        CHECK(bound.step(std::span(parameters), std::span(gradient), 0, compute).skipped());
+        CHECK(parameters == std::vector<float>(4));
+        const auto left = [&](std::size_t i) {
+            return std::vector<float>(bound.codec(i).residual().begin(), bound.codec(i).residual().end());
+        };
+        CHECK(left(0) == std::vector<float>{3, 4});
+        CHECK(left(1) == (net.rank() == 0 ? std::vector<float>{1, 2} : std::vector<float>(2)));
+        gradient.assign(4, 0);
+        bound.step(std::span(parameters), std::span(gradient), 1, compute);
+        CHECK(parameters == std::vector<float>{0, -1, 0, -4});
+    });
+}
+
+TEST_CASE("overlapped_bsp: a checkpoint holds the residual of each bucket") {
+    const scratch_directory directory;
+    const std::string path = directory / "residuals";
+    const train::overlapped_bsp plan{topology::split_allgather{}, with_momentum,  rate, train::no_clip{},
+                                     fusion{.bytes = 4 * 40},     codec_by_size{}};
+    simulated::run(1, {}, [&](auto& net) {
+        auto bound = plan.bind(net, layers_of_80), other = plan.bind(net, layers_of_80);
+        std::vector<float> parameters(80), gradient = gradient_of_80(0, 0);
+        bound.step(std::span(parameters), std::span(gradient), 1, backward);
+        train::checkpoint::writer out;
+        bound.state().save(out, "job.");
+        out.save(path);
+        other.state().restore(train::checkpoint::load(path), "job.");
+        for (std::size_t i = 0; i < 2; ++i) {
+            const auto saved = bound.codec(i).residual(), restored = other.codec(i).residual();
+            CHECK(std::vector<float>(saved.begin(), saved.end()) ==
+                  std::vector<float>(restored.begin(), restored.end()));
+        }
+    });
+}
+
+TEST_CASE("overlapped_bsp: a rank whose bucket has another codec is named before the first step") {
+    std::vector<std::string> messages(3);
+    on_transports(3, [&](auto& net) {
+        const seeded_masks masks{net.rank() == 1 ? 8U : 7U};
+        const train::overlapped_bsp plan{topology::split_allgather{},    with_momentum, rate, train::no_clip{},
+                                         fusion{.bytes = three_buckets}, masks};
+        try {
+            make_trainer(net, plan);
+        } catch (const mismatch& thrown) {
+            CHECK(thrown.culprit() == 1);
+            messages[static_cast<std::size_t>(net.rank())] = thrown.what();
+        }
+    });
+    for (const std::string& message : messages) {
+        CHECK(message.find("rank 1 ") != std::string::npos);
+        CHECK(message.find("codecs of the buckets") != std::string::npos);
     }
 }
 
