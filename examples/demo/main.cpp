@@ -1,4 +1,5 @@
 // Trains one model twice on the same data, with dense and with sparse gradients, and compares accuracy and traffic.
+#include "../shared/text_file.hpp"
 #include "arguments.hpp"
 #include "images.hpp"
 #include "picture.hpp"
@@ -18,8 +19,8 @@ constexpr double has_learnt = 0.75;  // required accuracy of `--quick`, whose ru
 
 int show(const demo::arguments& chosen, const demo::outcome& dense, const demo::outcome& sparse) {
     demo::print_table(dense, sparse);
-    demo::write_text(chosen.json, demo::to_json(chosen, dense, sparse));
-    demo::write_text(chosen.picture, demo::draw({dense, sparse}));
+    shared::write_text(chosen.json, demo::to_json(chosen, dense, sparse));
+    shared::write_text(chosen.picture, demo::draw({dense, sparse}));
     std::printf("figures: %s\npicture: %s\n", chosen.json.c_str(), chosen.picture.c_str());
     if (chosen.quick && (dense.accuracy() < has_learnt || sparse.accuracy() < has_learnt)) {
         std::fprintf(stderr, "rill_demo: expected both accuracies to be above %.0f %%\n", 100 * has_learnt);

@@ -1,11 +1,11 @@
 // One rank's part of a training run, over any transport.
 #pragma once
 
+#include "../shared/progress.hpp"
 #include "arguments.hpp"
 #include "images.hpp"
 #include "outcome.hpp"
 #include "plans.hpp"
-#include "progress.hpp"
 
 #include <rill/aggregate/max.hpp>
 #include <rill/collective/all_reduce.hpp>
@@ -83,7 +83,7 @@ void summarise(Trainer& trainer, const sent& own, outcome& result) {
 
 /// Trains as one rank, and returns the result of all ranks.
 template <class Net, class Plan>
-outcome train_rank(Net& net, const arguments& chosen, const images& data, const Plan& plan, progress shown) {
+outcome train_rank(Net& net, const arguments& chosen, const images& data, const Plan& plan, shared::progress shown) {
     const rill::random_key key{chosen.seed};
     train::trainer trainer{
         net,

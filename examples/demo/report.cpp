@@ -1,13 +1,8 @@
 #include "report.hpp"
 
-#include <rill/train/file.hpp>
-
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
-#include <span>
 #include <sstream>
-#include <system_error>
 
 namespace demo {
 
@@ -72,12 +67,6 @@ std::string to_json(const arguments& chosen, const outcome& dense, const outcome
         << ",\n  \"accuracy_points_lost\": " << 100 * (dense.accuracy() - sparse.accuracy())
         << ",\n  \"seconds\": " << dense.seconds + sparse.seconds << "\n}\n";
     return out.str();
-}
-
-void write_text(const std::string& path, const std::string& text) {
-    std::error_code ignored;  // the write below reports any error
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-    rill::train::replace_file(path, std::as_bytes(std::span(text)));
 }
 
 }  // namespace demo

@@ -1,7 +1,7 @@
 #include "training.hpp"
 
+#include "../shared/progress.hpp"
 #include "plans.hpp"
-#include "progress.hpp"
 #include "rank_training.hpp"
 #include "training_mpi.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 template <class Plan>
 outcome train_here(const char* name, const arguments& chosen, const images& data, const Plan& plan) {
     outcome result;
-    progress shown(name, steps_of(chosen, data), progress::is_on_terminal());
+    shared::progress shown(name, steps_of(chosen, data), shared::progress::is_on_terminal());
     const auto body = [&](auto& net) {
         outcome done = train_rank(net, chosen, data, plan, shown);
         if (net.rank() == 0) result = std::move(done);

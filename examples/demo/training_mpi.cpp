@@ -2,8 +2,8 @@
 
 #if RILL_EXAMPLE_HAS_MPI
 
+#include "../shared/progress.hpp"
 #include "plans.hpp"
-#include "progress.hpp"
 #include "rank_training.hpp"
 
 #include <rill/transport/mpi.hpp>
@@ -18,7 +18,7 @@ template <class Plan>
 outcome train_as_one(const char* name, const arguments& chosen, const images& data, const Plan& plan) {
     outcome result;
     rill::mpi::run([&](auto& net) {
-        progress shown(name, steps_of(chosen, data), false);  // mpirun gives a terminal and forwards lines
+        shared::progress shown(name, steps_of(chosen, data), false);  // mpirun gives a terminal and forwards lines
         result = train_rank(net, chosen, data, plan, shown);
         if (net.rank() == 0) shown.finish();
     });
