@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -52,6 +53,66 @@ class sleeping_regression : public train::logistic_regression<double> {
     simulated::endpoint* net_;
     std::size_t load_;
 };
+
+/// The paper's artificial data, (10): y = x · truth + z, where all that is random is standard normal.
+struct regression_data {
+    std::size_t rows = 0, columns = 0;
+    std::vector<double> features{}, targets{}, truth{}, noise{};
+
+    regression_data(std::size_t points, std::size_t entries) : rows(points), columns(entries) {
+        random_sequence draw(random_key{7});
+        const auto normal = [&] {
+            const double u = 1 - static_cast<double>(draw.uniform()), v = static_cast<double>(draw.uniform());
+            return std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v);
+        };
+        for (std::size_t i = 0; i < columns; ++i) truth.push_back(normal());
+        for (std::size_t j = 0; j < rows; ++j) {
+            for (std::size_t i = 0; i < columns; ++i) features.push_back(normal());
+            noise.push_back(normal());
+            targets.push_back(std::inner_product(truth.begin(), truth.end(), row(j), noise.back()));
+        }
+    }
+    const double* row(std::size_t j) const { return features.data() + j * columns; }
+};
+
+/// Least squares on shares of points, from zero.
+class least_squares {
+  public:
+    using scalar = double;
+    using batch = std::span<const data_share>;
+
+    explicit least_squares(const regression_data& data) : data_(&data), all_{"all", {0, data.columns}} {}
+
+    std::size_t dimension() const { return data_->columns; }
+    std::span<const layer> layers() const { return {&all_, 1}; }
+    void initialise(std::span<double> model, random_key) const { std::fill(model.begin(), model.end(), 0.0); }
+    double loss(std::span<const double>, const batch&) { return 0; }
+    double gradient(std::span<const double> model, const batch& shares, std::span<double> output) {
+        std::fill(output.begin(), output.end(), 0.0);
+        for (const data_share& share : shares)
+            for (std::size_t j = share.first; j < share.last; ++j) {
+                const double* x = data_->row(j);
+                const double wrong = std::inner_product(model.begin(), model.end(), x, -data_->targets[j]);
+                for (std::size_t i = 0; i < output.size(); ++i)
+                    output[i] += share.coefficient * wrong * x[i] / static_cast<double>(data_->rows);
+            }
+        return 0;
+    }
+
+  private:
+    const regression_data* data_;
+    layer all_;
+};
+
+struct fixed_shares {
+    std::vector<data_share> shares;
+
+    std::span<const data_share> next() const { return shares; }
+    void save(auto&, std::string_view) const {}
+    void restore(const auto&, std::string_view) {}
+};
+
+double length(std::span<const double> v) { return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0)); }
 
 }  // namespace
 
@@ -109,4 +170,80 @@ TEST_CASE("coded_reduce: descends as one rank with all the data does, whoever sl
     for (std::size_t i = 0; i < reached.size(); ++i) worst = std::max(worst, std::abs(reached[i] - expected[i]));
     CHECK(worst < 1e-12);
     CHECK(std::abs(expected[0]) > 0.1);
+}
+
+TEST_CASE("coded_reduce: Table I of the paper: α of the children may be missing at a load of r, where α ≈ r^(1/L)") {
+    struct tree {
+        int width, depth, stragglers;
+    };
+    for (const tree of : {tree{4, 1, 1}, tree{6, 1, 2}, tree{4, 2, 1}, tree{6, 2, 2}, tree{4, 3, 1}}) {
+        const auto plan = systems::coded_reduce<double>(
+            {.width = of.width, .depth = of.depth, .stragglers = of.stragglers}, train::sgd{}, train::constant_rate{1});
+        CHECK(plan.code.stragglers() == of.stragglers);
+        const double each = static_cast<double>(of.width) / (of.stragglers + 1);
+        double sum = 0;  // of (n / (s + 1))^l, the inverse of the load in (5)
+        for (int level = 1; level <= of.depth; ++level) sum += std::pow(each, level);
+        constexpr std::size_t points = 16'800;
+        const coded_allocation allocation(plan.topology, plan.code, points);
+        for (rank_t rank = 1; rank < plan.topology.size(); ++rank)
+            CHECK(static_cast<double>(allocation.load_of(rank)) == doctest::Approx(points / sum).epsilon(0.001));
+        // α + 1/n bounds r^(1/L) from above, and equals it where there is one level.
+        const double root = std::pow(1 / sum, 1.0 / of.depth);
+        CHECK(root <= 1 / each + 1e-12);
+        if (of.depth == 1) CHECK(root == doctest::Approx(1 / each));
+        CHECK(root > 0.7 / each);
+    }
+}
+
+TEST_CASE("coded_reduce: the normalised error of linear regression, (11), falls as that of gradient descent must") {
+    const regression_data data(600, 4);
+    constexpr double rate = 0.4;
+    constexpr int steps = 20;
+    const double whole = length(data.truth);
+
+    // The error e of a step becomes (I - rate A) e + rate b, with A = X'X / d and b = X'z / d. Gershgorin's discs bound
+    // A's eigenvalues.
+    double least = 1e9, most = 0;
+    std::vector<double> b(data.columns);
+    for (std::size_t i = 0; i < data.columns; ++i) {
+        double diagonal = 0, beside = 0;
+        for (std::size_t k = 0; k < data.columns; ++k) {
+            double sum = 0;
+            for (std::size_t j = 0; j < data.rows; ++j) sum += data.row(j)[i] * data.row(j)[k];
+            (k == i ? diagonal : beside) += std::abs(sum) / static_cast<double>(data.rows);
+        }
+        least = std::min(least, diagonal - beside);
+        most = std::max(most, diagonal + beside);
+        for (std::size_t j = 0; j < data.rows; ++j)
+            b[i] += data.row(j)[i] * data.noise[j] / static_cast<double>(data.rows);
+    }
+    REQUIRE(least > 0.5);
+    REQUIRE(rate * most < 1);
+
+    const auto plan = systems::coded_reduce<double>({.width = 3, .depth = 2, .stragglers = 1}, train::sgd{},
+                                                    train::constant_rate{rate});
+    const coded_allocation allocation(plan.topology, plan.code, data.rows);
+    std::vector<double> errors;
+    simulated::run(plan.topology.size(), {.latency = microseconds(50)}, [&](simulated::endpoint& end) {
+        fixed_shares own;
+        if (end.rank() != 0) {
+            const auto& shares = allocation.shares_of(end.rank());
+            own.shares.assign(shares.begin(), shares.end());
+        }
+        train::trainer trainer{end, least_squares(data), own, plan};
+        while (trainer.step()) {
+            if (end.rank() == 0) {
+                std::vector<double> apart(data.columns);
+                for (std::size_t i = 0; i < apart.size(); ++i) apart[i] = trainer.parameters()[i] - data.truth[i];
+                errors.push_back(std::pow(length(apart) / whole, 2));
+            }
+            if (trainer.step_number() == steps) trainer.end();
+        }
+    });
+    REQUIRE(errors.size() >= steps);
+    for (int t = 1; t <= steps; ++t) {
+        const double bound = std::pow(1 - rate * least, t) + length(b) / (least * whole);
+        CHECK(errors[static_cast<std::size_t>(t - 1)] <= bound * bound);
+    }
+    CHECK(errors.back() < 0.02);
 }
