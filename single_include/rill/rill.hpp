@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -42,6 +43,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #ifndef RILL_SINGLE_CORE_CONFIG_HPP
@@ -1813,6 +1815,16 @@ concept Schedule = Regular<S> && requires(const S& schedule, int round, int i) {
 template <class S>
 concept PartwiseSchedule = Schedule<S> && requires { requires S::carries_one_part; };
 
+/// Whether no transfer of this schedule carries more than one part. A schedule that is one of several at run time
+/// answers itself (`holds_one_part_transfers()`); for others their type does (`PartwiseSchedule`).
+template <Schedule S>
+constexpr bool carries_one_part(const S& schedule) {
+    if constexpr (requires { schedule.holds_one_part_transfers(); })
+        return schedule.holds_one_part_transfers();
+    else
+        return PartwiseSchedule<S>;
+}
+
 /// A schedule whose rounds may overlap: a part that is sent in round k was last received in round `k - lookahead()` or
 /// before. So a rank may post its sends that many rounds ahead of its receives; other schedules have a lookahead of 1.
 /// `lookahead()` is at least 1. Where it is more, every transfer carries parts.
@@ -1843,6 +1855,24 @@ concept Topology = Regular<T> && requires(const T& topology, int size, rank_t ra
     { T::has_copy_phase } -> std::convertible_to<bool>;
     { T::name } -> std::convertible_to<const char*>;
 };
+
+/// Whether this topology preserves the order of ranks. A topology that is one of several at run time answers itself
+/// (`holds_rank_order()`); for others their type does (`T::preserves_rank_order`).
+template <Topology T>
+constexpr bool preserves_rank_order(const T& topology) {
+    if constexpr (requires { topology.holds_rank_order(); })
+        return topology.holds_rank_order();
+    else
+        return T::preserves_rank_order;
+}
+/// Whether this topology has a copy phase: like `preserves_rank_order`, by `holds_copy_phase()` or `T::has_copy_phase`.
+template <Topology T>
+constexpr bool has_copy_phase(const T& topology) {
+    if constexpr (requires { topology.holds_copy_phase(); })
+        return topology.holds_copy_phase();
+    else
+        return T::has_copy_phase;
+}
 
 /// A topology with schedules of its own for operations that have a root. Groups of other topologies reduce and
 /// broadcast along `topology::tree`, also if the topology has one of the two.
@@ -3374,6 +3404,10 @@ class tasks {
     std::size_t count_;
 };
 
+/// Whether an executor's work can be more than one task. Where it cannot, code for several tasks is not compiled.
+template <Executor Exec>
+inline constexpr bool may_divide = !std::same_as<Exec, serial>;
+
 /// Returns the tasks of work on [0, n): a single one if the executor runs one task at a time.
 template <Executor Exec>
 constexpr tasks tasks_for(const Exec& executor, std::size_t n, std::size_t unit = 1,
@@ -3390,7 +3424,7 @@ void run_tasks(const Exec& executor, const tasks& all, Body&& body) {
         else
             body(all[i]);
     };
-    if constexpr (!std::same_as<Exec, serial>)  // `serial` inlines `one` in its own loop
+    if constexpr (may_divide<Exec>)  // `serial` inlines `one` in its own loop
         if (all.count() == 1) return one(0);
     executor.run(all.count(), one);
 }
@@ -7414,7 +7448,7 @@ namespace rill { inline namespace RILL_ABI { namespace topology {
 /// same on all ranks.
 template <Schedule S>
 constexpr bool can_be_cut(const S& schedule) {
-    return PartwiseSchedule<S> || schedule.parts() == 1;
+    return carries_one_part(schedule) || schedule.parts() == 1;
 }
 
 /// A schedule whose parts are cut into chunks: part p consists of the parts `p * chunks … (p + 1) * chunks - 1`. Each
@@ -13716,15 +13750,16 @@ std::size_t merge_by_tasks(std::span<const sparse_view<T, Index>> inputs, std::s
 /// on how the algorithm cuts the work.
 template <Element T, IndexType Index, class Fold, Executor Exec = serial>
 std::size_t merge_k(std::span<const sparse_view<T, Index>> inputs, std::span<Index> indices, std::span<T> values,
-                    Fold&& fold, merge_scratch& scratch, const Exec& executor = {}) {
+                    Fold&& fold, merge_scratch& scratch, [[maybe_unused]] const Exec& executor = {}) {
     std::size_t most = 0;
     for (const auto& input : inputs) {
         RILL_EXPECTS(input.indices.size() == input.values.size(), "merge_k: each index has one value");
         most += input.count();
     }
     RILL_EXPECTS(indices.size() >= most && values.size() >= most, "merge_k: too little room for the result");
-    if (inputs.size() > 1 && tasks_for(executor, most).count() > 1)
-        return detail::merge_by_tasks(inputs, most, indices.data(), values.data(), fold, scratch, executor);
+    if constexpr (may_divide<Exec>)
+        if (inputs.size() > 1 && tasks_for(executor, most).count() > 1)
+            return detail::merge_by_tasks(inputs, most, indices.data(), values.data(), fold, scratch, executor);
     return detail::merge_any(inputs, indices.data(), values.data(), fold, scratch);
 }
 
@@ -14993,12 +15028,12 @@ auto all_reduce_call(Group&, In&& in, Out&& out, const Fold& fold = {}, const Ow
 
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
     requires(!MeantAsCodec<Fold>)
-auto all_reduce_call(Group&, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
+auto all_reduce_call(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                      const stream_codings& codings = {}, const contribution& own = {}) {
     if constexpr (require_group<Group>() && require_foldable<T, Fold, topology_of<Group>>()) {
         require_weight(own);
         RILL_EXPECTS(&input != &output, "all_reduce: a stream cannot be its own output");
-        RILL_EXPECTS(Group::topology_type::has_copy_phase || codings.copy.is_lossless(),
+        RILL_EXPECTS(has_copy_phase(group.shape()) || codings.copy.is_lossless(),
                      "all_reduce: this topology has no copy phase, so nothing can be coded there");
         return [=, &input, &output](typename Group::lane_type& lane) {
             using exec = typename Group::executor_type;
@@ -16882,11 +16917,12 @@ constexpr bool fits(std::size_t dimension) {
 /// alone. Throws `invalid_value` naming the lowest coordinate that is NaN; `indices` is then unspecified.
 template <Element T, IndexType Index, Executor Exec = serial>
 std::size_t top_k(std::span<const T> x, std::size_t k, std::span<Index> indices, select_scratch& scratch,
-                  const Exec& executor = {}) {
+                  [[maybe_unused]] const Exec& executor = {}) {
     RILL_EXPECTS(detail::fits<Index>(x.size()), "top_k: the index type cannot number every coordinate");
     RILL_EXPECTS(indices.size() >= std::min(k, x.size()), "top_k: too few indices for the result");
-    if (0 < k && k < x.size() && tasks_for(executor, x.size()).count() > 1)
-        if (detail::select_by_pages(x, k, indices.data(), scratch, executor)) return k;
+    if constexpr (may_divide<Exec>)
+        if (0 < k && k < x.size() && tasks_for(executor, x.size()).count() > 1)
+            if (detail::select_by_pages(x, k, indices.data(), scratch, executor)) return k;
     return detail::select_largest(x, 0, k, indices.data(), scratch);
 }
 
@@ -17028,19 +17064,22 @@ constexpr std::size_t bucket_top_k_count(std::size_t n, std::size_t bucket, std:
 /// k)`. Throws `invalid_value` naming the lowest coordinate that is NaN; `indices` is then unspecified.
 template <Element T, IndexType Index, Executor Exec = serial>
 std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k, std::span<Index> indices,
-                         select_scratch& scratch, const Exec& executor = {}) {
+                         select_scratch& scratch, [[maybe_unused]] const Exec& executor = {}) {
     RILL_EXPECTS(bucket > 0, "bucket_top_k: a bucket holds at least one entry");
     RILL_EXPECTS(detail::fits<Index>(x.size()), "bucket_top_k: the index type cannot number every coordinate");
     RILL_EXPECTS(indices.size() >= bucket_top_k_count(x.size(), bucket, k),
                  "bucket_top_k: too few indices for the result");
-    const tasks all = tasks_for(executor, x.size(), bucket);
-    if (all.count() <= 1) return detail::select_in_buckets(x, 0, bucket, k, indices.data(), scratch);
-    scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
-    run_tasks(executor, all, [&](segment part, std::size_t task) {
-        detail::select_in_buckets(x.subspan(part.begin, part.size()), part.begin, bucket, k,
-                                  indices.data() + bucket_top_k_count(part.begin, bucket, k), scratch.of_tasks[task]);
-    });
-    return bucket_top_k_count(x.size(), bucket, k);
+    if constexpr (may_divide<Exec>)
+        if (const tasks all = tasks_for(executor, x.size(), bucket); all.count() > 1) {
+            scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
+            run_tasks(executor, all, [&](segment part, std::size_t task) {
+                detail::select_in_buckets(x.subspan(part.begin, part.size()), part.begin, bucket, k,
+                                          indices.data() + bucket_top_k_count(part.begin, bucket, k),
+                                          scratch.of_tasks[task]);
+            });
+            return bucket_top_k_count(x.size(), bucket, k);
+        }
+    return detail::select_in_buckets(x, 0, bucket, k, indices.data(), scratch);
 }
 
 }}}  // namespace rill::RILL_ABI::kernel
@@ -21309,9 +21348,8 @@ class follower {
         }
         if (t.parts.first < 0 || t.parts.last > parts_ || t.parts.count() < 1)
             return refuse(round, rank, "a range of parts is not inside [0, parts())");
-        if constexpr (PartwiseSchedule<S>)
-            if (t.parts.count() > 1)
-                return refuse(round, rank, "a transfer carries several parts, against its promise");
+        if (t.parts.count() > 1 && carries_one_part(schedule(rank)))
+            return refuse(round, rank, "a transfer carries several parts, against its promise");
         return true;
     }
     /// Where rounds may overlap, a part that is sent must have been received before those that may be under way.
@@ -21622,10 +21660,12 @@ constexpr verdict verify(const obligation& aim, const ScheduleOf& schedule_of) {
     return follower<std::remove_cvref_t<decltype(schedule_of(rank_t{0}))>>(aim, schedule_of).run();
 }
 
-/// The promises that the flags of a topology make.
+/// The promises that a topology makes: those of its type's flags, or of its own answers if it has them.
 template <Topology T>
-constexpr promises promises_of(const T&) {
-    return {.rank_order = T::preserves_rank_order, .copy_phase = T::has_copy_phase, .owners = OwnerTopology<T>};
+constexpr promises promises_of(const T& topology) {
+    return {.rank_order = preserves_rank_order(topology),
+            .copy_phase = has_copy_phase(topology),
+            .owners = OwnerTopology<T>};
 }
 
 /// Whether every rank ends with every contribution exactly once, in every part.
@@ -21638,7 +21678,7 @@ constexpr verdict verify_all_reduce(const T& topology, int size) {
 /// Whether rank r ends with every contribution exactly once in part r.
 template <Topology T>
 constexpr verdict verify_reduce_scatter(const T& topology, int size) {
-    return verify({operation::reduce_scatter, size, 0, {.rank_order = T::preserves_rank_order}},
+    return verify({operation::reduce_scatter, size, 0, {.rank_order = preserves_rank_order(topology)}},
                   [&](rank_t rank) { return topology.reduce_scatter(size, rank); });
 }
 
@@ -21651,7 +21691,7 @@ constexpr verdict verify_all_gather(const T& topology, int size) {
 /// Whether the root ends with every contribution exactly once, and every rank learns that it did.
 template <Topology T>
 constexpr verdict verify_reduce(const T& topology, int size, rank_t root) {
-    return verify({operation::reduce, size, root, {.rank_order = T::preserves_rank_order}},
+    return verify({operation::reduce, size, root, {.rank_order = preserves_rank_order(topology)}},
                   [&](rank_t rank) { return topology.reduce(size, rank, root); });
 }
 
@@ -22049,8 +22089,8 @@ static_assert(Topology<star> && TreeTopology<star>);
 
 // ===== rill/topology.hpp
 
-/// All topologies, and the proof that a schedule computes its collective. Mixings, which only gossip needs, come with
-/// `rill/mixing.hpp`.
+/// All topologies but `topology/any.hpp`, and the proof that a schedule computes its collective. Mixings, which only
+/// gossip needs, come with `rill/mixing.hpp`.
 
 // ===== rill/rill.hpp
 
@@ -23039,11 +23079,15 @@ class shuffled_ranks {
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
+// GCC 12 says that the enumerator of a scoped enumeration shadows the type topology::any.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 /// Which links a round may take that brings together ranks which have not met for long.
 enum class bridges : unsigned char {
     fastest,  ///< of those that join all of them, the fastest
     any       ///< as in the paper
 };
+#pragma GCC diagnostic pop
 
 /// In each round all ranks form pairs over fast links, which exchange their models half and half. Over some rounds each
 /// rank reaches each other. Models `Mixing`.
@@ -23906,6 +23950,176 @@ RILL_CONSTEXPR_VECTORS bool connects(const M& mixing, int size, std::uint64_t wi
 // ===== rill/mixing.hpp
 
 /// All mixings, for gossip (`rill/protocol/gossip.hpp`), and the proof that a mixing mixes.
+
+// ===== rill/topology/any.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// One of several schedules, chosen at run time. Models `Schedule`.
+template <class... Schedules>
+class any_schedule {
+  public:
+    constexpr any_schedule() = default;
+    template <class S>
+        requires(std::same_as<S, Schedules> || ...)
+    constexpr any_schedule(const S& schedule) : held_(schedule) {}  // NOLINT(google-explicit-constructor): it is one
+
+    constexpr int parts() const {
+        return std::visit([](const auto& s) { return s.parts(); }, held_);
+    }
+    constexpr int rounds() const {
+        return std::visit([](const auto& s) { return s.rounds(); }, held_);
+    }
+    constexpr action kind(int round) const {
+        return std::visit([&](const auto& s) { return s.kind(round); }, held_);
+    }
+    constexpr int sends(int round) const {
+        return std::visit([&](const auto& s) { return s.sends(round); }, held_);
+    }
+    constexpr transfer send(int round, int i) const {
+        return std::visit([&](const auto& s) { return s.send(round, i); }, held_);
+    }
+    constexpr int receives(int round) const {
+        return std::visit([&](const auto& s) { return s.receives(round); }, held_);
+    }
+    constexpr transfer receive(int round, int i) const {
+        return std::visit([&](const auto& s) { return s.receive(round, i); }, held_);
+    }
+
+    /// Answers `carries_one_part` for the schedule that it holds.
+    constexpr bool holds_one_part_transfers() const {
+        return std::visit([](const auto& s) { return rill::carries_one_part(s); }, held_);
+    }
+
+    friend constexpr bool operator==(const any_schedule&, const any_schedule&) = default;
+
+  private:
+    std::variant<Schedules...> held_{};
+};
+
+namespace detail {
+/// `any_schedule` of the given types, each once.
+template <class Listed, class... More>
+struct any_schedule_of {
+    using type = Listed;
+};
+template <class... Listed, class First, class... More>
+struct any_schedule_of<any_schedule<Listed...>, First, More...>
+    : any_schedule_of<std::conditional_t<(std::same_as<First, Listed> || ...), any_schedule<Listed...>,
+                                         any_schedule<Listed..., First>>,
+                      More...> {};
+
+template <class Shape>
+using all_reduce_schedule = decltype(std::declval<const Shape&>().all_reduce(0, rank_t{0}));
+template <class Shape>
+using reduce_scatter_schedule = decltype(std::declval<const Shape&>().reduce_scatter(0, rank_t{0}));
+template <class Shape>
+using all_gather_schedule = decltype(std::declval<const Shape&>().all_gather(0, rank_t{0}));
+}  // namespace detail
+
+/// One of several topologies, chosen at run time; by default the first. All ranks of a group must hold the same one:
+/// the handshake compares it. Models `Topology`.
+///
+/// The results are those of the topology that it holds, bit for bit. The cost is that topology's too, but for
+/// one saving on dense vectors: ranks that share memory do not fold in one pass where it holds `split_allgather`; they
+/// send messages.
+///
+/// Its type promises what all candidates keep: it preserves the order of ranks, or has a copy phase, if each of them
+/// does. Folds that do not commute, and compressors with a lossy copy coding, need the type's promise. Streams with a
+/// lossy copy coding need only a copy phase of the topology that it holds. It is a `RootedTopology` if a candidate is
+/// one; then the others reduce and broadcast along `tree`, as their groups do.
+template <class... Shapes>
+class any_of {
+    static_assert(sizeof...(Shapes) > 0, "rill::topology::any_of: names no candidate");
+    static_assert((rill::detail::require_topology<Shapes>() && ...));
+
+  public:
+    static constexpr const char* name = "any";
+    static constexpr bool preserves_rank_order = (Shapes::preserves_rank_order && ...);
+    static constexpr bool has_copy_phase = (Shapes::has_copy_phase && ...);
+    static constexpr bool is_rooted = (RootedTopology<Shapes> || ...);
+
+    constexpr any_of() = default;
+    template <class Shape>
+        requires(std::same_as<Shape, Shapes> || ...)
+    constexpr any_of(const Shape& shape) : held_(shape) {}  // NOLINT(google-explicit-constructor): it is one
+
+    /// The name of the topology that it holds.
+    constexpr const char* shape_name() const {
+        return std::visit([]<class Shape>(const Shape&) { return static_cast<const char*>(Shape::name); }, held_);
+    }
+    /// Calls `use(shape)` with the topology that it holds, and returns what that returns: one type for all candidates.
+    template <class Use>
+    constexpr decltype(auto) visit(Use&& use) const {
+        return std::visit(std::forward<Use>(use), held_);
+    }
+
+    constexpr auto all_reduce(int size, rank_t rank) const {
+        using schedule = typename detail::any_schedule_of<any_schedule<>, detail::all_reduce_schedule<Shapes>...>::type;
+        return visit([&](const auto& shape) { return schedule(shape.all_reduce(size, rank)); });
+    }
+    constexpr auto reduce_scatter(int size, rank_t rank) const {
+        using schedule =
+            typename detail::any_schedule_of<any_schedule<>, detail::reduce_scatter_schedule<Shapes>...>::type;
+        return visit([&](const auto& shape) { return schedule(shape.reduce_scatter(size, rank)); });
+    }
+    constexpr auto all_gather(int size, rank_t rank) const {
+        using schedule = typename detail::any_schedule_of<any_schedule<>, detail::all_gather_schedule<Shapes>...>::type;
+        return visit([&](const auto& shape) { return schedule(shape.all_gather(size, rank)); });
+    }
+    constexpr auto reduce(int size, rank_t rank, rank_t root) const
+        requires is_rooted
+    {
+        return rooted([&](const auto& shape) { return shape.reduce(size, rank, root); });
+    }
+    constexpr auto broadcast(int size, rank_t rank, rank_t root) const
+        requires is_rooted
+    {
+        return rooted([&](const auto& shape) { return shape.broadcast(size, rank, root); });
+    }
+
+    /// Answers `preserves_rank_order` for the topology that it holds.
+    constexpr bool holds_rank_order() const {
+        return visit([](const auto& shape) { return rill::preserves_rank_order(shape); });
+    }
+    /// Answers `has_copy_phase` for the topology that it holds.
+    constexpr bool holds_copy_phase() const {
+        return visit([](const auto& shape) { return rill::has_copy_phase(shape); });
+    }
+
+    /// Calls `visit(name, number)` for the topology that it holds.
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit_one) const {
+        visit_one("shape", visit([](const auto& shape) { return rill::fingerprint(shape); }));
+    }
+
+    friend constexpr bool operator==(const any_of&, const any_of&) = default;
+
+  private:
+    template <class Shape>
+    static constexpr auto rooted_of(const Shape& shape) {
+        if constexpr (RootedTopology<Shape>)
+            return shape;
+        else
+            return tree{};
+    }
+    template <class Of>
+    constexpr auto rooted(const Of& of) const {
+        using schedule =
+            typename detail::any_schedule_of<any_schedule<>,
+                                             decltype(of(rooted_of(std::declval<const Shapes&>())))...>::type;
+        return visit([&](const auto& shape) { return schedule(of(rooted_of(shape))); });
+    }
+
+    std::variant<Shapes...> held_{};
+};
+
+/// Any of the shipped shapes.
+using any = any_of<split_allgather, recursive_doubling, halving_doubling, ring, tree, star>;
+
+static_assert(RootedTopology<any>);
+
+}}}  // namespace rill::RILL_ABI::topology
 
 // ===== rill/protocol/coded_allocation.hpp
 
@@ -26571,6 +26785,7 @@ struct speed_options {
     void require_options(rank_t rank) const {
         detail::require_option(spread >= 0, "group_by_speed: spread", spread, "at least 0", rank);
         detail::require_option(steps >= 1, "group_by_speed: steps", steps, "at least 1", rank);
+        detail::require_option(timeout.ns > 0, "group_by_speed: timeout", timeout.seconds(), "above 0 s", rank);
     }
 };
 
@@ -31492,6 +31707,1195 @@ inline dual_code given_code(int workers, int partitions, int stragglers, std::sp
 
 /// All gradient codes: which worker computes on which data, so that the sum can be recovered without some workers.
 
+// ===== rill/cost/frame_bytes.hpp
+
+// The sizes of frames before they are written, computed by the functions that write them.
+
+namespace rill { inline namespace RILL_ABI { namespace cost {
+
+/// Returns the bytes of a frame of `count` dense values, header included.
+template <Element T>
+std::uint64_t dense_frame_bytes(std::size_t count, const coding& codes = {}) {
+    return wire::header_bytes + rill::detail::value_length<T>(codes, count);
+}
+
+/// Returns the bytes of the frame that `coded_frame` writes for a stream, header included. Exact. Cost: constant,
+/// except that packed gaps and the Huffman coding take a pass over the indices.
+template <Element T, IndexType Index>
+std::uint64_t frame_bytes(const stream_view<T, Index>& view, const coding& codes = {}) {
+    const coding resolved = rill::detail::resolve(codes, view);
+    return dense_frame_bytes<T>(view.count(), resolved) +
+           rill::detail::index_length(resolved.indices, view.indices(), view.range());
+}
+
+namespace detail {
+
+/// Returns `count` random coordinates of `[0, size)`, in ascending order. A pure function of its arguments.
+template <IndexType Index>
+std::vector<Index> some_indices(std::size_t count, std::size_t size) {
+    std::vector<Index> chosen;
+    chosen.reserve(count);
+    random_sequence random(random_key{}.derive(count, size));
+    std::size_t left = count;
+    for (std::size_t i = 0; left > 0; ++i) {  // selects each with the chance that leads to `count` in all
+        const double chance = static_cast<double>(left) / static_cast<double>(size - i);
+        const double u = (static_cast<double>(random.bits()) + 0.5) * 0x1p-32;
+        if (chance < 0.1) {  // skips many at once
+            const double skip = std::floor(std::log(u) / std::log1p(-chance));
+            i += static_cast<std::size_t>(std::min(skip, static_cast<double>(size - i - left)));
+        } else if (u >= chance) {
+            continue;
+        }
+        chosen.push_back(static_cast<Index>(i));
+        --left;
+    }
+    return chosen;
+}
+
+/// Returns the bytes of `count` packed gaps of random coordinates of a range of `size`, estimated from a sample if
+/// `count` is above 4096.
+template <IndexType Index>
+std::uint64_t expected_gap_bytes(std::size_t count, std::size_t size) {
+    constexpr std::size_t most = 4096;
+    const std::size_t sample = std::min(count, most);
+    if (sample == 0) return 0;
+    const double scale = static_cast<double>(count) / static_cast<double>(sample);
+    const auto of = std::max(sample, static_cast<std::size_t>(static_cast<double>(size) / scale));
+    const auto indices = some_indices<Index>(sample, of);
+    const std::size_t bytes =
+        kernel::encoded_index_bytes(index_coding::packed_gaps, std::span<const Index>(indices), {0, of});
+    return static_cast<std::uint64_t>(std::llround(static_cast<double>(bytes) * scale));
+}
+
+}  // namespace detail
+
+/// Returns the bytes of a frame of `count` coordinates of `range`, header included, if only their number is known.
+///
+/// Exact, except for packed gaps and the Huffman coding (and for `smallest` if it chooses one of these), where random
+/// coordinates are assumed.
+template <Element T, IndexType Index>
+std::uint64_t sparse_frame_bytes(std::size_t count, segment range, const coding& codes = {}) {
+    RILL_EXPECTS(count <= range.size(), "cost::sparse_frame_bytes: more entries than coordinates");
+    const std::uint64_t values = dense_frame_bytes<T>(count, codes);
+    const std::uint64_t raw = std::uint64_t{count} * sizeof(Index);
+    if (codes.indices == index_coding::raw) return values + raw;
+    const auto bits = kernel::encoded_index_bytes(index_coding::bitmap, std::span<const Index>{}, range);
+    if (codes.indices == index_coding::bitmap) return values + bits;
+    const std::uint64_t parts = kernel::elias_fano::size_of(count, range);
+    if (codes.indices == index_coding::elias_fano) return values + parts;
+    const auto huffman = static_cast<std::uint64_t>(std::llround(kernel::huffman_bitmap::expected_size(count, range)));
+    if (codes.indices == index_coding::huffman) return values + huffman;
+    const std::uint64_t gaps = detail::expected_gap_bytes<Index>(count, range.size());
+    if (codes.indices == index_coding::packed_gaps) return values + gaps;
+    return values + std::min({raw, std::uint64_t{bits}, parts, huffman, gaps});
+}
+
+}}}  // namespace rill::RILL_ABI::cost
+
+// ===== rill/cost/dense_messages.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost {
+
+/// Gives the sizes of a schedule's messages.
+///
+/// `begin(ranks, parts)` is called once. `bytes(sender, parts, kind)` returns the size of a message of the current
+/// round.
+template <class M>
+concept MessageModel = requires(M& model, int count, rank_t rank, part_range parts, action kind) {
+    model.begin(count, count);
+    { model.bytes(rank, parts, kind) } -> std::convertible_to<std::uint64_t>;
+};
+
+/// A model whose messages depend on earlier ones: `receive(rank, transfers, kind)` tells it what a rank receives in the
+/// round. Until `end_round()`, `bytes` uses the state before the round.
+template <class M>
+concept FollowingMessageModel =
+    MessageModel<M> && requires(M& model, rank_t rank, std::span<const transfer> transfers, action kind) {
+        model.receive(rank, transfers, kind);
+        model.end_round();
+    };
+
+/// The messages of a dense collective over `dimension` elements. Models `MessageModel`.
+///
+/// Each message is one frame; sizes are exact. If a transport asks for chunks (`mpi`, large vectors), the collective
+/// sends the same content in more messages than this model says.
+template <Element T = float>
+class dense_messages {
+  public:
+    explicit dense_messages(std::size_t dimension) : dimension_(dimension) {}
+
+    void begin(int, int parts) { parts_ = static_cast<std::size_t>(parts); }
+    std::uint64_t bytes(rank_t, part_range parts, action) const {
+        return dense_frame_bytes<T>(
+            split(dimension_, parts_, static_cast<std::size_t>(parts.first), static_cast<std::size_t>(parts.last))
+                .size());
+    }
+
+  private:
+    std::size_t dimension_;
+    std::size_t parts_ = 1;
+};
+
+static_assert(MessageModel<dense_messages<>>);
+
+}}}  // namespace rill::RILL_ABI::cost
+
+// ===== rill/transport/links.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A directed link between two ranks. n bytes occupy it for n / bandwidth and arrive `latency` later.
+struct network_link {
+    duration latency = microseconds(10);
+    std::uint64_t bandwidth = 1'250'000'000;  ///< bytes per second; 0: without limit
+
+    friend constexpr bool operator==(const network_link&, const network_link&) = default;
+};
+
+/// Says what link leads from one rank to another: `model(source, receiver)`. Any callable with this signature models
+/// it. It is called once for each pair of ranks that exchange messages, and must give equal results for equal
+/// arguments.
+template <class M>
+concept LinkModel = requires(const M& model, rank_t rank) {
+    { model(rank, rank) } -> std::convertible_to<network_link>;
+};
+
+/// Gives every two ranks an equal link. Models `LinkModel`.
+struct uniform_links {
+    network_link each{};
+
+    constexpr network_link operator()(rank_t, rank_t) const { return each; }
+};
+
+/// Groups of `group` consecutive ranks, with one kind of link inside a group and another between groups: racks, or
+/// machines with several processes each. Models `LinkModel`.
+struct grouped_links {
+    int group = 1;
+    network_link inside{};
+    network_link between{};
+
+    constexpr network_link operator()(rank_t source, rank_t receiver) const {
+        RILL_EXPECTS(group >= 1, "grouped_links: a group has at least one rank");
+        return source / group == receiver / group ? inside : between;
+    }
+};
+
+/// A matrix of `ranks` x `ranks` links: row i holds the links that leave rank i. Models `LinkModel`.
+class matrix_links {
+  public:
+    /// Copies the matrix, given row by row; the diagonal is ignored.
+    matrix_links(int ranks, std::span<const network_link> rows) : ranks_(ranks), rows_(rows.begin(), rows.end()) {
+        RILL_EXPECTS(ranks >= 0 && rows.size() == static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks),
+                     "matrix_links: needs ranks x ranks links");
+    }
+
+    /// Both ranks must be less than `ranks`.
+    network_link operator()(rank_t source, rank_t receiver) const {
+        RILL_EXPECTS(0 <= source && source < ranks_ && 0 <= receiver && receiver < ranks_,
+                     "matrix_links: no row or column for this rank");
+        return rows_[static_cast<std::size_t>(source) * static_cast<std::size_t>(ranks_) +
+                     static_cast<std::size_t>(receiver)];
+    }
+
+  private:
+    int ranks_;
+    std::vector<network_link> rows_;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/cost/detail/fit_link.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost::detail {
+
+/// The measured time of a round trip of a message.
+struct round_trip {
+    std::uint64_t bytes = 0;
+    duration time{};
+};
+
+/// Returns the number between two bounds with the fewest digits, in bytes per second.
+inline std::uint64_t roundest_between(double least, double most) {
+    for (double unit = 1e18; unit > 1; unit /= 10)
+        if (const double multiple = std::ceil(least / unit) * unit; multiple > 0 && multiple <= most)
+            return static_cast<std::uint64_t>(multiple);
+    return static_cast<std::uint64_t>(std::llround((least + most) / 2));
+}
+
+/// Returns the link of the given latency that explains all times to the nanosecond, if there is one. Times determine
+/// the bandwidth only up to their resolution; the roundest possible bandwidth is taken.
+inline std::optional<network_link> exact_link(std::span<const round_trip> trips, duration latency) {
+    if (latency < duration{}) return std::nullopt;
+    double least = 0, most = 1e18;
+    for (const round_trip& each : trips) {
+        const auto on_link = static_cast<double>((each.time / 2 - latency).ns);
+        const double ideal = static_cast<double>(each.bytes) * 1e9;
+        if (on_link < 1) return std::nullopt;
+        least = std::max(least, ideal / on_link);
+        if (on_link > 1) most = std::min(most, ideal / (on_link - 1));
+    }
+    const network_link found{latency, roundest_between(least, most)};
+    for (const round_trip& each : trips)
+        if (each.time != (latency + transfer_time(each.bytes, found.bandwidth)) * 2) return std::nullopt;
+    return found;
+}
+
+/// Returns the link, of any latency, that explains all times to the nanosecond, as between simulated ranks. `trips`
+/// ascend in bytes.
+inline std::optional<network_link> exact_link(std::span<const round_trip> trips) {
+    const round_trip &small = trips.front(), &large = trips.back();
+    if (large.time == small.time) {
+        const network_link found{small.time / 2, 0};
+        for (const round_trip& each : trips)
+            if (each.time != found.latency * 2) return std::nullopt;
+        return found;
+    }
+    const double share = static_cast<double>(small.bytes) / static_cast<double>(large.bytes - small.bytes);
+    const auto guess = static_cast<std::int64_t>(static_cast<double>((large.time - small.time).ns) / 2 * share);
+    for (std::int64_t on_link = std::max<std::int64_t>(guess - 1, 1); on_link <= guess + 2; ++on_link)
+        if (const auto found = exact_link(trips, small.time / 2 - nanoseconds(on_link))) return found;
+    return std::nullopt;
+}
+
+/// Fits a link by least squares of the relative errors, so that short messages count as much as long ones.
+inline network_link nearest_link(std::span<const round_trip> trips) {
+    double ones = 0, sizes = 0, squares = 0, times = 0, products = 0;
+    for (const round_trip& each : trips) {
+        const auto n = static_cast<double>(each.bytes);
+        const double t = std::max(1.0, static_cast<double>(each.time.ns) / 2), weight = 1 / (t * t);
+        ones += weight;
+        sizes += weight * n;
+        squares += weight * n * n;
+        times += weight * t;
+        products += weight * n * t;
+    }
+    const double spread = ones * squares - sizes * sizes;
+    const double per_byte = spread > 0 ? (ones * products - sizes * times) / spread : 0;
+    const double rest = (times - std::max(per_byte, 0.0) * sizes) / ones;
+    if (rest < 0) return {.latency = {}, .bandwidth = static_cast<std::uint64_t>(squares / products * 1e9)};
+    return {.latency = duration(std::llround(rest)),
+            .bandwidth = per_byte > 1e-9 ? static_cast<std::uint64_t>(std::llround(1e9 / per_byte)) : 0};
+}
+
+inline network_link fit_link(std::span<const round_trip> trips) {
+    const auto exact = exact_link(trips);
+    return exact ? *exact : nearest_link(trips);
+}
+
+/// A link on which messages of `round_trip_from` bytes or more cost a round trip more than shorter ones; 0: none do.
+struct stepped_link {
+    network_link link{};
+    std::uint64_t round_trip_from = 0;
+};
+
+/// The sum of the squared relative errors with which a link explains times.
+inline double error_of(const network_link& link, std::span<const round_trip> trips) {
+    double sum = 0;
+    for (const round_trip& each : trips) {
+        const double error = 2 * (link.latency + transfer_time(each.bytes, link.bandwidth)).seconds() /
+                                 std::max(each.time, nanoseconds(1)).seconds() -
+                             1;
+        sum += error * error;
+    }
+    return sum;
+}
+
+/// Fits a link to short messages and one to long ones, and takes them where they explain the times much better than one
+/// link, and where the long ones have at least twice the latency. `trips` ascend in bytes.
+inline stepped_link fit_stepped_link(std::span<const round_trip> trips) {
+    if (const auto exact = exact_link(trips)) return {*exact, 0};
+    stepped_link best{nearest_link(trips), 0};
+    double least = error_of(best.link, trips) / 4;
+    for (std::size_t i = 2; i + 2 <= trips.size(); ++i) {
+        const auto small = trips.first(i), large = trips.subspan(i);
+        const network_link of_small = nearest_link(small), of_large = nearest_link(large);
+        const double error = error_of(of_small, small) + error_of(of_large, large);
+        if (error >= least || of_large.latency < of_small.latency * 2) continue;
+        least = error;
+        best = {{of_small.latency, of_large.bandwidth}, large.front().bytes};
+    }
+    return best;
+}
+
+}}}  // namespace rill::RILL_ABI::cost::detail
+
+// ===== rill/cost/detail/probe_messages.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost::detail {
+
+/// The messages of a measurement: frames of int32, in growing sizes. It must live until the operation ends, because
+/// messages are read until then.
+template <class Net>
+class probe_messages {
+  public:
+    explicit probe_messages(std::size_t largest_bytes) : zeros_(largest_bytes / sizeof(std::int32_t)) {}
+
+    /// In elements.
+    std::size_t largest() const { return zeros_.size(); }
+    std::span<const std::int32_t> zeros(std::size_t count) const {
+        return std::span<const std::int32_t>(zeros_).first(count);
+    }
+    /// The bytes of a message.
+    static std::size_t bytes(std::size_t count) { return wire::header_bytes + count * sizeof(std::int32_t); }
+
+    /// Calls `visit(count)` for each size, in elements.
+    template <class Visit>
+    void for_each_size(Visit&& visit) const {
+        visit(std::size_t{0});
+        for (std::size_t count = 64; count < zeros_.size(); count *= 4) visit(count);
+        visit(zeros_.size());
+    }
+
+    void send(exchange<Net>& call, rank_t peer, std::span<const std::int32_t> values) {
+        call.send(peer, view_frame(rill::detail::frame_header_of(call), view({0, values.size()}, values),
+                                   headers_.take(wire::header_bytes).data()));
+    }
+    /// Receives a frame of `count` values and calls `use(values)` on them.
+    template <class Use>
+    void receive(exchange<Net>& call, rank_t peer, std::size_t count, Use&& use) {
+        call.expect(peer, {});
+        const auto message = call.receive(peer);
+        const frame f = only_frame<std::int32_t, std::uint32_t>(call, peer, message.pieces(), {0, count});
+        const view content = read_from(call, peer, [&] { return content_of(f, unused_); });
+        if (!content.is_dense()) call.scene().refuse(peer, "sent a sparse stream where a dense one was due");
+        use(content.values());
+    }
+    void receive(exchange<Net>& call, rank_t peer, std::size_t count) {
+        receive(call, peer, count, [](std::span<const std::int32_t>) {});
+    }
+
+    /// The median time of so many calls of `trip()`, after one that warms up.
+    template <class Trip>
+    static duration median_time(exchange<Net>& call, int repetitions, Trip&& trip) {
+        std::vector<duration> times;
+        for (int i = -1; i < repetitions; ++i) {
+            const time_point start = call.net().now();
+            trip();
+            if (i >= 0) times.push_back(call.net().now() - start);
+        }
+        const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+        std::nth_element(times.begin(), middle, times.end());
+        return *middle;
+    }
+
+  private:
+    using view = stream_view<std::int32_t>;
+
+    std::vector<std::int32_t> zeros_;
+    frame_scratch<std::int32_t, std::uint32_t> unused_;
+    arena headers_;
+};
+
+}}}  // namespace rill::RILL_ABI::cost::detail
+
+// ===== rill/cost/measure_link.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost {
+
+/// Which link is measured, and how carefully.
+struct link_probe {
+    rank_t from = 0;
+    rank_t to = no_rank;                               ///< `no_rank`: the last rank
+    std::size_t largest_bytes = std::size_t{1} << 20;  ///< payload; sizes grow from 0 by factors of 4
+    int repetitions = 7;                               ///< round trips per size; their median is used
+
+    friend bool operator==(const link_probe&, const link_probe&) = default;
+};
+
+namespace detail {
+
+/// One rank's part in a measurement: frames of int32 go there and back.
+template <class Net>
+class ping_pong {
+  public:
+    explicit ping_pong(const link_probe& probe) : probe_(probe), messages_(probe.largest_bytes) {}
+
+    std::size_t largest() const { return messages_.largest(); }
+
+    /// Runs the rank's part. This object must live until the operation ends, because its messages are read until then.
+    network_link run(exchange<Net>& call) {
+        const rank_t self = call.net().rank();
+        if (self == probe_.from) {
+            write(fit_link(trips(call)));
+            for (rank_t other = 0; other < call.net().size(); ++other)
+                if (other != self) messages_.send(call, other, figures_);
+        } else {
+            if (self == probe_.to) answer(call);
+            messages_.receive(call, probe_.from, figures_.size(), [&](std::span<const std::int32_t> values) {
+                std::copy(values.begin(), values.end(), figures_.begin());
+            });
+        }
+        return read();
+    }
+
+    /// The times there and back that rank `from` measures, while rank `to` answers.
+    std::vector<round_trip> trips(exchange<Net>& call) {
+        std::vector<round_trip> trips;
+        messages_.for_each_size([&](std::size_t count) {
+            trips.push_back({messages_.bytes(count), messages_.median_time(call, probe_.repetitions, [&] {
+                                 messages_.send(call, probe_.to, messages_.zeros(count));
+                                 messages_.receive(call, probe_.to, count);
+                             })});
+        });
+        return trips;
+    }
+    void answer(exchange<Net>& call) {
+        messages_.for_each_size([&](std::size_t count) {
+            for (int i = -1; i < probe_.repetitions; ++i) {
+                messages_.receive(call, probe_.from, count);
+                messages_.send(call, probe_.from, messages_.zeros(count));
+            }
+        });
+    }
+
+  private:
+    void write(const network_link& found) {
+        std::memcpy(figures_.data(), &found.latency.ns, 8);
+        std::memcpy(figures_.data() + 2, &found.bandwidth, 8);
+    }
+    network_link read() const {
+        network_link found;
+        std::memcpy(&found.latency.ns, figures_.data(), 8);
+        std::memcpy(&found.bandwidth, figures_.data() + 2, 8);
+        return found;
+    }
+
+    link_probe probe_;
+    probe_messages<Net> messages_;
+    std::array<std::int32_t, 4> figures_{};
+};
+
+}  // namespace detail
+
+/// Measures the link between two ranks: sends messages of growing sizes there and back, and fits latency and bandwidth
+/// to the medians.
+///
+/// Collective: every rank calls it with the same `probe` and gets the same figures, those of rank `from`. Half a round
+/// trip counts as one way. On a simulated network the result is the given link (the bandwidth as precisely as
+/// nanoseconds allow). In process, where a receiver reads the sender's memory, only the latency has a meaning.
+///
+/// `largest_bytes` is at least 1024. A group of one rank has no links: both figures are 0. Cost: some 2.7 (repetitions
+/// + 1) largest_bytes / bandwidth. Errors: those of `barrier`.
+template <class Group>
+network_link measure_link(Group& group, link_probe probe = {}) {
+    if (probe.to == no_rank) probe.to = group.size() - 1;
+    if (group.size() == 1) return {.latency = {}, .bandwidth = 0};
+    const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < group.size(); };
+    RILL_EXPECTS(is_rank(probe.from) && is_rank(probe.to) && probe.from != probe.to,
+                 "cost::measure_link: a link is between two ranks of the group");
+    RILL_EXPECTS(probe.repetitions >= 1 && probe.largest_bytes >= 1024,
+                 "cost::measure_link: needs a repetition, and messages of 1024 bytes");
+    detail::ping_pong<typename Group::transport_type> probing(probe);
+    network_link found;
+    constexpr option_names names{{"first rank", "last rank", "number of repetitions"}};
+    group.run(
+        {.kind = operation::broadcast,
+         .element = element_type::int32,
+         .dimension = probing.largest(),
+         .options = names.with({static_cast<std::uint32_t>(probe.from), static_cast<std::uint32_t>(probe.to),
+                                static_cast<std::uint32_t>(probe.repetitions)})},
+        [&](auto& call) {
+            found = probing.run(call);
+            return receipt{};
+        },
+        names);
+    return found;
+}
+
+}}}  // namespace rill::RILL_ABI::cost
+
+// ===== rill/cost/measured_link.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost {
+
+/// What was measured of a link alone and under load. Speeds are in bytes per second; 0 is one without limit.
+struct measured_link {
+    network_link link{};                ///< one message at a time, as by `measure_link`
+    std::uint64_t both_ways = 0;        ///< of each way, while both ways between two ranks are in use
+    std::uint64_t all_to_one = 0;       ///< of what one rank receives from all others at once
+    std::uint64_t round_trip_from = 0;  ///< the bytes from which a message costs a round trip more; 0: none does
+
+    friend bool operator==(const measured_link&, const measured_link&) = default;
+};
+
+namespace detail {
+
+/// One rank's part in the measurement of a link alone and under load.
+template <class Net>
+class loaded_probe {
+  public:
+    explicit loaded_probe(const link_probe& probe) : probe_(probe), alone_(probe), messages_(probe.largest_bytes) {}
+
+    std::size_t largest() const { return messages_.largest(); }
+
+    /// Runs the rank's part. This object must live until the operation ends, because its messages are read until then.
+    measured_link run(exchange<Net>& call) {
+        const rank_t self = call.net().rank();
+        if (self == probe_.from) {
+            measure(call);
+            for_each_other(call, [&](rank_t other) { messages_.send(call, other, figures_); });
+        } else {
+            if (self == probe_.to) {
+                alone_.answer(call);
+                answer(call, true);
+            }
+            answer(call, false);
+            messages_.receive(call, probe_.from, figures_.size(), [&](std::span<const std::int32_t> values) {
+                std::copy(values.begin(), values.end(), figures_.begin());
+            });
+        }
+        return {.link = {duration(static_cast<std::int64_t>(read(0))), read(1)},
+                .both_ways = read(2),
+                .all_to_one = read(3),
+                .round_trip_from = read(4)};
+    }
+
+  private:
+    /// A figure takes two elements of a message.
+    void write(std::size_t i, std::uint64_t figure) {
+        figures_[2 * i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(figure));
+        figures_[2 * i + 1] = static_cast<std::int32_t>(static_cast<std::uint32_t>(figure >> 32));
+    }
+    std::uint64_t read(std::size_t i) const {
+        return static_cast<std::uint32_t>(figures_[2 * i]) |
+               static_cast<std::uint64_t>(static_cast<std::uint32_t>(figures_[2 * i + 1])) << 32;
+    }
+
+    template <class Visit>
+    static void for_each_other(exchange<Net>& call, Visit&& visit) {
+        for (rank_t other = 0; other < call.net().size(); ++other)
+            if (other != call.net().rank()) visit(other);
+    }
+
+    void measure(exchange<Net>& call) {
+        const stepped_link found = fit_stepped_link(alone_.trips(call));
+        write(0, static_cast<std::uint64_t>(found.link.latency.ns));
+        write(1, found.link.bandwidth);
+        write(4, found.round_trip_from);
+        write(2, speed(call, [&](std::size_t count) {
+                  messages_.send(call, probe_.to, messages_.zeros(0));
+                  messages_.send(call, probe_.to, messages_.zeros(count));
+                  messages_.receive(call, probe_.to, count);
+              }));
+        const std::uint64_t of_each = speed(call, [&](std::size_t count) {
+            for_each_other(call, [&](rank_t other) { messages_.send(call, other, messages_.zeros(0)); });
+            for_each_other(call, [&](rank_t other) { messages_.receive(call, other, count); });
+        });
+        write(3, of_each * static_cast<std::uint64_t>(call.net().size() - 1));
+    }
+    /// Each trip is an empty message there and one of `count` elements back. What a longer one takes more is the way
+    /// back alone. `fit_link` expects it twice, of there and back.
+    template <class Trip>
+    std::uint64_t speed(exchange<Net>& call, Trip&& trip) {
+        std::vector<round_trip> trips;
+        messages_.for_each_size([&](std::size_t count) {
+            const duration time = messages_.median_time(call, probe_.repetitions, [&] { trip(count); });
+            trips.push_back({messages_.bytes(count), trips.empty() ? time : time * 2 - trips.front().time});
+        });
+        return fit_link(trips).bandwidth;
+    }
+    /// Answers an empty message with a full one. `both_ways`: one comes at the same time.
+    void answer(exchange<Net>& call, bool both_ways) {
+        messages_.for_each_size([&](std::size_t count) {
+            for (int i = -1; i < probe_.repetitions; ++i) {
+                messages_.receive(call, probe_.from, 0);
+                messages_.send(call, probe_.from, messages_.zeros(count));
+                if (both_ways) messages_.receive(call, probe_.from, count);
+            }
+        });
+    }
+
+    link_probe probe_;
+    ping_pong<Net> alone_;
+    probe_messages<Net> messages_;
+    std::array<std::int32_t, 10> figures_{};
+};
+
+}  // namespace detail
+
+/// Measures a link alone, as `measure_link` does, and under load: with both ways between `probe.from` and `probe.to` in
+/// use at once, and with all other ranks sending to `probe.from` at once. Finds the size from which a message costs a
+/// round trip more, because the transport announces it first.
+///
+/// Collective: every rank calls it with the same `probe` and gets the same figures, those of rank `from`. On a
+/// simulated network with equal links and without cards, the figures are exact. A group of one rank has no links: all
+/// figures are 0. Cost: some (4 + P) 1.3 (repetitions + 1) largest_bytes / bandwidth. Errors: those of `measure_link`.
+template <class Group>
+measured_link measure_loaded_link(Group& group, link_probe probe = {}) {
+    if (probe.to == no_rank) probe.to = group.size() - 1;
+    if (group.size() == 1) return {.link = {.latency = {}, .bandwidth = 0}};
+    const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < group.size(); };
+    RILL_EXPECTS(is_rank(probe.from) && is_rank(probe.to) && probe.from != probe.to,
+                 "cost::measure_loaded_link: a link is between two ranks of the group");
+    RILL_EXPECTS(probe.repetitions >= 1 && probe.largest_bytes >= 1024,
+                 "cost::measure_loaded_link: needs a repetition, and messages of 1024 bytes");
+    detail::loaded_probe<typename Group::transport_type> probing(probe);
+    measured_link found;
+    constexpr option_names names{{"first rank", "last rank", "number of repetitions", "load"}};
+    group.run(
+        {.kind = operation::broadcast,
+         .element = element_type::int32,
+         .dimension = probing.largest(),
+         .options = names.with({static_cast<std::uint32_t>(probe.from), static_cast<std::uint32_t>(probe.to),
+                                static_cast<std::uint32_t>(probe.repetitions), 1})},
+        [&](auto& call) {
+            found = probing.run(call);
+            return receipt{};
+        },
+        names);
+    return found;
+}
+
+}}}  // namespace rill::RILL_ABI::cost
+
+// ===== rill/cost/measure_costs.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost {
+
+/// The index codings whose costs are measured, and among which `choose` chooses.
+inline constexpr std::array measured_codings{index_coding::raw, index_coding::bitmap, index_coding::elias_fano,
+                                             index_coding::huffman, index_coding::packed_gaps};
+
+/// What a rank's own computing costs, in nanoseconds: of float32 values, with indices of 32 bits.
+struct computing_costs {
+    double fold = 0;    ///< to add an element of a dense vector
+    double merge = 0;   ///< to merge an entry of a stream into another stream
+    double select = 0;  ///< to look at an element for the selection of the largest
+    /// To write, and to read, an entry of a frame, by the codings of `measured_codings`.
+    std::array<double, measured_codings.size()> encode{}, decode{};
+
+    friend bool operator==(const computing_costs&, const computing_costs&) = default;
+};
+
+/// What was measured: all that is needed to choose how gradients are added up.
+struct measured_costs {
+    int ranks = 1;
+    measured_link link{};
+    computing_costs computing{};
+
+    friend bool operator==(const measured_costs&, const measured_costs&) = default;
+};
+
+/// What is measured, and how carefully.
+struct costs_probe {
+    link_probe link{};
+    double density = 0.01;                         ///< of the streams, above 0
+    std::size_t dimension = std::size_t{1} << 18;  ///< of the streams and vectors
+
+    friend bool operator==(const costs_probe&, const costs_probe&) = default;
+};
+
+namespace detail {
+
+/// Measures this rank's computing by the clock of `net`.
+template <class Net>
+class computing_probe {
+  public:
+    computing_probe(Net& net, const costs_probe& probe) : net_(net), probe_(probe) {}
+
+    computing_costs run() {
+        const std::size_t dimension = probe_.dimension;
+        const auto count = std::clamp<std::size_t>(
+            static_cast<std::size_t>(std::llround(static_cast<double>(dimension) * probe_.density)), 1, dimension);
+        std::vector<float> values(dimension), sum(dimension);
+        for (std::size_t i = 0; i < dimension; ++i)
+            values[i] = static_cast<float>(mix64(i) % 4096);  // exact in float32, and without an order
+        const std::vector<std::uint32_t> indices = some_indices<std::uint32_t>(count, dimension);
+        const view mine({0, dimension},
+                        sparse_view<float, std::uint32_t>{indices, std::span<const float>(values).first(count)});
+
+        computing_costs costs;
+        costs.fold = time_of(
+            dimension, [&] { kernel::fold_dense(std::span<float>(sum), std::span<const float>(values), addition{}); });
+        fold_scratch<float, std::uint32_t> folding;
+        stream<float> merged;
+        const std::array operands{mine, mine};
+        costs.merge = time_of(2 * count, [&] {
+            fold_streams(std::span<const view>(operands), merged, addition{}, 0.0F, dense_switch{1e9}, folding);
+        });
+        kernel::select_scratch selecting;
+        std::vector<std::uint32_t> chosen(count);
+        costs.select = time_of(dimension, [&] {
+            kernel::top_k(std::span<const float>(values), count, std::span<std::uint32_t>(chosen), selecting);
+        });
+        for (std::size_t i = 0; i < measured_codings.size(); ++i) measure_coding(mine, i, costs);
+        return costs;
+    }
+
+  private:
+    using view = stream_view<float, std::uint32_t>;
+
+    void measure_coding(const view& mine, std::size_t i, computing_costs& costs) {
+        const coding codes{.indices = measured_codings[i]};
+        if (codes.is_view()) return;  // sent from the stream's own arrays
+        arena memory;
+        byte_view written;
+        costs.encode[i] = time_of(mine.count(), [&] {
+            memory.reset();
+            written = coded_frame({.kind = operation::all_reduce, .dimension = probe_.dimension}, mine, codes,
+                                  random_key{}, memory);
+        });
+        frame_scratch<float, std::uint32_t> room;
+        costs.decode[i] = time_of(mine.count(), [&] {
+            const frame read = frame_reader(byte_pieces{written}).next<float, std::uint32_t>();
+            (void)content_of(read, room);
+        });
+    }
+    /// The least time of three, in nanoseconds per unit, after one that warms up.
+    template <class Work>
+    double time_of(std::size_t units, Work&& work) {
+        duration least{};
+        for (int i = -1; i < 3; ++i) {
+            const time_point start = net_.now();
+            work();
+            const duration took = net_.now() - start;
+            if (i <= 0 || took < least) least = took;
+        }
+        return static_cast<double>(least.ns) / static_cast<double>(units);
+    }
+
+    Net& net_;
+    costs_probe probe_;
+};
+
+}  // namespace detail
+
+/// Measures what an exchange of gradients costs: a link, alone and under load, and each rank's computing, of which the
+/// slowest rank's counts.
+///
+/// Collective: every rank calls it with the same `probe` and gets the same figures. The clock is that of the transport:
+/// in a simulated network computing takes no time, and the figures are exact and do not change. Cost: that of
+/// `measure_loaded_link`, some 100 ns of computing per element of `probe.dimension`, and an `all_reduce` of 13
+/// numbers. Memory: some 24 bytes per element. Errors: those of `measure_link`.
+template <class Group>
+measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
+    RILL_EXPECTS(probe.density > 0 && probe.density <= 1 && probe.dimension >= 1,
+                 "cost::measure_costs: needs a density above 0 and up to 1, and a coordinate");
+    measured_costs found{.ranks = group.size(), .link = measure_loaded_link(group, probe.link)};
+    const computing_costs own = detail::computing_probe(group.net(), probe).run();
+    constexpr std::size_t codings = measured_codings.size();
+    std::array<double, 3 + 2 * codings> figures{own.fold, own.merge, own.select};
+    std::copy(own.encode.begin(), own.encode.end(), figures.begin() + 3);
+    std::copy(own.decode.begin(), own.decode.end(), figures.begin() + 3 + codings);
+    all_reduce(group, figures, figures, aggregate::max{});
+    found.computing = {.fold = figures[0], .merge = figures[1], .select = figures[2]};
+    std::copy_n(figures.begin() + 3, codings, found.computing.encode.begin());
+    std::copy_n(figures.begin() + 3 + codings, codings, found.computing.decode.begin());
+    return found;
+}
+
+}}}  // namespace rill::RILL_ABI::cost
+
+// ===== rill/cost/prediction.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost {
+
+/// What a collective is expected to cost.
+struct prediction {
+    duration elapsed{};  ///< from the first start until the last rank has received everything
+    int rounds = 0;
+    std::vector<duration> ends{};        ///< when each rank ends, on the clock of `starts`
+    std::vector<rill::traffic> ranks{};  ///< traffic of each rank, headers included
+
+    std::uint64_t messages() const {
+        std::uint64_t sum = 0;
+        for (const auto& each : ranks) sum += each.messages_sent;
+        return sum;
+    }
+    std::uint64_t bytes() const {
+        std::uint64_t sum = 0;
+        for (const auto& each : ranks) sum += each.bytes_sent;
+        return sum;
+    }
+    /// The bytes sent by the rank that sends most.
+    std::uint64_t busiest_bytes() const {
+        std::uint64_t most = 0;
+        for (const auto& each : ranks) most = std::max(most, each.bytes_sent);
+        return most;
+    }
+    friend bool operator==(const prediction&, const prediction&) = default;
+};
+
+}}}  // namespace rill::RILL_ABI::cost
+
+// ===== rill/transport/network_card.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// The limits of a rank's network card, in bytes per second for each direction. 0 means no limit: any number of
+/// messages pass at a time. A limited direction passes whole messages one after the other, first come, first served.
+struct network_card {
+    std::uint64_t send = 0;
+    std::uint64_t receive = 0;
+
+    /// Sends one message and receives one message at a time, each at `bandwidth`.
+    static constexpr network_card full_duplex(std::uint64_t bandwidth) {
+        return {.send = bandwidth, .receive = bandwidth};
+    }
+    /// Receives one message at a time and sends any number: the master's card in CodedReduce (section 2).
+    static constexpr network_card single_receive(std::uint64_t bandwidth) { return {.send = 0, .receive = bandwidth}; }
+
+    friend constexpr bool operator==(const network_card&, const network_card&) = default;
+};
+
+/// Says what card a rank has: `model(rank)`. Any callable with this signature models it.
+template <class M>
+concept CardModel = requires(const M& model, rank_t rank) {
+    { model(rank) } -> std::convertible_to<network_card>;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/cost/detail/evaluation.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost::detail {
+
+/// Computes the rounds of all ranks, one round after the other. A rank ends a round when it has received all messages
+/// of the round. As in the simulated network, a message departs when its sender has begun the round and both link and
+/// card are free.
+template <Schedule Plan, class Messages, class Network>
+class evaluation {
+  public:
+    template <class ScheduleOf>
+    evaluation(int ranks, const ScheduleOf& schedule_of, Messages& messages, const Network& network,
+               std::span<const duration> starts)
+        : messages_(messages), network_(network) {
+        const auto count = static_cast<std::size_t>(ranks);
+        plans_.reserve(count);
+        for (rank_t rank = 0; rank < ranks; ++rank) plans_.push_back(schedule_of(rank));
+        ranks_.resize(count);
+        used_in_turn_.resize(count);
+        for (std::size_t r = 0; r < count; ++r) {
+            if (!starts.empty()) ranks_[r].now = ranks_[r].next = time_point{} + starts[r];
+            ranks_[r].card = network_.card_of(static_cast<rank_t>(r));
+            receiving_is_limited_ = receiving_is_limited_ || ranks_[r].card.receive != 0;
+        }
+        traffic_.resize(count);
+        first_start_ = std::min_element(ranks_.begin(), ranks_.end(), [](const state& a, const state& b) {
+                           return a.now < b.now;
+                       })->now;
+        messages_.begin(ranks, plans_.front().parts());
+    }
+
+    prediction run() {
+        const int rounds = plans_.front().rounds();
+        for (int round = 0; round < rounds; ++round) evaluate(round);
+        prediction result{.rounds = rounds, .ranks = std::move(traffic_)};
+        for (const state& each : ranks_) {
+            result.ends.push_back(each.now - time_point{});
+            result.elapsed = std::max(result.elapsed, each.now - first_start_);
+        }
+        return result;
+    }
+
+  private:
+    struct busy_link {
+        rank_t peer = no_rank;
+        time_point free_at{};
+    };
+    struct state {
+        network_card card{};
+        time_point now{};   ///< when the rank began the round
+        time_point next{};  ///< when it begins the next round
+        time_point can_send_at{};
+        time_point can_send_next{};  ///< `can_send_at` after the round
+        time_point can_receive_at{};
+        time_point links_free_at{};     ///< when the last link used in this round is free
+        std::vector<busy_link> busy{};  ///< links busy since earlier rounds
+    };
+    /// A message on its way. `head` and `tail`: when its first and last byte reach the receiver.
+    struct flight {
+        rank_t receiver = no_rank;
+        time_point head{}, tail{}, link_free_at{};
+        std::uint64_t bytes = 0;
+    };
+    /// When the link from the rank being computed to a peer is free. Valid if `turn` is the current turn.
+    struct use {
+        std::uint64_t turn = 0;
+        time_point free_at{};
+    };
+
+    state& at(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+    const Plan& plan(rank_t rank) const { return plans_[static_cast<std::size_t>(rank)]; }
+    rank_t size() const { return static_cast<rank_t>(plans_.size()); }
+
+    void evaluate(int round) {
+        inbound_.clear();
+        for (rank_t rank = 0; rank < size(); ++rank) {
+            at(rank).links_free_at = {};
+            at(rank).can_send_next = for_each_flight(rank, round, [&](const flight& f) { take_off(rank, f); });
+        }
+        if (receiving_is_limited_) land_all();
+        for (rank_t rank = 0; rank < size(); ++rank) remember_busy_links(rank, round);
+        if constexpr (FollowingMessageModel<Messages>) follow(round);
+        for (state& each : ranks_) {
+            each.now = each.next;
+            each.can_send_at = each.can_send_next;
+        }
+    }
+
+    /// Calls `visit(flight)` for each message that a rank sends in a round, from its state before the round. Returns
+    /// when its card can send the next message.
+    template <class Visit>
+    time_point for_each_flight(rank_t rank, int round, Visit&& visit) {
+        const Plan& mine = plan(rank);
+        const state& self = at(rank);
+        const int sends = mine.sends(round);
+        time_point can_send_at = self.can_send_at;
+        ++turn_;
+        for (const busy_link& each : self.busy) used(each.peer) = {turn_, each.free_at};
+        for (int i = 0; i < sends; ++i) {
+            const transfer to = mine.send(round, i);
+            const std::uint64_t bytes = messages_.bytes(rank, to.parts, mine.kind(round));
+            const network_link way = network_.link_of(rank, to.peer);
+            time_point start = std::max(self.now, can_send_at);
+            if (const use& before = used(to.peer); before.turn == turn_) start = std::max(start, before.free_at);
+            const duration on_link = transfer_time(bytes, way.bandwidth);
+            const duration on_card = transfer_time(bytes, self.card.send);
+            if (self.card.send != 0) can_send_at = start + on_card;
+            used(to.peer) = {turn_, start + on_link};
+            const time_point head = start + way.latency;
+            visit(flight{to.peer, head, head + std::max(on_link, on_card), start + on_link, bytes});
+        }
+        return can_send_at;
+    }
+    use& used(rank_t peer) { return used_in_turn_[static_cast<std::size_t>(peer)]; }
+
+    void take_off(rank_t source, const flight& f) {
+        traffic_[static_cast<std::size_t>(source)] += {.messages_sent = 1, .bytes_sent = f.bytes};
+        traffic_[static_cast<std::size_t>(f.receiver)] += {.messages_received = 1, .bytes_received = f.bytes};
+        at(source).links_free_at = std::max(at(source).links_free_at, f.link_free_at);
+        if (at(f.receiver).card.receive != 0)
+            inbound_.push_back(f);
+        else
+            at(f.receiver).next = std::max(at(f.receiver).next, f.tail);
+    }
+
+    /// Lets the receivers' cards take one message after the other: first come, first served.
+    void land_all() {
+        std::stable_sort(inbound_.begin(), inbound_.end(),
+                         [](const flight& a, const flight& b) { return a.head < b.head; });
+        for (const flight& f : inbound_) {
+            state& to = at(f.receiver);
+            const time_point start = std::max(f.head, to.can_receive_at);
+            to.can_receive_at = std::max(f.tail, start + transfer_time(f.bytes, to.card.receive));
+            to.next = std::max(to.next, to.can_receive_at);
+        }
+    }
+
+    /// Keeps only the links that the rank finds busy in its next round; there seldom are any.
+    void remember_busy_links(rank_t rank, int round) {
+        state& self = at(rank);
+        if (self.busy.empty() && self.links_free_at <= self.next) return;
+        still_busy_.clear();
+        const auto keep = [&](rank_t peer, time_point free_at) {
+            if (free_at > self.next) still_busy_.push_back({peer, free_at});
+        };
+        for (const busy_link& each : self.busy) keep(each.peer, each.free_at);
+        for_each_flight(rank, round, [&](const flight& f) { keep(f.receiver, f.link_free_at); });
+        self.busy.swap(still_busy_);
+    }
+
+    /// Tells the message model what every rank receives.
+    void follow(int round) {
+        for (rank_t rank = 0; rank < size(); ++rank) {
+            const Plan& mine = plan(rank);
+            received_.clear();
+            for (int i = 0; i < mine.receives(round); ++i) received_.push_back(mine.receive(round, i));
+            if (!received_.empty()) messages_.receive(rank, std::span<const transfer>(received_), mine.kind(round));
+        }
+        messages_.end_round();
+    }
+
+    Messages& messages_;
+    const Network& network_;
+    std::vector<Plan> plans_;
+    std::vector<state> ranks_;
+    std::vector<traffic> traffic_;
+    time_point first_start_{};
+    bool receiving_is_limited_ = false;
+    std::uint64_t turn_ = 0;
+    std::vector<use> used_in_turn_;
+    std::vector<flight> inbound_;
+    std::vector<busy_link> still_busy_;
+    std::vector<transfer> received_;
+};
+
+}}}  // namespace rill::RILL_ABI::cost::detail
+
+// ===== rill/cost/predict.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost {
+
+/// A network as links and cards. `simulated::network` models it.
+template <class N>
+concept NetworkModel = requires(const N& network, rank_t rank) {
+    { network.link_of(rank, rank) } -> std::convertible_to<network_link>;
+    { network.card_of(rank) } -> std::convertible_to<network_card>;
+};
+
+namespace detail {
+template <LinkModel Links>
+struct links_without_cards {
+    const Links& links;
+
+    network_link link_of(rank_t source, rank_t receiver) const { return links(source, receiver); }
+    network_card card_of(rank_t) const { return {}; }
+};
+}  // namespace detail
+
+/// Predicts the time and traffic of the schedules `schedule_of(0) … schedule_of(ranks - 1)` on a network, without
+/// running them. All rounds of all ranks are computed by the arithmetic of the simulated network.
+///
+/// `network`: links and cards, e.g. a `simulated::network` (whose jitter and faults are ignored), or any `LinkModel`.
+/// `messages`: `dense_messages`, `stream_messages`, or any `MessageModel`. `starts`: when each rank enters; without it,
+/// all enter at 0. Computing takes no time.
+///
+/// For lone messages on equal links, the elapsed time of a simulated run is met to the nanosecond. If cards queue or
+/// ranks enter late, a run can differ: the prediction ignores that a receiver which has not read yet holds up its
+/// sender, and that a message of a later round overtakes another one at a card.
+///
+/// Cost: O(messages) time. Memory: O(ranks) in addition to that of `messages`, and O(messages of a round) if a card
+/// limits receiving.
+template <class ScheduleOf, class Messages, class Network>
+    requires(NetworkModel<Network> || LinkModel<Network>) && MessageModel<std::remove_reference_t<Messages>>
+prediction predict(int ranks, const ScheduleOf& schedule_of, Messages&& messages, const Network& network,
+                   std::span<const duration> starts = {}) {
+    using plan = std::remove_cvref_t<decltype(schedule_of(rank_t{0}))>;
+    static_assert(Schedule<plan>, "rill::cost::predict: `schedule_of(rank)` does not return a Schedule");
+    RILL_EXPECTS(ranks >= 1, "cost::predict: needs at least one rank");
+    RILL_EXPECTS(starts.empty() || starts.size() == static_cast<std::size_t>(ranks),
+                 "cost::predict: one start for each rank, or none");
+    if constexpr (NetworkModel<Network>)
+        return detail::evaluation<plan, std::remove_reference_t<Messages>, Network>(ranks, schedule_of, messages,
+                                                                                    network, starts)
+            .run();
+    else
+        return predict(ranks, schedule_of, messages, detail::links_without_cards<Network>{network}, starts);
+}
+
+/// Predicts the `all_reduce` of a topology; see `predict`.
+template <Topology Shape, class Messages, class Network>
+prediction predict_all_reduce(const Shape& shape, int ranks, Messages&& messages, const Network& network,
+                              std::span<const duration> starts = {}) {
+    return predict(
+        ranks, [&](rank_t rank) { return shape.all_reduce(ranks, rank); }, messages, network, starts);
+}
+
+}}}  // namespace rill::RILL_ABI::cost
+
+// ===== rill/cost/detail/measured_exchange.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost::detail {
+
+/// A network in which every link is the measured one. Models `NetworkModel`.
+struct measured_network {
+    network_link each{};
+    network_card card{};
+
+    /// `both_ways`: whether a pair uses both ways at once. Cards limit only what is clearly less than the sum of links.
+    static measured_network of(const measured_costs& costs, bool both_ways) {
+        const measured_link& found = costs.link;
+        measured_network made{.each = {found.link.latency, both_ways ? found.both_ways : found.link.bandwidth}};
+        const double links = static_cast<double>(found.link.bandwidth) * (costs.ranks - 1);
+        const bool are_limited = links == 0 || static_cast<double>(found.all_to_one) < 0.95 * links;
+        if (are_limited) made.card = network_card::full_duplex(found.all_to_one);
+        return made;
+    }
+
+    network_link link_of(rank_t, rank_t) const { return each; }
+    network_card card_of(rank_t) const { return card; }
+};
+
+/// Whether a pair of ranks sends both ways in some round.
+template <Topology Shape>
+bool uses_both_ways(const Shape& shape, int ranks) {
+    for (rank_t rank = 0; rank < ranks; ++rank) {
+        const auto plan = shape.all_reduce(ranks, rank);
+        for (int round = 0; round < plan.rounds(); ++round)
+            for (int i = 0; i < plan.sends(round); ++i)
+                for (int j = 0; j < plan.receives(round); ++j)
+                    if (plan.send(round, i).peer == plan.receive(round, j).peer) return true;
+    }
+    return false;
+}
+
+/// What an entry of a message costs: its bytes, and nanoseconds of computing.
+struct entry_costs {
+    double bytes = 1;
+    double fold = 0;
+    double encode = 0;
+    double decode = 0;
+};
+
+/// The messages of a model, of which long ones take a round trip more, as so many bytes more. Counts the computing of
+/// each rank. Models `FollowingMessageModel`.
+template <MessageModel Messages>
+class computed_messages {
+  public:
+    computed_messages(Messages& messages, const measured_link& link, const entry_costs& each)
+        : messages_(messages), each_(each), announced_from_(link.round_trip_from) {
+        const double bytes = 2 * link.link.latency.seconds() * static_cast<double>(link.link.bandwidth);
+        announcement_ = static_cast<std::uint64_t>(std::llround(bytes));
+    }
+
+    void begin(int ranks, int parts) {
+        computing_.assign(static_cast<std::size_t>(ranks), 0);
+        owners_.assign(static_cast<std::size_t>(ranks), false);
+        messages_.begin(ranks, parts);
+    }
+    std::uint64_t bytes(rank_t sender, part_range parts, action kind) {
+        const std::uint64_t own = messages_.bytes(sender, parts, kind);
+        return announced_from_ != 0 && own >= announced_from_ ? own + announcement_ : own;
+    }
+    void receive(rank_t rank, std::span<const transfer> from, action kind) {
+        for (const transfer& each : from) {
+            const std::uint64_t bytes = messages_.bytes(each.peer, each.parts, kind);
+            const double entries = static_cast<double>(bytes - wire::header_bytes) / each_.bytes;
+            at(rank) += entries * (kind == action::copy ? each_.decode : each_.decode + each_.fold);
+            if (kind != action::copy)
+                at(each.peer) += entries * each_.encode;
+            else if (!has_copied_ && !owners_[static_cast<std::size_t>(each.peer)])
+                at(each.peer) += entries * each_.encode;  // an owner codes its part once; others forward it as it is
+            if (kind == action::copy) owners_[static_cast<std::size_t>(each.peer)] = is_copying_ = true;
+        }
+        if constexpr (FollowingMessageModel<Messages>) messages_.receive(rank, from, kind);
+    }
+    void end_round() {
+        has_copied_ = is_copying_;
+        if constexpr (FollowingMessageModel<Messages>) messages_.end_round();
+    }
+
+    /// Of the rank that computes longest.
+    duration computing() const {
+        return duration(std::llround(*std::max_element(computing_.begin(), computing_.end())));
+    }
+
+  private:
+    double& at(rank_t rank) { return computing_[static_cast<std::size_t>(rank)]; }
+
+    Messages& messages_;
+    entry_costs each_;
+    std::uint64_t announced_from_;
+    std::uint64_t announcement_ = 0;
+    std::vector<double> computing_;
+    std::vector<bool> owners_;  ///< who has sent a finished part
+    bool is_copying_ = false, has_copied_ = false;
+};
+
+/// Predicts `of.topology`'s `all_reduce`, and writes what it takes into `of`.
+template <class Candidate, MessageModel Messages>
+void predict_measured(Candidate& of, const measured_costs& costs, const entry_costs& each, Messages messages) {
+    computed_messages<Messages> computed(messages, costs.link, each);
+    const auto network = measured_network::of(costs, uses_both_ways(of.topology, costs.ranks));
+    const prediction found = predict_all_reduce(of.topology, costs.ranks, computed, network);
+    of.rounds = found.rounds;
+    of.network = found.elapsed;
+    of.computing = computed.computing();
+}
+
+}}}  // namespace rill::RILL_ABI::cost::detail
+
 // ===== rill/cost/readable_seconds.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
@@ -31507,6 +32911,469 @@ constexpr readable_seconds readable(double seconds) {
     if (seconds >= 1) return {seconds, "s"};
     if (seconds >= 1e-3) return {seconds * 1e3, "ms"};
     return {seconds * 1e6, "us"};
+}
+
+}}}  // namespace rill::RILL_ABI::cost
+
+// ===== rill/cost/detail/memo.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost::detail {
+
+/// Remembers answers to questions of three numbers, a bounded number of them.
+template <class Answer>
+class memo {
+  public:
+    /// Returns the remembered answer, or calls `compute()` for it.
+    template <class Compute>
+    Answer get(std::uint64_t a, std::uint64_t b, std::uint64_t c, Compute&& compute) {
+        slot& s = slots_[mix64(a, b, c) % slots_.size()];
+        if (!s.known || s.a != a || s.b != b || s.c != c) s = {a, b, c, compute(), true};
+        return s.answer;
+    }
+
+  private:
+    struct slot {
+        std::uint64_t a = 0, b = 0, c = 0;
+        Answer answer{};
+        bool known = false;
+    };
+    std::vector<slot> slots_ = std::vector<slot>(4096);
+};
+
+}}}  // namespace rill::RILL_ABI::cost::detail
+
+// ===== rill/cost/union_size.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost {
+
+/// Predicts the expected number of entries that the fold of some contributions has in a range: `model(range,
+/// contributors)`, between 0 and the size of the range. Any function of this signature models it.
+template <class M>
+concept UnionModel = std::copy_constructible<M> && requires(const M& model, segment range, int contributors) {
+    { model(range, contributors) } -> std::convertible_to<double>;
+};
+
+/// Each rank has each coordinate with probability `density`, independently: k ranks have N (1 - (1 - density)^k) of N
+/// coordinates together. Models `UnionModel`. Source: Renggli et al., SparCML, SC 2019, appendix B.
+struct uniform_density {
+    double density = 0.01;
+
+    double operator()(segment range, int contributors) const {
+        RILL_EXPECTS(density >= 0 && density <= 1, "cost::uniform_density: a density is between 0 and 1");
+        if (density >= 1) return static_cast<double>(range.size());
+        return static_cast<double>(range.size()) * -std::expm1(contributors * std::log1p(-density));
+    }
+    friend bool operator==(uniform_density, uniform_density) = default;
+};
+
+static_assert(UnionModel<uniform_density>);
+
+}}}  // namespace rill::RILL_ABI::cost
+
+// ===== rill/cost/stream_messages.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost {
+
+/// The messages of a collective on streams, by the expected number of entries. Models `MessageModel`.
+///
+/// A part that is the fold of k contributions has `entries(range, k)` entries, or all coordinates once a fold has
+/// switched to the dense form.
+///
+/// Follows what each rank holds in the same blocks as `stream_state`, so that the frames are the same. Sizes are exact
+/// if `entries` is, except for codings whose length depends on the coordinates (see `sparse_frame_bytes`). Memory: 16
+/// bytes for each rank and part.
+template <UnionModel Union, Element T = float, IndexType Index = std::uint32_t>
+class stream_messages {
+  public:
+    /// `dense`: contributions are dense vectors, such as those of `compress::keep_all`.
+    stream_messages(std::size_t dimension, Union entries, const stream_codings& codings = {}, bool dense = false)
+        : dimension_(dimension), entries_(std::move(entries)), codings_(codings), starts_dense_(dense) {}
+
+    void begin(int ranks, int parts) {
+        parts_ = parts;
+        block all{.first = 0, .last = parts, .contributors = 1, .dense = starts_dense_};
+        has_.assign(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(parts), all);
+        updates_.clear();
+        if (codings_.contribution.is_lossless()) return;
+        for (rank_t rank = 0; rank < ranks; ++rank)  // each part is coded by itself
+            for (int p = 0; p < parts; ++p) at(rank, p).first = p, at(rank, p).last = p + 1;
+    }
+
+    std::uint64_t bytes(rank_t sender, part_range parts, action kind) {
+        if (parts.count() == 0) return sparse_frame_bytes<T, Index>(0, {});
+        std::uint64_t sum = 0;
+        for_each_frame(sender, parts, kind, [&](part_range of, const block& b) {
+            sum = next_frame_at(sum) + bytes_of(of, b, coding_of(b, kind));
+        });
+        return sum;
+    }
+
+    /// Takes what a rank receives in a round, in ascending order of the peers. It takes effect in `end_round()`.
+    void receive(rank_t rank, std::span<const transfer> from, action kind) {
+        if (kind == action::copy) return copy(rank, from);
+        for (std::size_t first = 0, last = 0; first < from.size(); first = last) {
+            while (last < from.size() && from[last].parts == from[first].parts) ++last;
+            fold(rank, from.subspan(first, last - first));
+        }
+    }
+    void end_round() {
+        for (const update& u : updates_)
+            for (int p = u.now.first; p < u.now.last; ++p) at(u.rank, p) = u.now;
+        updates_.clear();
+    }
+
+  private:
+    /// Consecutive parts that a rank holds as one stream.
+    struct block {
+        std::int32_t first = 0;
+        std::int32_t last = 0;
+        std::int32_t contributors = 1;
+        bool dense = false;
+    };
+    struct update {
+        rank_t rank = 0;
+        block now{};
+    };
+
+    block& at(rank_t rank, int part) {
+        return has_[static_cast<std::size_t>(rank) * static_cast<std::size_t>(parts_) + static_cast<std::size_t>(part)];
+    }
+    segment range(part_range parts) const {
+        return split(dimension_, static_cast<std::size_t>(parts_), static_cast<std::size_t>(parts.first),
+                     static_cast<std::size_t>(parts.last));
+    }
+    const coding& coding_of(const block& b, action kind) const {
+        if (kind == action::copy) return codings_.copy;
+        return b.contributors == 1 ? codings_.contribution : codings_.partial;
+    }
+
+    std::size_t count_of(part_range parts, const block& b) {
+        const segment s = range(parts);
+        if (b.dense) return s.size();
+        return counts_.get(s.begin, s.end, static_cast<std::uint64_t>(b.contributors), [&] {
+            const double expected = entries_(s, static_cast<int>(b.contributors));
+            return static_cast<std::size_t>(std::llround(std::clamp(expected, 0.0, static_cast<double>(s.size()))));
+        });
+    }
+    std::uint64_t bytes_of(part_range parts, const block& b, const coding& codes) {
+        const segment s = range(parts);
+        const std::size_t count = count_of(parts, b);
+        if (b.dense) return dense_frame_bytes<T>(count, codes);
+        return lengths_.get(count, s.size(), codes.fingerprint(), [&] {
+            return sparse_frame_bytes<T, Index>(count, {0, s.size()}, codes);
+        });
+    }
+
+    /// Calls `visit` for each frame of a message, with the block that it is cut from.
+    template <class Visit>
+    void for_each_frame(rank_t sender, part_range parts, action kind, Visit&& visit) {
+        const bool by_part = kind == action::copy && !codings_.copy.is_lossless();
+        for (int p = parts.first; p < parts.last;) {
+            const block b = at(sender, p);
+            const int end = by_part ? p + 1 : std::min(static_cast<int>(b.last), parts.last);
+            visit({p, end}, b);
+            p = end;
+        }
+    }
+
+    void copy(rank_t rank, std::span<const transfer> from) {
+        for (const transfer& t : from)
+            for_each_frame(t.peer, t.parts, action::copy, [&](part_range of, block b) {
+                b.first = of.first;
+                b.last = of.last;
+                updates_.push_back({rank, b});
+            });
+    }
+
+    /// Folds whole blocks where each operand is one block, otherwise part by part.
+    void fold(rank_t rank, std::span<const transfer> from) {
+        const part_range parts = from.front().parts;
+        bool whole = at(rank, parts.first).last >= parts.last;
+        for (const transfer& t : from) whole = whole && at(t.peer, parts.first).last >= parts.last;
+        if (whole) return fold_parts(rank, from, parts);
+        for (int p = parts.first; p < parts.last; ++p) fold_parts(rank, from, {p, p + 1});
+    }
+    void fold_parts(rank_t rank, std::span<const transfer> from, part_range parts) {
+        block result{.first = parts.first, .last = parts.last, .contributors = 0};
+        expected_union joined(range(parts).size());
+        const auto add = [&](const block& operand) {
+            result.contributors += operand.contributors;
+            result.dense = result.dense || operand.dense;
+            joined.add(count_of(parts, operand));
+        };
+        add(at(rank, parts.first));
+        for (const transfer& t : from) add(at(t.peer, parts.first));
+        result.dense =
+            result.dense || codings_.when.wants_dense<T, Index>(joined.count(), range(parts), codings_.of_sums());
+        updates_.push_back({rank, result});
+    }
+
+    std::size_t dimension_;
+    Union entries_;
+    stream_codings codings_;
+    bool starts_dense_;
+    int parts_ = 1;
+    std::vector<block> has_;
+    std::vector<update> updates_;
+    detail::memo<std::size_t> counts_;
+    detail::memo<std::uint64_t> lengths_;
+};
+
+static_assert(MessageModel<stream_messages<uniform_density>>);
+
+}}}  // namespace rill::RILL_ABI::cost
+
+// ===== rill/cost/choose.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost {
+
+/// The gradients that are added up: of float32 values, with indices of 32 bits.
+struct gradient_shape {
+    std::size_t dimension = 0;  ///< up to 2^32
+    double density = 1;         ///< the share of the coordinates that each rank contributes, at random
+    /// How the values of contributions may be coded. Other than `raw` permits a loss, which is taken where it pays.
+    value_coding values = value_coding::raw;
+    std::uint32_t bucket = 1024;  ///< see `coding`
+    /// Whether the entries are selected from a dense gradient, so that not to compress saves the time of selecting.
+    bool selects = false;
+
+    friend bool operator==(const gradient_shape&, const gradient_shape&) = default;
+};
+
+/// A way to add up gradients, and what it is expected to take.
+struct exchange_candidate {
+    rill::topology::any topology{};
+    bool compress = false;     ///< streams; otherwise dense vectors
+    stream_codings codings{};  ///< of the streams
+    int rounds = 0;
+    duration network{};    ///< by `predict`
+    duration computing{};  ///< of the rank that computes longest
+
+    duration time() const { return network + computing; }
+};
+
+/// What `choose` found: the arguments for `group` and `all_reduce`.
+struct exchange_choice {
+    rill::topology::any topology{};
+    /// For streams. Where `compress` is false, they switch to the dense form at the first fold.
+    stream_codings codings{};
+    bool compress = false;  ///< whether streams are faster than dense vectors
+    duration expected{};    ///< the time of an exchange
+    gradient_shape gradient{};
+    measured_costs costs{};
+    std::vector<exchange_candidate> candidates;  ///< all that were compared, the fastest first
+
+    /// One text: the choice, the best of another kind, and what decides between them.
+    std::string reason() const;
+};
+
+namespace detail {
+
+inline exchange_candidate dense_candidate(const rill::topology::any& shape, const measured_costs& costs,
+                                          const gradient_shape& gradient) {
+    exchange_candidate made{.topology = shape, .codings = {.when = dense_switch{0}}};
+    const entry_costs each{.bytes = sizeof(float), .fold = costs.computing.fold};
+    predict_measured(made, costs, each, dense_messages<float>(gradient.dimension));
+    return made;
+}
+
+/// `i`: of `measured_codings`.
+inline exchange_candidate stream_candidate(const rill::topology::any& shape, const measured_costs& costs,
+                                           const gradient_shape& gradient, std::size_t i, dense_switch when,
+                                           value_coding values) {
+    const coding lossless{.indices = measured_codings[i]};
+    const coding source{.values = values, .indices = measured_codings[i], .bucket = gradient.bucket};
+    exchange_candidate made{.topology = shape,
+                            .compress = true,
+                            .codings = {.contribution = source, .partial = lossless, .copy = lossless, .when = when}};
+    const auto entries = std::max<std::size_t>(
+        1, static_cast<std::size_t>(std::llround(static_cast<double>(gradient.dimension) * gradient.density)));
+    const std::size_t most = std::min(entries, gradient.dimension);
+    const auto bytes = sparse_frame_bytes<float, std::uint32_t>(most, {0, gradient.dimension}, lossless);
+    const entry_costs each{
+        .bytes = most == 0 ? 1 : static_cast<double>(bytes - wire::header_bytes) / static_cast<double>(most),
+        .fold = costs.computing.merge,
+        .encode = costs.computing.encode[i],
+        .decode = costs.computing.decode[i]};
+    predict_measured(made, costs, each,
+                     stream_messages(gradient.dimension, uniform_density{gradient.density}, made.codings));
+    if (gradient.selects)
+        made.computing =
+            made.computing + duration(std::llround(costs.computing.select * static_cast<double>(gradient.dimension)));
+    return made;
+}
+
+inline std::vector<exchange_candidate> all_candidates(const measured_costs& costs, const gradient_shape& gradient) {
+    const std::array<rill::topology::any, 6> shapes{rill::topology::recursive_doubling{},
+                                                    rill::topology::split_allgather{},
+                                                    rill::topology::ring{},
+                                                    rill::topology::halving_doubling{},
+                                                    rill::topology::tree{},
+                                                    rill::topology::star{}};
+    std::vector<exchange_candidate> all;
+    for (const auto& shape : shapes) all.push_back(dense_candidate(shape, costs, gradient));
+    const bool may_round = !is_lossless(gradient.values);
+    for (std::size_t i = 0; i < measured_codings.size(); ++i)
+        for (const double factor : {1.0, 0.5})
+            for (const auto& shape : shapes) {
+                const dense_switch when{factor};
+                all.push_back(stream_candidate(shape, costs, gradient, i, when, value_coding::raw));
+                if (may_round) all.push_back(stream_candidate(shape, costs, gradient, i, when, gradient.values));
+            }
+    // Of equally fast ones the first stays first: the simpler one.
+    std::stable_sort(all.begin(), all.end(),
+                     [](const exchange_candidate& a, const exchange_candidate& b) { return a.time() < b.time(); });
+    return all;
+}
+
+constexpr const char* text_of_coding(index_coding codes) {
+    switch (codes) {
+        case index_coding::raw: return "raw";
+        case index_coding::packed_gaps: return "packed_gaps";
+        case index_coding::bitmap: return "bitmap";
+        case index_coding::elias_fano: return "elias_fano";
+        case index_coding::huffman: return "huffman";
+        default: return "other";
+    }
+}
+constexpr const char* text_of_coding(value_coding codes) {
+    switch (codes) {
+        case value_coding::raw: return "raw";
+        case value_coding::bf16: return "bf16";
+        case value_coding::qsgd2: return "qsgd2";
+        case value_coding::qsgd4: return "qsgd4";
+        case value_coding::qsgd8: return "qsgd8";
+    }
+    return "other";
+}
+
+inline std::string text_of_time(duration time) {
+    const readable_seconds read = readable(time.seconds());
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g %s", read.value, read.unit);
+    return text;
+}
+inline std::string text_of_number(double number) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.17g", number);
+    if (std::array<char, 32> few{}; std::snprintf(few.data(), few.size(), "%g", number) > 0)
+        if (std::strtod(few.data(), nullptr) == number) return few.data();
+    return text;
+}
+
+inline std::string describe(const exchange_candidate& of) {
+    std::string text = of.topology.shape_name();
+    if (of.compress) {
+        text += std::string(" with streams, indices as ") + text_of_coding(of.codings.contribution.indices);
+        if (!of.codings.contribution.is_lossless())
+            text += std::string(", values as ") + text_of_coding(of.codings.contribution.values);
+    } else {
+        text += " with dense vectors";
+    }
+    return text + ", " + text_of_time(of.time());
+}
+
+/// What saves the most time of `chosen` against `other`.
+inline std::string what_decides(const exchange_candidate& chosen, const exchange_candidate& other, duration latency) {
+    const auto rounds = static_cast<double>((latency * (other.rounds - chosen.rounds)).ns);
+    const auto computing = static_cast<double>((other.computing - chosen.computing).ns);
+    const auto bytes = static_cast<double>((other.network - chosen.network).ns) - rounds;
+    if (other.time() == chosen.time()) return "Both take equally long; the simpler one is taken.";
+    if (computing > std::max(rounds, bytes)) return "Less computing decides.";
+    if (rounds > bytes)
+        return "Fewer rounds decide: " + std::to_string(chosen.rounds) + " instead of " + std::to_string(other.rounds) +
+               ".";
+    return "Less time for bytes on the line decides.";
+}
+
+/// Throws `mismatch` on all ranks unless all have asked for the same.
+template <class Group>
+void require_equal(Group& group, const gradient_shape& gradient) {
+    constexpr std::array names{"dimension", "density", "values", "bucket", "selects"};
+    using numbers = std::array<std::int64_t, names.size()>;
+    const numbers own{static_cast<std::int64_t>(gradient.dimension), std::bit_cast<std::int64_t>(gradient.density),
+                      static_cast<std::int64_t>(gradient.values), std::int64_t{gradient.bucket},
+                      gradient.selects ? 1 : 0};
+    std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(group.size()));
+    all_gather(group, own, all);
+    const auto text = [&](std::size_t i, std::int64_t number) {
+        if (i == 1) return text_of_number(std::bit_cast<double>(number));
+        if (i == 2) return std::string(text_of_coding(static_cast<value_coding>(number)));
+        return std::to_string(number);
+    };
+    for (std::size_t at = 0; at < all.size(); ++at) {
+        const std::size_t i = at % own.size();
+        if (all[at] == all[i]) continue;
+        const auto rank = static_cast<rank_t>(at / own.size());
+        throw mismatch(abort_notice{.kind = failure::mismatch,
+                                    .culprit = rank,
+                                    .other = 0,
+                                    .reason = "choose: rank " + std::to_string(rank) + " asked for " + names[i] + " " +
+                                              text(i, all[at]) + ", rank 0 for " + text(i, all[i])});
+    }
+}
+
+inline void require_gradient(const gradient_shape& gradient) {
+    RILL_EXPECTS(gradient.density >= 0 && gradient.density <= 1, "cost::choose: a density is between 0 and 1");
+    RILL_EXPECTS(gradient.dimension <= std::uint64_t{1} << 32, "cost::choose: indices have 32 bits");
+}
+
+}  // namespace detail
+
+inline std::string exchange_choice::reason() const {
+    if (costs.ranks == 1) return "Do not compress: a single rank sends nothing.";
+    const exchange_candidate& best = candidates.front();
+    const auto fastest = [&](const auto& is_meant) {
+        return *std::find_if(candidates.begin(), candidates.end(), is_meant);
+    };
+    const exchange_candidate next = fastest([&](const exchange_candidate& each) {
+        return each.topology != best.topology || each.compress != best.compress;
+    });
+    const exchange_candidate other =
+        fastest([&](const exchange_candidate& each) { return each.compress != best.compress; });
+    std::string text = compress ? "" : "Do not compress: ";
+    text += detail::describe(best) + ". Next: " + detail::describe(next) + ". " +
+            detail::what_decides(best, next, costs.link.link.latency);
+    if (next.compress == best.compress)
+        text += (compress ? " Without compression: " : " The best streams: ") + detail::describe(other) + ".";
+    return text;
+}
+
+/// Chooses how gradients are added up from figures that were measured. Sends nothing: equal arguments give equal
+/// choices.
+///
+/// Compares all shapes of `topology::any`, dense and as streams in each of `measured_codings`, with two dense switches;
+/// and with the values that `gradient` permits. The time of each is that of the network, which `predict` computes from
+/// the measured link, plus the computing of the busiest rank. The link counts for all ranks. Both ways share it where
+/// a schedule uses both at once; a rank sends to many at once as fast as it was measured to receive from many.
+///
+/// Cost: some 60 predictions, each of O(messages). Memory: that of one.
+inline exchange_choice choose(const measured_costs& costs, const gradient_shape& gradient) {
+    detail::require_gradient(gradient);
+    RILL_EXPECTS(costs.ranks >= 1, "cost::choose: needs at least one rank");
+    exchange_choice made{.gradient = gradient, .costs = costs, .candidates = detail::all_candidates(costs, gradient)};
+    const exchange_candidate& best = made.candidates.front();
+    made.topology = best.topology;
+    made.codings = best.codings;
+    made.compress = best.compress;
+    made.expected = best.time();
+    return made;
+}
+
+/// Measures what an exchange costs among all ranks of `net`, and chooses how gradients are added up.
+///
+/// Collective: every rank calls it with the same `gradient` and gets the same choice. Cost: that of `measure_costs`.
+/// Errors: `mismatch` on all ranks if one has another `gradient`, which names the rank and what differs; those of
+/// `measure_costs`.
+template <Transport Net>
+exchange_choice choose(Net& net, const gradient_shape& gradient) {
+    detail::require_gradient(gradient);
+    group workers{net, rill::topology::tree{}, {.name = "choose"}};
+    detail::require_equal(workers, gradient);
+    costs_probe probe;
+    if (gradient.dimension != 0) probe.dimension = std::min(probe.dimension, gradient.dimension);
+    probe.density = std::max(gradient.density, 1.0 / static_cast<double>(probe.dimension));
+    return choose(measure_costs(workers, probe), gradient);
 }
 
 }}}  // namespace rill::RILL_ABI::cost
@@ -31941,139 +33808,6 @@ inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sam
 
 }}}  // namespace rill::RILL_ABI::cost
 
-// ===== rill/cost/frame_bytes.hpp
-
-// The sizes of frames before they are written, computed by the functions that write them.
-
-namespace rill { inline namespace RILL_ABI { namespace cost {
-
-/// Returns the bytes of a frame of `count` dense values, header included.
-template <Element T>
-std::uint64_t dense_frame_bytes(std::size_t count, const coding& codes = {}) {
-    return wire::header_bytes + rill::detail::value_length<T>(codes, count);
-}
-
-/// Returns the bytes of the frame that `coded_frame` writes for a stream, header included. Exact. Cost: constant,
-/// except that packed gaps and the Huffman coding take a pass over the indices.
-template <Element T, IndexType Index>
-std::uint64_t frame_bytes(const stream_view<T, Index>& view, const coding& codes = {}) {
-    const coding resolved = rill::detail::resolve(codes, view);
-    return dense_frame_bytes<T>(view.count(), resolved) +
-           rill::detail::index_length(resolved.indices, view.indices(), view.range());
-}
-
-namespace detail {
-
-/// Returns `count` random coordinates of `[0, size)`, in ascending order. A pure function of its arguments.
-template <IndexType Index>
-std::vector<Index> some_indices(std::size_t count, std::size_t size) {
-    std::vector<Index> chosen;
-    chosen.reserve(count);
-    random_sequence random(random_key{}.derive(count, size));
-    std::size_t left = count;
-    for (std::size_t i = 0; left > 0; ++i) {  // selects each with the chance that leads to `count` in all
-        const double chance = static_cast<double>(left) / static_cast<double>(size - i);
-        const double u = (static_cast<double>(random.bits()) + 0.5) * 0x1p-32;
-        if (chance < 0.1) {  // skips many at once
-            const double skip = std::floor(std::log(u) / std::log1p(-chance));
-            i += static_cast<std::size_t>(std::min(skip, static_cast<double>(size - i - left)));
-        } else if (u >= chance) {
-            continue;
-        }
-        chosen.push_back(static_cast<Index>(i));
-        --left;
-    }
-    return chosen;
-}
-
-/// Returns the bytes of `count` packed gaps of random coordinates of a range of `size`, estimated from a sample if
-/// `count` is above 4096.
-template <IndexType Index>
-std::uint64_t expected_gap_bytes(std::size_t count, std::size_t size) {
-    constexpr std::size_t most = 4096;
-    const std::size_t sample = std::min(count, most);
-    if (sample == 0) return 0;
-    const double scale = static_cast<double>(count) / static_cast<double>(sample);
-    const auto of = std::max(sample, static_cast<std::size_t>(static_cast<double>(size) / scale));
-    const auto indices = some_indices<Index>(sample, of);
-    const std::size_t bytes =
-        kernel::encoded_index_bytes(index_coding::packed_gaps, std::span<const Index>(indices), {0, of});
-    return static_cast<std::uint64_t>(std::llround(static_cast<double>(bytes) * scale));
-}
-
-}  // namespace detail
-
-/// Returns the bytes of a frame of `count` coordinates of `range`, header included, if only their number is known.
-///
-/// Exact, except for packed gaps and the Huffman coding (and for `smallest` if it chooses one of these), where random
-/// coordinates are assumed.
-template <Element T, IndexType Index>
-std::uint64_t sparse_frame_bytes(std::size_t count, segment range, const coding& codes = {}) {
-    RILL_EXPECTS(count <= range.size(), "cost::sparse_frame_bytes: more entries than coordinates");
-    const std::uint64_t values = dense_frame_bytes<T>(count, codes);
-    const std::uint64_t raw = std::uint64_t{count} * sizeof(Index);
-    if (codes.indices == index_coding::raw) return values + raw;
-    const auto bits = kernel::encoded_index_bytes(index_coding::bitmap, std::span<const Index>{}, range);
-    if (codes.indices == index_coding::bitmap) return values + bits;
-    const std::uint64_t parts = kernel::elias_fano::size_of(count, range);
-    if (codes.indices == index_coding::elias_fano) return values + parts;
-    const auto huffman = static_cast<std::uint64_t>(std::llround(kernel::huffman_bitmap::expected_size(count, range)));
-    if (codes.indices == index_coding::huffman) return values + huffman;
-    const std::uint64_t gaps = detail::expected_gap_bytes<Index>(count, range.size());
-    if (codes.indices == index_coding::packed_gaps) return values + gaps;
-    return values + std::min({raw, std::uint64_t{bits}, parts, huffman, gaps});
-}
-
-}}}  // namespace rill::RILL_ABI::cost
-
-// ===== rill/cost/dense_messages.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace cost {
-
-/// Gives the sizes of a schedule's messages.
-///
-/// `begin(ranks, parts)` is called once. `bytes(sender, parts, kind)` returns the size of a message of the current
-/// round.
-template <class M>
-concept MessageModel = requires(M& model, int count, rank_t rank, part_range parts, action kind) {
-    model.begin(count, count);
-    { model.bytes(rank, parts, kind) } -> std::convertible_to<std::uint64_t>;
-};
-
-/// A model whose messages depend on earlier ones: `receive(rank, transfers, kind)` tells it what a rank receives in the
-/// round. Until `end_round()`, `bytes` uses the state before the round.
-template <class M>
-concept FollowingMessageModel =
-    MessageModel<M> && requires(M& model, rank_t rank, std::span<const transfer> transfers, action kind) {
-        model.receive(rank, transfers, kind);
-        model.end_round();
-    };
-
-/// The messages of a dense collective over `dimension` elements. Models `MessageModel`.
-///
-/// Each message is one frame; sizes are exact. If a transport asks for chunks (`mpi`, large vectors), the collective
-/// sends the same content in more messages than this model says.
-template <Element T = float>
-class dense_messages {
-  public:
-    explicit dense_messages(std::size_t dimension) : dimension_(dimension) {}
-
-    void begin(int, int parts) { parts_ = static_cast<std::size_t>(parts); }
-    std::uint64_t bytes(rank_t, part_range parts, action) const {
-        return dense_frame_bytes<T>(
-            split(dimension_, parts_, static_cast<std::size_t>(parts.first), static_cast<std::size_t>(parts.last))
-                .size());
-    }
-
-  private:
-    std::size_t dimension_;
-    std::size_t parts_ = 1;
-};
-
-static_assert(MessageModel<dense_messages<>>);
-
-}}}  // namespace rill::RILL_ABI::cost
-
 // ===== rill/cost/matching_plan.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
@@ -32160,334 +33894,6 @@ inline const matching_forecast& fastest_consensus(const std::vector<matching_for
     return *std::max_element(all.begin(), all.end(), [](const matching_forecast& a, const matching_forecast& b) {
         return a.consensus_per_second() < b.consensus_per_second();
     });
-}
-
-}}}  // namespace rill::RILL_ABI::cost
-
-// ===== rill/transport/links.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// A directed link between two ranks. n bytes occupy it for n / bandwidth and arrive `latency` later.
-struct network_link {
-    duration latency = microseconds(10);
-    std::uint64_t bandwidth = 1'250'000'000;  ///< bytes per second; 0: without limit
-
-    friend constexpr bool operator==(const network_link&, const network_link&) = default;
-};
-
-/// Says what link leads from one rank to another: `model(source, receiver)`. Any callable with this signature models
-/// it. It is called once for each pair of ranks that exchange messages, and must give equal results for equal
-/// arguments.
-template <class M>
-concept LinkModel = requires(const M& model, rank_t rank) {
-    { model(rank, rank) } -> std::convertible_to<network_link>;
-};
-
-/// Gives every two ranks an equal link. Models `LinkModel`.
-struct uniform_links {
-    network_link each{};
-
-    constexpr network_link operator()(rank_t, rank_t) const { return each; }
-};
-
-/// Groups of `group` consecutive ranks, with one kind of link inside a group and another between groups: racks, or
-/// machines with several processes each. Models `LinkModel`.
-struct grouped_links {
-    int group = 1;
-    network_link inside{};
-    network_link between{};
-
-    constexpr network_link operator()(rank_t source, rank_t receiver) const {
-        RILL_EXPECTS(group >= 1, "grouped_links: a group has at least one rank");
-        return source / group == receiver / group ? inside : between;
-    }
-};
-
-/// A matrix of `ranks` x `ranks` links: row i holds the links that leave rank i. Models `LinkModel`.
-class matrix_links {
-  public:
-    /// Copies the matrix, given row by row; the diagonal is ignored.
-    matrix_links(int ranks, std::span<const network_link> rows) : ranks_(ranks), rows_(rows.begin(), rows.end()) {
-        RILL_EXPECTS(ranks >= 0 && rows.size() == static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks),
-                     "matrix_links: needs ranks x ranks links");
-    }
-
-    /// Both ranks must be less than `ranks`.
-    network_link operator()(rank_t source, rank_t receiver) const {
-        RILL_EXPECTS(0 <= source && source < ranks_ && 0 <= receiver && receiver < ranks_,
-                     "matrix_links: no row or column for this rank");
-        return rows_[static_cast<std::size_t>(source) * static_cast<std::size_t>(ranks_) +
-                     static_cast<std::size_t>(receiver)];
-    }
-
-  private:
-    int ranks_;
-    std::vector<network_link> rows_;
-};
-
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/cost/detail/fit_link.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace cost::detail {
-
-/// The measured time of a round trip of a message.
-struct round_trip {
-    std::uint64_t bytes = 0;
-    duration time{};
-};
-
-/// Returns the number between two bounds with the fewest digits, in bytes per second.
-inline std::uint64_t roundest_between(double least, double most) {
-    for (double unit = 1e18; unit > 1; unit /= 10)
-        if (const double multiple = std::ceil(least / unit) * unit; multiple > 0 && multiple <= most)
-            return static_cast<std::uint64_t>(multiple);
-    return static_cast<std::uint64_t>(std::llround((least + most) / 2));
-}
-
-/// Returns the link of the given latency that explains all times to the nanosecond, if there is one. Times determine
-/// the bandwidth only up to their resolution; the roundest possible bandwidth is taken.
-inline std::optional<network_link> exact_link(std::span<const round_trip> trips, duration latency) {
-    if (latency < duration{}) return std::nullopt;
-    double least = 0, most = 1e18;
-    for (const round_trip& each : trips) {
-        const auto on_link = static_cast<double>((each.time / 2 - latency).ns);
-        const double ideal = static_cast<double>(each.bytes) * 1e9;
-        if (on_link < 1) return std::nullopt;
-        least = std::max(least, ideal / on_link);
-        if (on_link > 1) most = std::min(most, ideal / (on_link - 1));
-    }
-    const network_link found{latency, roundest_between(least, most)};
-    for (const round_trip& each : trips)
-        if (each.time != (latency + transfer_time(each.bytes, found.bandwidth)) * 2) return std::nullopt;
-    return found;
-}
-
-/// Returns the link, of any latency, that explains all times to the nanosecond, as between simulated ranks. `trips`
-/// ascend in bytes.
-inline std::optional<network_link> exact_link(std::span<const round_trip> trips) {
-    const round_trip &small = trips.front(), &large = trips.back();
-    if (large.time == small.time) {
-        const network_link found{small.time / 2, 0};
-        for (const round_trip& each : trips)
-            if (each.time != found.latency * 2) return std::nullopt;
-        return found;
-    }
-    const double share = static_cast<double>(small.bytes) / static_cast<double>(large.bytes - small.bytes);
-    const auto guess = static_cast<std::int64_t>(static_cast<double>((large.time - small.time).ns) / 2 * share);
-    for (std::int64_t on_link = std::max<std::int64_t>(guess - 1, 1); on_link <= guess + 2; ++on_link)
-        if (const auto found = exact_link(trips, small.time / 2 - nanoseconds(on_link))) return found;
-    return std::nullopt;
-}
-
-/// Fits a link by least squares of the relative errors, so that short messages count as much as long ones.
-inline network_link nearest_link(std::span<const round_trip> trips) {
-    double ones = 0, sizes = 0, squares = 0, times = 0, products = 0;
-    for (const round_trip& each : trips) {
-        const auto n = static_cast<double>(each.bytes);
-        const double t = std::max(1.0, static_cast<double>(each.time.ns) / 2), weight = 1 / (t * t);
-        ones += weight;
-        sizes += weight * n;
-        squares += weight * n * n;
-        times += weight * t;
-        products += weight * n * t;
-    }
-    const double spread = ones * squares - sizes * sizes;
-    const double per_byte = spread > 0 ? (ones * products - sizes * times) / spread : 0;
-    const double rest = (times - std::max(per_byte, 0.0) * sizes) / ones;
-    if (rest < 0) return {.latency = {}, .bandwidth = static_cast<std::uint64_t>(squares / products * 1e9)};
-    return {.latency = duration(std::llround(rest)),
-            .bandwidth = per_byte > 1e-9 ? static_cast<std::uint64_t>(std::llround(1e9 / per_byte)) : 0};
-}
-
-inline network_link fit_link(std::span<const round_trip> trips) {
-    const auto exact = exact_link(trips);
-    return exact ? *exact : nearest_link(trips);
-}
-
-}}}  // namespace rill::RILL_ABI::cost::detail
-
-// ===== rill/cost/detail/probe_messages.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace cost::detail {
-
-/// The messages of a measurement: frames of int32, in growing sizes. It must live until the operation ends, because
-/// messages are read until then.
-template <class Net>
-class probe_messages {
-  public:
-    explicit probe_messages(std::size_t largest_bytes) : zeros_(largest_bytes / sizeof(std::int32_t)) {}
-
-    /// In elements.
-    std::size_t largest() const { return zeros_.size(); }
-    std::span<const std::int32_t> zeros(std::size_t count) const {
-        return std::span<const std::int32_t>(zeros_).first(count);
-    }
-    /// The bytes of a message.
-    static std::size_t bytes(std::size_t count) { return wire::header_bytes + count * sizeof(std::int32_t); }
-
-    /// Calls `visit(count)` for each size, in elements.
-    template <class Visit>
-    void for_each_size(Visit&& visit) const {
-        visit(std::size_t{0});
-        for (std::size_t count = 64; count < zeros_.size(); count *= 4) visit(count);
-        visit(zeros_.size());
-    }
-
-    void send(exchange<Net>& call, rank_t peer, std::span<const std::int32_t> values) {
-        call.send(peer, view_frame(rill::detail::frame_header_of(call), view({0, values.size()}, values),
-                                   headers_.take(wire::header_bytes).data()));
-    }
-    /// Receives a frame of `count` values and calls `use(values)` on them.
-    template <class Use>
-    void receive(exchange<Net>& call, rank_t peer, std::size_t count, Use&& use) {
-        call.expect(peer, {});
-        const auto message = call.receive(peer);
-        const frame f = only_frame<std::int32_t, std::uint32_t>(call, peer, message.pieces(), {0, count});
-        const view content = read_from(call, peer, [&] { return content_of(f, unused_); });
-        if (!content.is_dense()) call.scene().refuse(peer, "sent a sparse stream where a dense one was due");
-        use(content.values());
-    }
-    void receive(exchange<Net>& call, rank_t peer, std::size_t count) {
-        receive(call, peer, count, [](std::span<const std::int32_t>) {});
-    }
-
-    /// The median time of so many calls of `trip()`, after one that warms up.
-    template <class Trip>
-    static duration median_time(exchange<Net>& call, int repetitions, Trip&& trip) {
-        std::vector<duration> times;
-        for (int i = -1; i < repetitions; ++i) {
-            const time_point start = call.net().now();
-            trip();
-            if (i >= 0) times.push_back(call.net().now() - start);
-        }
-        const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-        std::nth_element(times.begin(), middle, times.end());
-        return *middle;
-    }
-
-  private:
-    using view = stream_view<std::int32_t>;
-
-    std::vector<std::int32_t> zeros_;
-    frame_scratch<std::int32_t, std::uint32_t> unused_;
-    arena headers_;
-};
-
-}}}  // namespace rill::RILL_ABI::cost::detail
-
-// ===== rill/cost/measure_link.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace cost {
-
-/// Which link is measured, and how carefully.
-struct link_probe {
-    rank_t from = 0;
-    rank_t to = no_rank;                               ///< `no_rank`: the last rank
-    std::size_t largest_bytes = std::size_t{1} << 20;  ///< payload; sizes grow from 0 by factors of 4
-    int repetitions = 7;                               ///< round trips per size; their median is used
-
-    friend bool operator==(const link_probe&, const link_probe&) = default;
-};
-
-namespace detail {
-
-/// One rank's part in a measurement: frames of int32 go there and back.
-template <class Net>
-class ping_pong {
-  public:
-    explicit ping_pong(const link_probe& probe) : probe_(probe), messages_(probe.largest_bytes) {}
-
-    std::size_t largest() const { return messages_.largest(); }
-
-    /// Runs the rank's part. This object must live until the operation ends, because its messages are read until then.
-    network_link run(exchange<Net>& call) {
-        const rank_t self = call.net().rank();
-        if (self == probe_.from) {
-            write(measure(call));
-            for (rank_t other = 0; other < call.net().size(); ++other)
-                if (other != self) messages_.send(call, other, figures_);
-        } else {
-            if (self == probe_.to) answer(call);
-            messages_.receive(call, probe_.from, figures_.size(), [&](std::span<const std::int32_t> values) {
-                std::copy(values.begin(), values.end(), figures_.begin());
-            });
-        }
-        return read();
-    }
-
-  private:
-    void write(const network_link& found) {
-        std::memcpy(figures_.data(), &found.latency.ns, 8);
-        std::memcpy(figures_.data() + 2, &found.bandwidth, 8);
-    }
-    network_link read() const {
-        network_link found;
-        std::memcpy(&found.latency.ns, figures_.data(), 8);
-        std::memcpy(&found.bandwidth, figures_.data() + 2, 8);
-        return found;
-    }
-
-    network_link measure(exchange<Net>& call) {
-        std::vector<round_trip> trips;
-        messages_.for_each_size([&](std::size_t count) {
-            trips.push_back({messages_.bytes(count), messages_.median_time(call, probe_.repetitions, [&] {
-                                 messages_.send(call, probe_.to, messages_.zeros(count));
-                                 messages_.receive(call, probe_.to, count);
-                             })});
-        });
-        return fit_link(trips);
-    }
-    void answer(exchange<Net>& call) {
-        messages_.for_each_size([&](std::size_t count) {
-            for (int i = -1; i < probe_.repetitions; ++i) {
-                messages_.receive(call, probe_.from, count);
-                messages_.send(call, probe_.from, messages_.zeros(count));
-            }
-        });
-    }
-
-    link_probe probe_;
-    probe_messages<Net> messages_;
-    std::array<std::int32_t, 4> figures_{};
-};
-
-}  // namespace detail
-
-/// Measures the link between two ranks: sends messages of growing sizes there and back, and fits latency and bandwidth
-/// to the medians.
-///
-/// Collective: every rank calls it with the same `probe` and gets the same figures, those of rank `from`. Half a round
-/// trip counts as one way. On a simulated network the result is the given link (the bandwidth as precisely as
-/// nanoseconds allow). In process, where a receiver reads the sender's memory, only the latency has a meaning.
-///
-/// `largest_bytes` is at least 1024. A group of one rank has no links: both figures are 0. Cost: some 2.7 (repetitions
-/// + 1) largest_bytes / bandwidth. Errors: those of `barrier`.
-template <class Group>
-network_link measure_link(Group& group, link_probe probe = {}) {
-    if (probe.to == no_rank) probe.to = group.size() - 1;
-    if (group.size() == 1) return {.latency = {}, .bandwidth = 0};
-    const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < group.size(); };
-    RILL_EXPECTS(is_rank(probe.from) && is_rank(probe.to) && probe.from != probe.to,
-                 "cost::measure_link: a link is between two ranks of the group");
-    RILL_EXPECTS(probe.repetitions >= 1 && probe.largest_bytes >= 1024,
-                 "cost::measure_link: needs a repetition, and messages of 1024 bytes");
-    detail::ping_pong<typename Group::transport_type> probing(probe);
-    network_link found;
-    constexpr option_names names{{"first rank", "last rank", "number of repetitions"}};
-    group.run(
-        {.kind = operation::broadcast,
-         .element = element_type::int32,
-         .dimension = probing.largest(),
-         .options = names.with({static_cast<std::uint32_t>(probe.from), static_cast<std::uint32_t>(probe.to),
-                                static_cast<std::uint32_t>(probe.repetitions)})},
-        [&](auto& call) {
-            found = probing.run(call);
-            return receipt{};
-        },
-        names);
-    return found;
 }
 
 }}}  // namespace rill::RILL_ABI::cost
@@ -32612,332 +34018,6 @@ inline std::vector<double> bytes_per_second(std::span<const network_link> links)
 
 }}}  // namespace rill::RILL_ABI::cost
 
-// ===== rill/cost/prediction.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace cost {
-
-/// What a collective is expected to cost.
-struct prediction {
-    duration elapsed{};  ///< from the first start until the last rank has received everything
-    int rounds = 0;
-    std::vector<duration> ends{};        ///< when each rank ends, on the clock of `starts`
-    std::vector<rill::traffic> ranks{};  ///< traffic of each rank, headers included
-
-    std::uint64_t messages() const {
-        std::uint64_t sum = 0;
-        for (const auto& each : ranks) sum += each.messages_sent;
-        return sum;
-    }
-    std::uint64_t bytes() const {
-        std::uint64_t sum = 0;
-        for (const auto& each : ranks) sum += each.bytes_sent;
-        return sum;
-    }
-    /// The bytes sent by the rank that sends most.
-    std::uint64_t busiest_bytes() const {
-        std::uint64_t most = 0;
-        for (const auto& each : ranks) most = std::max(most, each.bytes_sent);
-        return most;
-    }
-    friend bool operator==(const prediction&, const prediction&) = default;
-};
-
-}}}  // namespace rill::RILL_ABI::cost
-
-// ===== rill/transport/network_card.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// The limits of a rank's network card, in bytes per second for each direction. 0 means no limit: any number of
-/// messages pass at a time. A limited direction passes whole messages one after the other, first come, first served.
-struct network_card {
-    std::uint64_t send = 0;
-    std::uint64_t receive = 0;
-
-    /// Sends one message and receives one message at a time, each at `bandwidth`.
-    static constexpr network_card full_duplex(std::uint64_t bandwidth) {
-        return {.send = bandwidth, .receive = bandwidth};
-    }
-    /// Receives one message at a time and sends any number: the master's card in CodedReduce (section 2).
-    static constexpr network_card single_receive(std::uint64_t bandwidth) { return {.send = 0, .receive = bandwidth}; }
-
-    friend constexpr bool operator==(const network_card&, const network_card&) = default;
-};
-
-/// Says what card a rank has: `model(rank)`. Any callable with this signature models it.
-template <class M>
-concept CardModel = requires(const M& model, rank_t rank) {
-    { model(rank) } -> std::convertible_to<network_card>;
-};
-
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/cost/detail/evaluation.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace cost::detail {
-
-/// Computes the rounds of all ranks, one round after the other. A rank ends a round when it has received all messages
-/// of the round. As in the simulated network, a message departs when its sender has begun the round and both link and
-/// card are free.
-template <Schedule Plan, class Messages, class Network>
-class evaluation {
-  public:
-    template <class ScheduleOf>
-    evaluation(int ranks, const ScheduleOf& schedule_of, Messages& messages, const Network& network,
-               std::span<const duration> starts)
-        : messages_(messages), network_(network) {
-        const auto count = static_cast<std::size_t>(ranks);
-        plans_.reserve(count);
-        for (rank_t rank = 0; rank < ranks; ++rank) plans_.push_back(schedule_of(rank));
-        ranks_.resize(count);
-        used_in_turn_.resize(count);
-        for (std::size_t r = 0; r < count; ++r) {
-            if (!starts.empty()) ranks_[r].now = ranks_[r].next = time_point{} + starts[r];
-            ranks_[r].card = network_.card_of(static_cast<rank_t>(r));
-            receiving_is_limited_ = receiving_is_limited_ || ranks_[r].card.receive != 0;
-        }
-        traffic_.resize(count);
-        first_start_ = std::min_element(ranks_.begin(), ranks_.end(), [](const state& a, const state& b) {
-                           return a.now < b.now;
-                       })->now;
-        messages_.begin(ranks, plans_.front().parts());
-    }
-
-    prediction run() {
-        const int rounds = plans_.front().rounds();
-        for (int round = 0; round < rounds; ++round) evaluate(round);
-        prediction result{.rounds = rounds, .ranks = std::move(traffic_)};
-        for (const state& each : ranks_) {
-            result.ends.push_back(each.now - time_point{});
-            result.elapsed = std::max(result.elapsed, each.now - first_start_);
-        }
-        return result;
-    }
-
-  private:
-    struct busy_link {
-        rank_t peer = no_rank;
-        time_point free_at{};
-    };
-    struct state {
-        network_card card{};
-        time_point now{};   ///< when the rank began the round
-        time_point next{};  ///< when it begins the next round
-        time_point can_send_at{};
-        time_point can_send_next{};  ///< `can_send_at` after the round
-        time_point can_receive_at{};
-        time_point links_free_at{};     ///< when the last link used in this round is free
-        std::vector<busy_link> busy{};  ///< links busy since earlier rounds
-    };
-    /// A message on its way. `head` and `tail`: when its first and last byte reach the receiver.
-    struct flight {
-        rank_t receiver = no_rank;
-        time_point head{}, tail{}, link_free_at{};
-        std::uint64_t bytes = 0;
-    };
-    /// When the link from the rank being computed to a peer is free. Valid if `turn` is the current turn.
-    struct use {
-        std::uint64_t turn = 0;
-        time_point free_at{};
-    };
-
-    state& at(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
-    const Plan& plan(rank_t rank) const { return plans_[static_cast<std::size_t>(rank)]; }
-    rank_t size() const { return static_cast<rank_t>(plans_.size()); }
-
-    void evaluate(int round) {
-        inbound_.clear();
-        for (rank_t rank = 0; rank < size(); ++rank) {
-            at(rank).links_free_at = {};
-            at(rank).can_send_next = for_each_flight(rank, round, [&](const flight& f) { take_off(rank, f); });
-        }
-        if (receiving_is_limited_) land_all();
-        for (rank_t rank = 0; rank < size(); ++rank) remember_busy_links(rank, round);
-        if constexpr (FollowingMessageModel<Messages>) follow(round);
-        for (state& each : ranks_) {
-            each.now = each.next;
-            each.can_send_at = each.can_send_next;
-        }
-    }
-
-    /// Calls `visit(flight)` for each message that a rank sends in a round, from its state before the round. Returns
-    /// when its card can send the next message.
-    template <class Visit>
-    time_point for_each_flight(rank_t rank, int round, Visit&& visit) {
-        const Plan& mine = plan(rank);
-        const state& self = at(rank);
-        const int sends = mine.sends(round);
-        time_point can_send_at = self.can_send_at;
-        ++turn_;
-        for (const busy_link& each : self.busy) used(each.peer) = {turn_, each.free_at};
-        for (int i = 0; i < sends; ++i) {
-            const transfer to = mine.send(round, i);
-            const std::uint64_t bytes = messages_.bytes(rank, to.parts, mine.kind(round));
-            const network_link way = network_.link_of(rank, to.peer);
-            time_point start = std::max(self.now, can_send_at);
-            if (const use& before = used(to.peer); before.turn == turn_) start = std::max(start, before.free_at);
-            const duration on_link = transfer_time(bytes, way.bandwidth);
-            const duration on_card = transfer_time(bytes, self.card.send);
-            if (self.card.send != 0) can_send_at = start + on_card;
-            used(to.peer) = {turn_, start + on_link};
-            const time_point head = start + way.latency;
-            visit(flight{to.peer, head, head + std::max(on_link, on_card), start + on_link, bytes});
-        }
-        return can_send_at;
-    }
-    use& used(rank_t peer) { return used_in_turn_[static_cast<std::size_t>(peer)]; }
-
-    void take_off(rank_t source, const flight& f) {
-        traffic_[static_cast<std::size_t>(source)] += {.messages_sent = 1, .bytes_sent = f.bytes};
-        traffic_[static_cast<std::size_t>(f.receiver)] += {.messages_received = 1, .bytes_received = f.bytes};
-        at(source).links_free_at = std::max(at(source).links_free_at, f.link_free_at);
-        if (at(f.receiver).card.receive != 0)
-            inbound_.push_back(f);
-        else
-            at(f.receiver).next = std::max(at(f.receiver).next, f.tail);
-    }
-
-    /// Lets the receivers' cards take one message after the other: first come, first served.
-    void land_all() {
-        std::stable_sort(inbound_.begin(), inbound_.end(),
-                         [](const flight& a, const flight& b) { return a.head < b.head; });
-        for (const flight& f : inbound_) {
-            state& to = at(f.receiver);
-            const time_point start = std::max(f.head, to.can_receive_at);
-            to.can_receive_at = std::max(f.tail, start + transfer_time(f.bytes, to.card.receive));
-            to.next = std::max(to.next, to.can_receive_at);
-        }
-    }
-
-    /// Keeps only the links that the rank finds busy in its next round; there seldom are any.
-    void remember_busy_links(rank_t rank, int round) {
-        state& self = at(rank);
-        if (self.busy.empty() && self.links_free_at <= self.next) return;
-        still_busy_.clear();
-        const auto keep = [&](rank_t peer, time_point free_at) {
-            if (free_at > self.next) still_busy_.push_back({peer, free_at});
-        };
-        for (const busy_link& each : self.busy) keep(each.peer, each.free_at);
-        for_each_flight(rank, round, [&](const flight& f) { keep(f.receiver, f.link_free_at); });
-        self.busy.swap(still_busy_);
-    }
-
-    /// Tells the message model what every rank receives.
-    void follow(int round) {
-        for (rank_t rank = 0; rank < size(); ++rank) {
-            const Plan& mine = plan(rank);
-            received_.clear();
-            for (int i = 0; i < mine.receives(round); ++i) received_.push_back(mine.receive(round, i));
-            if (!received_.empty()) messages_.receive(rank, std::span<const transfer>(received_), mine.kind(round));
-        }
-        messages_.end_round();
-    }
-
-    Messages& messages_;
-    const Network& network_;
-    std::vector<Plan> plans_;
-    std::vector<state> ranks_;
-    std::vector<traffic> traffic_;
-    time_point first_start_{};
-    bool receiving_is_limited_ = false;
-    std::uint64_t turn_ = 0;
-    std::vector<use> used_in_turn_;
-    std::vector<flight> inbound_;
-    std::vector<busy_link> still_busy_;
-    std::vector<transfer> received_;
-};
-
-}}}  // namespace rill::RILL_ABI::cost::detail
-
-// ===== rill/cost/predict.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace cost {
-
-/// A network as links and cards. `simulated::network` models it.
-template <class N>
-concept NetworkModel = requires(const N& network, rank_t rank) {
-    { network.link_of(rank, rank) } -> std::convertible_to<network_link>;
-    { network.card_of(rank) } -> std::convertible_to<network_card>;
-};
-
-namespace detail {
-template <LinkModel Links>
-struct links_without_cards {
-    const Links& links;
-
-    network_link link_of(rank_t source, rank_t receiver) const { return links(source, receiver); }
-    network_card card_of(rank_t) const { return {}; }
-};
-}  // namespace detail
-
-/// Predicts the time and traffic of the schedules `schedule_of(0) … schedule_of(ranks - 1)` on a network, without
-/// running them. All rounds of all ranks are computed by the arithmetic of the simulated network.
-///
-/// `network`: links and cards, e.g. a `simulated::network` (whose jitter and faults are ignored), or any `LinkModel`.
-/// `messages`: `dense_messages`, `stream_messages`, or any `MessageModel`. `starts`: when each rank enters; without it,
-/// all enter at 0. Computing takes no time.
-///
-/// For lone messages on equal links, the elapsed time of a simulated run is met to the nanosecond. If cards queue or
-/// ranks enter late, a run can differ: the prediction ignores that a receiver which has not read yet holds up its
-/// sender, and that a message of a later round overtakes another one at a card.
-///
-/// Cost: O(messages) time. Memory: O(ranks) in addition to that of `messages`, and O(messages of a round) if a card
-/// limits receiving.
-template <class ScheduleOf, class Messages, class Network>
-    requires(NetworkModel<Network> || LinkModel<Network>) && MessageModel<std::remove_reference_t<Messages>>
-prediction predict(int ranks, const ScheduleOf& schedule_of, Messages&& messages, const Network& network,
-                   std::span<const duration> starts = {}) {
-    using plan = std::remove_cvref_t<decltype(schedule_of(rank_t{0}))>;
-    static_assert(Schedule<plan>, "rill::cost::predict: `schedule_of(rank)` does not return a Schedule");
-    RILL_EXPECTS(ranks >= 1, "cost::predict: needs at least one rank");
-    RILL_EXPECTS(starts.empty() || starts.size() == static_cast<std::size_t>(ranks),
-                 "cost::predict: one start for each rank, or none");
-    if constexpr (NetworkModel<Network>)
-        return detail::evaluation<plan, std::remove_reference_t<Messages>, Network>(ranks, schedule_of, messages,
-                                                                                    network, starts)
-            .run();
-    else
-        return predict(ranks, schedule_of, messages, detail::links_without_cards<Network>{network}, starts);
-}
-
-/// Predicts the `all_reduce` of a topology; see `predict`.
-template <Topology Shape, class Messages, class Network>
-prediction predict_all_reduce(const Shape& shape, int ranks, Messages&& messages, const Network& network,
-                              std::span<const duration> starts = {}) {
-    return predict(
-        ranks, [&](rank_t rank) { return shape.all_reduce(ranks, rank); }, messages, network, starts);
-}
-
-}}}  // namespace rill::RILL_ABI::cost
-
-// ===== rill/cost/union_size.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace cost {
-
-/// Predicts the expected number of entries that the fold of some contributions has in a range: `model(range,
-/// contributors)`, between 0 and the size of the range. Any function of this signature models it.
-template <class M>
-concept UnionModel = std::copy_constructible<M> && requires(const M& model, segment range, int contributors) {
-    { model(range, contributors) } -> std::convertible_to<double>;
-};
-
-/// Each rank has each coordinate with probability `density`, independently: k ranks have N (1 - (1 - density)^k) of N
-/// coordinates together. Models `UnionModel`. Source: Renggli et al., SparCML, SC 2019, appendix B.
-struct uniform_density {
-    double density = 0.01;
-
-    double operator()(segment range, int contributors) const {
-        RILL_EXPECTS(density >= 0 && density <= 1, "cost::uniform_density: a density is between 0 and 1");
-        if (density >= 1) return static_cast<double>(range.size());
-        return static_cast<double>(range.size()) * -std::expm1(contributors * std::log1p(-density));
-    }
-    friend bool operator==(uniform_density, uniform_density) = default;
-};
-
-static_assert(UnionModel<uniform_density>);
-
-}}}  // namespace rill::RILL_ABI::cost
-
 // ===== rill/cost/selection_frequency.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
@@ -33003,186 +34083,6 @@ class selection_frequency {
 };
 
 static_assert(UnionModel<selection_frequency>);
-
-}}}  // namespace rill::RILL_ABI::cost
-
-// ===== rill/cost/detail/memo.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace cost::detail {
-
-/// Remembers answers to questions of three numbers, a bounded number of them.
-template <class Answer>
-class memo {
-  public:
-    /// Returns the remembered answer, or calls `compute()` for it.
-    template <class Compute>
-    Answer get(std::uint64_t a, std::uint64_t b, std::uint64_t c, Compute&& compute) {
-        slot& s = slots_[mix64(a, b, c) % slots_.size()];
-        if (!s.known || s.a != a || s.b != b || s.c != c) s = {a, b, c, compute(), true};
-        return s.answer;
-    }
-
-  private:
-    struct slot {
-        std::uint64_t a = 0, b = 0, c = 0;
-        Answer answer{};
-        bool known = false;
-    };
-    std::vector<slot> slots_ = std::vector<slot>(4096);
-};
-
-}}}  // namespace rill::RILL_ABI::cost::detail
-
-// ===== rill/cost/stream_messages.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace cost {
-
-/// The messages of a collective on streams, by the expected number of entries. Models `MessageModel`.
-///
-/// A part that is the fold of k contributions has `entries(range, k)` entries, or all coordinates once a fold has
-/// switched to the dense form.
-///
-/// Follows what each rank holds in the same blocks as `stream_state`, so that the frames are the same. Sizes are exact
-/// if `entries` is, except for codings whose length depends on the coordinates (see `sparse_frame_bytes`). Memory: 16
-/// bytes for each rank and part.
-template <UnionModel Union, Element T = float, IndexType Index = std::uint32_t>
-class stream_messages {
-  public:
-    /// `dense`: contributions are dense vectors, such as those of `compress::keep_all`.
-    stream_messages(std::size_t dimension, Union entries, const stream_codings& codings = {}, bool dense = false)
-        : dimension_(dimension), entries_(std::move(entries)), codings_(codings), starts_dense_(dense) {}
-
-    void begin(int ranks, int parts) {
-        parts_ = parts;
-        block all{.first = 0, .last = parts, .contributors = 1, .dense = starts_dense_};
-        has_.assign(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(parts), all);
-        updates_.clear();
-        if (codings_.contribution.is_lossless()) return;
-        for (rank_t rank = 0; rank < ranks; ++rank)  // each part is coded by itself
-            for (int p = 0; p < parts; ++p) at(rank, p).first = p, at(rank, p).last = p + 1;
-    }
-
-    std::uint64_t bytes(rank_t sender, part_range parts, action kind) {
-        if (parts.count() == 0) return sparse_frame_bytes<T, Index>(0, {});
-        std::uint64_t sum = 0;
-        for_each_frame(sender, parts, kind, [&](part_range of, const block& b) {
-            sum = next_frame_at(sum) + bytes_of(of, b, coding_of(b, kind));
-        });
-        return sum;
-    }
-
-    /// Takes what a rank receives in a round, in ascending order of the peers. It takes effect in `end_round()`.
-    void receive(rank_t rank, std::span<const transfer> from, action kind) {
-        if (kind == action::copy) return copy(rank, from);
-        for (std::size_t first = 0, last = 0; first < from.size(); first = last) {
-            while (last < from.size() && from[last].parts == from[first].parts) ++last;
-            fold(rank, from.subspan(first, last - first));
-        }
-    }
-    void end_round() {
-        for (const update& u : updates_)
-            for (int p = u.now.first; p < u.now.last; ++p) at(u.rank, p) = u.now;
-        updates_.clear();
-    }
-
-  private:
-    /// Consecutive parts that a rank holds as one stream.
-    struct block {
-        std::int32_t first = 0;
-        std::int32_t last = 0;
-        std::int32_t contributors = 1;
-        bool dense = false;
-    };
-    struct update {
-        rank_t rank = 0;
-        block now{};
-    };
-
-    block& at(rank_t rank, int part) {
-        return has_[static_cast<std::size_t>(rank) * static_cast<std::size_t>(parts_) + static_cast<std::size_t>(part)];
-    }
-    segment range(part_range parts) const {
-        return split(dimension_, static_cast<std::size_t>(parts_), static_cast<std::size_t>(parts.first),
-                     static_cast<std::size_t>(parts.last));
-    }
-    const coding& coding_of(const block& b, action kind) const {
-        if (kind == action::copy) return codings_.copy;
-        return b.contributors == 1 ? codings_.contribution : codings_.partial;
-    }
-
-    std::size_t count_of(part_range parts, const block& b) {
-        const segment s = range(parts);
-        if (b.dense) return s.size();
-        return counts_.get(s.begin, s.end, static_cast<std::uint64_t>(b.contributors), [&] {
-            const double expected = entries_(s, static_cast<int>(b.contributors));
-            return static_cast<std::size_t>(std::llround(std::clamp(expected, 0.0, static_cast<double>(s.size()))));
-        });
-    }
-    std::uint64_t bytes_of(part_range parts, const block& b, const coding& codes) {
-        const segment s = range(parts);
-        const std::size_t count = count_of(parts, b);
-        if (b.dense) return dense_frame_bytes<T>(count, codes);
-        return lengths_.get(count, s.size(), codes.fingerprint(), [&] {
-            return sparse_frame_bytes<T, Index>(count, {0, s.size()}, codes);
-        });
-    }
-
-    /// Calls `visit` for each frame of a message, with the block that it is cut from.
-    template <class Visit>
-    void for_each_frame(rank_t sender, part_range parts, action kind, Visit&& visit) {
-        const bool by_part = kind == action::copy && !codings_.copy.is_lossless();
-        for (int p = parts.first; p < parts.last;) {
-            const block b = at(sender, p);
-            const int end = by_part ? p + 1 : std::min(static_cast<int>(b.last), parts.last);
-            visit({p, end}, b);
-            p = end;
-        }
-    }
-
-    void copy(rank_t rank, std::span<const transfer> from) {
-        for (const transfer& t : from)
-            for_each_frame(t.peer, t.parts, action::copy, [&](part_range of, block b) {
-                b.first = of.first;
-                b.last = of.last;
-                updates_.push_back({rank, b});
-            });
-    }
-
-    /// Folds whole blocks where each operand is one block, otherwise part by part.
-    void fold(rank_t rank, std::span<const transfer> from) {
-        const part_range parts = from.front().parts;
-        bool whole = at(rank, parts.first).last >= parts.last;
-        for (const transfer& t : from) whole = whole && at(t.peer, parts.first).last >= parts.last;
-        if (whole) return fold_parts(rank, from, parts);
-        for (int p = parts.first; p < parts.last; ++p) fold_parts(rank, from, {p, p + 1});
-    }
-    void fold_parts(rank_t rank, std::span<const transfer> from, part_range parts) {
-        block result{.first = parts.first, .last = parts.last, .contributors = 0};
-        expected_union joined(range(parts).size());
-        const auto add = [&](const block& operand) {
-            result.contributors += operand.contributors;
-            result.dense = result.dense || operand.dense;
-            joined.add(count_of(parts, operand));
-        };
-        add(at(rank, parts.first));
-        for (const transfer& t : from) add(at(t.peer, parts.first));
-        result.dense =
-            result.dense || codings_.when.wants_dense<T, Index>(joined.count(), range(parts), codings_.of_sums());
-        updates_.push_back({rank, result});
-    }
-
-    std::size_t dimension_;
-    Union entries_;
-    stream_codings codings_;
-    bool starts_dense_;
-    int parts_ = 1;
-    std::vector<block> has_;
-    std::vector<update> updates_;
-    detail::memo<std::size_t> counts_;
-    detail::memo<std::uint64_t> lengths_;
-};
-
-static_assert(MessageModel<stream_messages<uniform_density>>);
 
 }}}  // namespace rill::RILL_ABI::cost
 

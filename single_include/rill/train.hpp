@@ -2332,18 +2332,23 @@ class bound_coordinate_descent {
     void save(Writer& out, std::string_view prefix) const {
         out.add(std::string(prefix) + "parameters", parameters_);
         out.add(std::string(prefix) + "scores", scores_);
+        out.add(std::string(prefix) + "operation", workers_.operation_number());
         if (order_) order_->save(out, prefix);
     }
-    /// All ranks restore what they saved after one step. Throws `data_error`, and changes nothing, if it does not fit.
+    /// All ranks restore what they saved after one step, and go on with the same coordinates and the same rounding if
+    /// their group has the name and the seed of the saved one. Throws `data_error`, and changes nothing, if it does not
+    /// fit.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         auto parameters = parameters_;
         auto scores = scores_;
         in.read(std::string(prefix) + "parameters", parameters);
         in.read(std::string(prefix) + "scores", scores);
+        const auto operation = in.template read<std::uint64_t>(std::string(prefix) + "operation");
         if (order_) order_->restore(in, prefix);
         parameters_.swap(parameters);
         scores_.swap(scores);
+        workers_.resume_at(operation);
     }
 
   private:
@@ -4161,7 +4166,7 @@ class libsvm_line {
     float number(const char* expected) {
         const std::size_t begin = at_;
         if (!at_end() && text_[at_] == '+' && (at_ + 1 == text_.size() || text_[at_ + 1] != '-')) ++at_;
-        double value = 0;
+        long double value = 0;  // its range holds what is 0 in a float, such as 1e-400
         if (!parse(value) || !std::isfinite(static_cast<float>(value))) fail(begin, expected);
         return static_cast<float>(value);
     }
@@ -4400,6 +4405,93 @@ static_assert(Classifier<logistic_regression<double>>);
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
+/// The codecs of an `overlapped_bsp` whose buckets travel as they are.
+struct no_codecs {
+    friend constexpr bool operator==(const no_codecs&, const no_codecs&) = default;
+};
+
+namespace detail {
+
+/// A codec for each bucket: `codecs` itself, or what it returns for the bucket with this number.
+template <class Codecs, class T>
+decltype(auto) codec_of_bucket(const Codecs& codecs, std::size_t number, const bucket& of) {
+    if constexpr (requires { codecs.template bind<T>(std::size_t{}); })
+        return (codecs);
+    else
+        return codecs(number, of);
+}
+
+/// What `overlapped_bsp` takes as codecs.
+template <class Codecs, class T = float>
+concept BucketCodecs =
+    std::same_as<Codecs, no_codecs> || requires(const Codecs& codecs, std::size_t number, const bucket& of) {
+        codecs.template bind<T>(number);
+    } || requires(const Codecs& codecs, std::size_t number, const bucket& of) {
+        codecs(number, of).template bind<T>(number);
+    };
+
+/// The codec of a bucket. Whether its contribution counts is known at the end of the step, not of its operation.
+template <class Codec>
+struct bucket_codec : Codec {
+    void commit() {}
+    void rollback() {}
+    void settle(bool is_in_step) {
+        if (is_in_step)
+            Codec::commit();
+        else
+            Codec::rollback();
+    }
+};
+
+/// The codecs of all buckets, each with its own residual.
+template <class Codec>
+class bucket_codecs {
+  public:
+    template <class T, class Codecs>
+    static bucket_codecs bound(const Codecs& codecs, const bucket_plan& plan) {
+        bucket_codecs made;
+        made.codecs_.reserve(plan.buckets().size());
+        for (const bucket& each : plan.buckets())
+            made.codecs_.push_back(
+                {codec_of_bucket<Codecs, T>(codecs, made.codecs_.size(), each).template bind<T>(each.elements.size())});
+        return made;
+    }
+
+    std::size_t size() const { return codecs_.size(); }
+    auto& operator[](std::size_t bucket) { return codecs_[bucket]; }
+    const Codec& operator[](std::size_t bucket) const { return codecs_[bucket]; }
+
+    void settle(bool is_in_step) {
+        for (auto& each : codecs_) each.settle(is_in_step);
+    }
+    /// A hash by which ranks compare what they must have alike.
+    std::uint64_t fingerprint() const {
+        std::uint64_t hash = mix64(codecs_.size());
+        for (const Codec& each : codecs_) hash = mix64(hash, each.codings().fingerprint(), fingerprint_of(each));
+        return hash;
+    }
+
+    template <class Writer>
+    void save(Writer& out, const std::string& name) const
+        requires PersistentCodec<Codec>
+    {
+        for (std::size_t i = 0; i < size(); ++i) codecs_[i].save(out, name + "." + std::to_string(i));
+    }
+    template <class Reader>
+    void restore(const Reader& in, const std::string& name)
+        requires PersistentCodec<Codec>
+    {
+        auto restored = codecs_;
+        for (std::size_t i = 0; i < size(); ++i) restored[i].restore(in, name + "." + std::to_string(i));
+        codecs_ = std::move(restored);
+    }
+
+  private:
+    std::vector<bucket_codec<Codec>> codecs_;
+};
+
+}  // namespace detail
+
 /// An `overlapped_bsp` bound to one rank.
 template <class Net, class Policy, std::floating_point T>
 class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
@@ -4408,14 +4500,23 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
         : bound_overlapped_bsp::lockstep(net, policy.topology, options),
           policy_(policy),
           plan_(policy.buckets.bind(layer_sizes(layers), sizeof(T))),
-          optimizer_(policy.optimizer.template bind<T>(plan_.dimension())),
+          state_(bound_state(policy, plan_)),
           invalid_(plan_.buckets().size()) {
-        agree(this->workers(), {{"division into buckets"}}, {option_hash(plan_.fingerprint())});
+        std::uint64_t codecs = 0;
+        if constexpr (is_coded) codecs = state_.codec.fingerprint();
+        agree(this->workers(), {{"division into buckets", "codecs of the buckets"}},
+              {option_hash(plan_.fingerprint()), option_hash(codecs)});
     }
 
     const bucket_plan& plan() const { return plan_; }
-    auto& state() { return optimizer_; }
-    const auto& state() const { return optimizer_; }
+    /// The codec of a bucket.
+    const auto& codec(std::size_t bucket) const
+        requires(Policy::is_coded)
+    {
+        return state_.codec[bucket];
+    }
+    auto& state() { return state_; }
+    const auto& state() const { return state_; }
 
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
@@ -4423,24 +4524,60 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
         if (record.is_over) return record;
         stopwatch clock(this->workers().net());
         std::fill(invalid_.begin(), invalid_.end(), std::nullopt);
-        bucket_exchange buckets(this->workers(), plan_, starter{this, gradient});
+        settlement attempt{this};  // after the operations, which a failure cancels
+        bucket_exchange buckets(this->workers(), plan_, starter{this, gradient, policy_.rate.rate(number)});
         record.loss = compute([&](std::size_t layer) { buckets.ready(layer); });
         record.phases.compute = clock.lap();
         record.exchange = buckets.finish();
+        attempt.is_in_step = this->is_complete(record.exchange);
         record.phases.exchange = clock.lap();
-        this->complete(record, first_invalid(), clock,
-                       [&] { optimizer_.step(parameters, std::span<const T>(gradient), policy_.rate.rate(number)); });
+        this->complete(record, first_invalid(), clock, [&] {
+            const std::span<const T> slopes(gradient);
+            if constexpr (is_coded)
+                state_.optimizer.step(parameters, slopes, 1);
+            else
+                state_.step(parameters, slopes, policy_.rate.rate(number));
+        });
         return record;
     }
 
   private:
+    static constexpr bool is_coded = Policy::is_coded;
+
+    static auto bound_state(const Policy& policy, const bucket_plan& plan) {
+        auto optimizer = policy.optimizer.template bind<T>(plan.dimension());
+        if constexpr (is_coded) {
+            using policy_type = decltype(policy.codecs);
+            using codec_type = decltype(detail::codec_of_bucket<std::remove_const_t<policy_type>, T>(
+                                            policy.codecs, std::size_t{}, std::declval<const bucket&>())
+                                            .template bind<T>(std::size_t{}));
+            using codecs_type = detail::bucket_codecs<codec_type>;
+            return compressed_state<codecs_type, decltype(optimizer)>{
+                codecs_type::template bound<T>(policy.codecs, plan), std::move(optimizer)};
+        } else {
+            return optimizer;
+        }
+    }
+
+    /// Tells the codecs at the end of a step whether their contributions are in it.
+    struct settlement {
+        bound_overlapped_bsp* of;
+        bool is_in_step = false;
+
+        ~settlement() {
+            if constexpr (is_coded) of->state_.codec.settle(is_in_step);
+        }
+    };
+
     /// Starts the operation of a bucket.
     struct starter {
         bound_overlapped_bsp* of;
         std::span<T> gradient;
+        double rate;
 
         request operator()(std::size_t i) const {
-            return start(of->workers(), [*this, i](auto& lane) { return of->exchange_bucket(lane, gradient, i); });
+            return start(of->workers(),
+                         [*this, i](auto& lane) { return of->exchange_bucket(lane, gradient, i, rate); });
         }
     };
 
@@ -4454,7 +4591,7 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
 
     /// Runs in the bucket's own activity; searching for values that are not finite does too.
     template <class Lane>
-    receipt exchange_bucket(Lane& lane, std::span<T> gradient, std::size_t i) {
+    receipt exchange_bucket(Lane& lane, std::span<T> gradient, std::size_t i, [[maybe_unused]] double rate) {
         const segment place = plan_.buckets()[i].elements;
         const std::span<T> part = gradient.subspan(place.begin, place.size());
         const auto bad = kernel::find_non_finite(std::span<const T>(part));
@@ -4462,12 +4599,19 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
             invalid_[i] = place.begin + *bad;
         else
             policy_.clip.apply(part);
-        return all_reduce(lane, part, part, aggregate::mean{}, contribution{.weight = bad ? 0.0 : 1.0});
+        const contribution own{.weight = bad ? 0.0 : 1.0};
+        if constexpr (is_coded) {
+            if (!bad)
+                for (T& slope : part) slope *= static_cast<T>(rate);
+            return all_reduce(lane, part, part, state_.codec[i], aggregate::mean{}, own);
+        } else {
+            return all_reduce(lane, part, part, aggregate::mean{}, own);
+        }
     }
 
     Policy policy_;
     bucket_plan plan_;
-    decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{})) optimizer_;
+    decltype(bound_state(std::declval<const Policy&>(), std::declval<const bucket_plan&>())) state_;
     std::vector<std::optional<std::size_t>> invalid_;  ///< of each bucket, this rank's first that is not finite
 };
 
@@ -4483,10 +4627,20 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
 /// place in the message. A step is skipped on all ranks as soon as any bucket of any rank is not finite. Clipping acts
 /// on each rank's own gradient, bucket by bucket. A clipping that needs the whole gradient does not compile.
 ///
-/// Cost per step: a dense all-reduce per bucket over `topology`. Memory: the optimizer's, and the activities and
-/// scratch of as many operations as there are buckets. Source: Li et al., PyTorch Distributed, VLDB 2020,
-/// section 3.2.3.
-template <Topology Shape, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip>
+/// `codecs` compresses the buckets: a codec for all of them, or a function that returns the codec of a bucket:
+///
+///     [](std::size_t number, const bucket& of) { return error_feedback{top_k{.count = of.elements.size() / 100}}; }
+///
+/// Buckets are numbered as they are sent, those of the last layers first; `of` tells the numbers of its layers
+/// (`tensors`) and its elements. All codecs are of one type, and each has its own residual. As in `compressed_bsp`,
+/// what travels is the gradient times the rate. When a step is skipped, the finite buckets of all ranks return to their
+/// codecs. The function must be copyable and assignable: a lambda with captures is not.
+///
+/// Cost per step: an all-reduce per bucket over `topology`, dense or of compressed streams. Memory: the optimizer's,
+/// the codecs', and the activities and scratch of as many operations as there are buckets. Errors: `mismatch` when it
+/// is bound, if a rank has other buckets, or codecs with other codings or other options that must be alike. Source: Li
+/// et al., PyTorch Distributed, VLDB 2020, section 3.2.3; a codec for each layer: Renggli et al., SparCML, SC 2019.
+template <Topology Shape, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip, class Codecs = no_codecs>
 struct overlapped_bsp {
     static constexpr bool replicas_equal = true;
     static constexpr bool is_layered = true;
@@ -4494,12 +4648,22 @@ struct overlapped_bsp {
         Clip::is_coordinatewise,
         "rill::train::overlapped_bsp: the clipping needs the whole gradient (clip_norm), whose first buckets are "
         "under way before the last are computed; use clip_value, per_bucket{clip_norm{...}} or train::bsp");
+    static constexpr bool is_coded = !std::same_as<Codecs, no_codecs>;
+    static_assert(
+        detail::BucketCodecs<Codecs> && std::copyable<Codecs>,
+        "rill::train::overlapped_bsp: the codecs are neither a codec nor a function of a bucket's number and a "
+        "const rill::bucket& that returns one, or cannot be assigned, as a lambda with captures; use a "
+        "struct with operator()");
+    static_assert(!is_coded || Descent::is_linear,
+                  "rill::train::overlapped_bsp: a step of the optimizer (adam) does not scale with the gradient, and "
+                  "what travels through codecs is the gradient times the rate; use train::sgd or leave out the codecs");
 
     Shape topology{};
     Descent optimizer{};
     Rate rate{};
     Clip clip{};
     fusion buckets{};
+    Codecs codecs{};
 
     template <std::floating_point T = float, class Net>
     bound_overlapped_bsp<Net, overlapped_bsp, T> bind(Net& net, std::span<const layer> layers,
@@ -4515,6 +4679,8 @@ template <class S, class D, class R, class C>
 overlapped_bsp(S, D, R, C) -> overlapped_bsp<S, D, R, C>;
 template <class S, class D, class R, class C>
 overlapped_bsp(S, D, R, C, fusion) -> overlapped_bsp<S, D, R, C>;
+template <class S, class D, class R, class C, class K>
+overlapped_bsp(S, D, R, C, fusion, K) -> overlapped_bsp<S, D, R, C, K>;
 
 }}}  // namespace rill::RILL_ABI::train
 
@@ -5120,6 +5286,9 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
             policy.staleness.rounds,
             ConcurrentTransport<Net> ? "bounded{0} or bounded{1}" : "bounded{0}, since the transport is not concurrent",
             net.rank());
+        constexpr option_names names{{"staleness", "rate"}};
+        agree(this->workers(), names,
+              {option_hash(fingerprint(policy_.staleness)), option_hash(fingerprint_if_named(policy_.rate))});
     }
     bound_sparse_bsp(const bound_sparse_bsp&) = delete;
     bound_sparse_bsp& operator=(const bound_sparse_bsp&) = delete;
@@ -5210,7 +5379,8 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
 ///
 /// Models `Strategy`. Cost per step: one all-reduce of streams over `topology`, and a step of the optimizer; that of
 /// `sgd` passes over all parameters if it has momentum or weight decay. Memory: the optimizer's and the mean's entries;
-/// with staleness also a second gradient. Source: MPI-OPT (Renggli et al., SparCML, SC 2019, section 7).
+/// with staleness also a second gradient. Errors: `bind` throws `mismatch` on all ranks if one has another staleness or
+/// another rate; rates are compared that have a name. Source: MPI-OPT (Renggli et al., SparCML, SC 2019, section 7).
 template <Topology Shape, Optimizer Descent, RateSchedule Rate>
 struct sparse_bsp {
     static constexpr bool replicas_equal = true;

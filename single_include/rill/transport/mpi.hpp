@@ -752,6 +752,9 @@ struct part_end {
 /// did: a part that is already arriving is received all the same. `abandon` gives a request up when the port ends:
 /// false where the port may still use the bytes. No call waits, except `await_note`, which waits until there is a note.
 ///
+/// `take_loss` says once of each peer that it has gone without a farewell, `no_rank` if there is none. What stands for
+/// messages from or to a peer that has gone has ended.
+///
 /// An error of the network is thrown as `library_error`. The engine calls a port that is not concurrent from one
 /// thread; any other under a mutex, except `rank`, `size`, `neighbours` and `now`.
 template <class P>
@@ -773,6 +776,7 @@ concept MailPort = std::constructible_from<typename P::library_error, rank_t, co
                        { port.send_note(from, size, peer) } -> std::same_as<typename P::request>;
                        { port.receive_note(into, size) } -> std::same_as<received_note>;
                        port.await_note();
+                       { port.take_loss() } -> std::same_as<rank_t>;
                        { port.send_part(from, size, peer, tag) } -> std::same_as<typename P::request>;
                        { port.receive_part(into, size, peer, tag) } -> std::same_as<typename P::request>;
                        { static_cast<bool>(begun) };
@@ -1238,7 +1242,7 @@ class post_office {
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
         std::byte* const at = landing_.data() + parcel::lead;
         const received_note note = port_.receive_note(at, landing_.size() - parcel::lead);
-        if (note.source == no_rank) return judge() || moved;
+        if (note.source == no_rank) return mourn() || judge() || moved;
         envelope head;
         if (note.size >= sizeof head) std::memcpy(&head, at, sizeof head);
         if (note.size != sizeof head + head.size) refuse(note.source, head);
@@ -1264,6 +1268,7 @@ class post_office {
         credit outstanding{};  ///< sent by this rank and not known to be taken
         credit owed{};         ///< taken by this rank, which has not told the peer
         bool want_sent = false;
+        bool has_left = false;
         bool wanted = false;
         std::vector<outgoing*> unasked{};                                 ///< being sent, in order
         std::vector<unasked_arrival<typename Port::request>> arrivals{};  ///< being received
@@ -1313,6 +1318,8 @@ class post_office {
     void keep_payload(node& n, const std::byte* payload, std::size_t size);
     void hear(rank_t source, const abort_notice& report);
     bool judge();
+    bool mourn();
+    void count_left(rank_t peer, bool failed);
 
     options chosen_{};
     std::uint32_t incarnation_ = 0;
@@ -1353,12 +1360,7 @@ void post_office<Port>::handle_control(rank_t source, const envelope& head, cons
             std::memcpy(&call, payload, sizeof call);
             return control_.learn(source, head.context, call);
         }
-        case note::leave:
-            control_.any_failed |= head.id != 0;
-            if (++control_.ranks_left < size()) return;
-            tell_others({.id = control_.any_failed ? 1U : 0U, .kind = note::all_left});
-            control_.all_left = true;
-            return;
+        case note::leave: return count_left(source, head.id != 0);
         default: control_.any_failed = head.id != 0; control_.all_left = true;
     }
 }
@@ -1385,6 +1387,34 @@ template <class Port>
 bool post_office<Port>::judge() {
     if (rank() != 0 || control_.reports.empty()) return false;
     while (!control_.reports.empty()) decide(control_.reports.front().notice.context);
+    return true;
+}
+
+/// On rank 0: counts a rank that has ended, once.
+template <class Port>
+void post_office<Port>::count_left(rank_t peer, bool failed) {
+    if (std::exchange(state_of(peer).has_left, true)) return;
+    control_.any_failed |= failed;
+    if (++control_.ranks_left < size()) return;
+    tell_others({.id = control_.any_failed ? 1U : 0U, .kind = note::all_left});
+    control_.all_left = true;
+}
+
+/// Ends all contexts when a peer has gone; true when one has. Each rank learns it from its own port. Called only when
+/// no note is left to read, since a verdict of before comes first.
+template <class Port>
+bool post_office<Port>::mourn() {
+    const rank_t gone = port_.take_loss();
+    if (gone == no_rank) return false;
+    const abort_notice notice{.context = every_context,
+                              .culprit = gone,
+                              .reason = "rank " + std::to_string(gone) + " has gone without a farewell"};
+    if (control_.first_before(notice) == nullptr) {
+        control_.learn(notice);
+        tell_others({.kind = note::verdict}, packed_notice(notice).view());
+    }
+    if (rank() == 0) count_left(gone, true);
+    if (gone == 0) control_.any_failed = control_.all_left = true;
     return true;
 }
 
@@ -3025,6 +3055,133 @@ class rank_run {
 
 }}}  // namespace rill::RILL_ABI::mail
 
+// ===== rill/transport/detail/mail_endpoint.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace mail {
+
+/// What the endpoints over all ports have in common: each call goes to the engine.
+template <class Port>
+class endpoint {
+  public:
+    using message = mail::message<Port>;
+    using sending = mail::sending<Port>;
+    using activity = mail::activity<Port>;
+    using event = mail::event<Port>;
+    template <class T>
+    using queue = mail::queue<T, Port>;
+
+    endpoint(const endpoint&) = delete;
+    endpoint& operator=(const endpoint&) = delete;
+
+    rank_t rank() const { return engine_->rank(); }
+    int size() const { return engine_->size(); }
+    time_point now() const { return engine_->now(); }
+    traffic counted() const { return engine_->counted(); }
+    /// Identifies the calling activity among those of its rank.
+    const void* this_activity() const { return engine_->this_activity(); }
+    /// Whether activities run while this rank computes (they are threads) or only while it waits (they are fibers).
+    bool activities_run_alone() const { return engine_->is_concurrent(); }
+
+    void sleep_until(time_point instant) {
+        engine_->wait(
+            {every_context}, instant, [] { return false; }, true);
+    }
+
+    sending post(rank_t peer, channel on, const byte_pieces& pieces) {
+        check(peer);
+        const std::uint64_t id = engine_->post(peer, on, pieces);
+        return id == 0 ? sending() : sending(engine_, id, on);
+    }
+    bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
+        check(peer);
+        return engine_->post(peer, on, bytes, until);
+    }
+
+    std::optional<message> receive(rank_t peer, channel on, deadline until) {
+        return receive(std::span(&peer, 1), on, until);
+    }
+    std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
+        check(peers);
+        return wrap(engine_->receive(peers, on, until));
+    }
+    std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
+        check(peers);
+        return wrap(engine_->receive_latest(peers, on, until));
+    }
+    /// Receives a large message straight into the targets, without a copy, unless one of its pieces straddles two
+    /// targets.
+    bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
+        check(peer);
+        typename engine<Port>::node* const found = engine_->receive_into(peer, on, targets, until);
+        if (found == nullptr) return false;
+        const bool arrived_there = found->straight;
+        const message received(engine_, *found);
+        if (!arrived_there) rill::detail::copy_message(rank(), received, on, targets);
+        return true;
+    }
+
+    /// Asks for an expected large message as soon as it is announced, before anybody waits for it. It arrives in the
+    /// targets without a copy unless one of its pieces straddles two of them.
+    void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
+        check(peer);
+        engine_->expect(peer, on, targets);
+    }
+    void forget(channel on) noexcept { engine_->forget(on); }
+    std::size_t chunk_bytes() const { return engine_->chunk_bytes(); }
+
+    void announce(std::uint64_t context, const call_signature& call) { engine_->announce(context, call); }
+    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
+        check(peer);
+        return engine_->inquire(peer, context, number, until);
+    }
+    abort_notice abort(const abort_notice& notice) { return engine_->abort(notice); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return engine_->aborted(context); }
+    std::uint64_t next_context(std::uint64_t key) { return engine_->next_context(key); }
+    void close(std::uint64_t context) { engine_->close_context(context); }
+
+    /// Throws std::logic_error where activities would be fibers and the system does not support them.
+    template <class Body>
+    activity spawn(Body body) {
+        return {*engine_, body};
+    }
+
+  protected:
+    explicit endpoint(std::shared_ptr<engine<Port>> by) : engine_(std::move(by)) {}
+    ~endpoint() = default;
+
+    std::shared_ptr<engine<Port>> engine_;
+
+  private:
+    friend class meeting_place<Port>;
+
+    void check([[maybe_unused]] rank_t peer) const { RILL_EXPECTS(0 <= peer && peer < size(), "no such peer rank"); }
+    void check(std::span<const rank_t> peers) const {
+        for (const rank_t peer : peers) check(peer);
+    }
+
+    std::optional<message> wrap(typename engine<Port>::node* taken) {
+        if (taken == nullptr) return std::nullopt;
+        return message(engine_, *taken);
+    }
+};
+
+/// Calls `body(net)` as this rank's part of a run: see `rank_run`.
+template <class Port, class Endpoint, class Body>
+void run(engine<Port>& by, Endpoint& net, Body& body) {
+    struct start {
+        Endpoint& net;
+        Body& body;
+    } own{net, body};
+    rank_run(by).run(
+        [](void* given) {
+            start& of = *static_cast<start*>(given);
+            of.body(of.net);
+        },
+        &own);
+}
+
+}}}  // namespace rill::RILL_ABI::mail
+
 // ===== rill/transport/detail/mpi_library.hpp
 
 // The MPI library: its header without the C++ bindings, its errors as exceptions, and the features that it lacks.
@@ -3341,6 +3498,9 @@ class port {
         require(MPI_Probe(MPI_ANY_SOURCE, note_tag, notes_, &status), "MPI_Probe");
     }
 
+    /// MPI ends the job when a process ends early.
+    static rank_t take_loss() { return no_rank; }
+
     request send_part(const std::byte* bytes, std::size_t size, rank_t peer, std::uint32_t tag) const {
         request begun;
         require(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, static_cast<int>(tag), data_, &begun.handle),
@@ -3548,120 +3708,28 @@ void run(MPI_Comm processes, Body&& body, const options& chosen = {});
 ///
 /// Under SimGrid's SMPI, simulate processes as threads (`--cfg=contexts/factory:thread`): with its other contexts, all
 /// ranks share the state of the exceptions that they handle.
-class endpoint {
+class endpoint : public mail::endpoint<detail::port> {
   public:
-    using message = mpi::message;
-    using sending = mpi::sending;
-    using activity = mpi::activity;
-    using event = mpi::event;
-    template <class T>
-    using queue = mpi::queue<T>;
-
     /// MPI must be running: see `environment`.
-    explicit endpoint(MPI_Comm processes, const options& chosen = {}) {
+    explicit endpoint(MPI_Comm processes, const options& chosen = {})
+        : mail::endpoint<detail::port>(open(processes, chosen)) {}
+    ~endpoint() { engine_->close(); }
+
+    mpi::thread_level thread_level() const { return engine_->through().level(); }
+
+  private:
+    template <class Body>
+    friend void mpi::run(MPI_Comm processes, Body&& body, const options& chosen);
+
+    static std::shared_ptr<detail::engine> open(MPI_Comm processes, const options& chosen) {
         RILL_EXPECTS(chosen.eager_bytes >= mail::least_eager_bytes && chosen.eager_bytes <= std::size_t{1} << 30,
                      "mpi: eager_bytes must be between 1024 and 2^30");
         RILL_EXPECTS(chosen.abort_timeout.ns >= 0 && chosen.failure_timeout.ns >= 0,
                      "mpi: abort_timeout and failure_timeout must not be negative");
         if (!detail::is_running())
             throw library_error(no_rank, "MPI is not running: make a rill::mpi::environment first");
-        engine_ = detail::registry::instance().open(processes, chosen);
+        return detail::registry::instance().open(processes, chosen);
     }
-    endpoint(const endpoint&) = delete;
-    endpoint& operator=(const endpoint&) = delete;
-    ~endpoint() { engine_->close(); }
-
-    rank_t rank() const { return engine_->rank(); }
-    int size() const { return engine_->size(); }
-    time_point now() const { return engine_->now(); }
-    traffic counted() const { return engine_->counted(); }
-    mpi::thread_level thread_level() const { return engine_->through().level(); }
-    /// Identifies the calling activity among those of its rank.
-    const void* this_activity() const { return engine_->this_activity(); }
-    /// Whether activities run while this rank computes (they are threads) or only while it waits (they are fibers).
-    bool activities_run_alone() const { return engine_->is_concurrent(); }
-
-    void sleep_until(time_point instant) {
-        engine_->wait(
-            {every_context}, instant, [] { return false; }, true);
-    }
-
-    sending post(rank_t peer, channel on, const byte_pieces& pieces) {
-        check(peer);
-        const std::uint64_t id = engine_->post(peer, on, pieces);
-        return id == 0 ? sending() : sending(engine_, id, on);
-    }
-    bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
-        check(peer);
-        return engine_->post(peer, on, bytes, until);
-    }
-
-    std::optional<message> receive(rank_t peer, channel on, deadline until) {
-        return receive(std::span(&peer, 1), on, until);
-    }
-    std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
-        check(peers);
-        return wrap(engine_->receive(peers, on, until));
-    }
-    std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
-        check(peers);
-        return wrap(engine_->receive_latest(peers, on, until));
-    }
-    /// Receives a large message straight into the targets, without a copy, unless one of its pieces straddles two
-    /// targets.
-    bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
-        check(peer);
-        detail::engine::node* const found = engine_->receive_into(peer, on, targets, until);
-        if (found == nullptr) return false;
-        const bool arrived_there = found->straight;
-        const message received(engine_, *found);
-        if (!arrived_there) rill::detail::copy_message(rank(), received, on, targets);
-        return true;
-    }
-
-    /// Asks for an expected large message as soon as it is announced, before anybody waits for it. It arrives in the
-    /// targets without a copy unless one of its pieces straddles two of them.
-    void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
-        check(peer);
-        engine_->expect(peer, on, targets);
-    }
-    void forget(channel on) noexcept { engine_->forget(on); }
-    std::size_t chunk_bytes() const { return engine_->chunk_bytes(); }
-
-    void announce(std::uint64_t context, const call_signature& call) { engine_->announce(context, call); }
-    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
-        check(peer);
-        return engine_->inquire(peer, context, number, until);
-    }
-    abort_notice abort(const abort_notice& notice) { return engine_->abort(notice); }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return engine_->aborted(context); }
-    std::uint64_t next_context(std::uint64_t key) { return engine_->next_context(key); }
-    void close(std::uint64_t context) { engine_->close_context(context); }
-
-    /// Throws std::logic_error where activities would be fibers and the system does not support them.
-    template <class Body>
-    activity spawn(Body body) {
-        return {*engine_, body};
-    }
-
-  private:
-    friend class mail::meeting_place<detail::port>;
-    template <class Body>
-    friend void mpi::run(MPI_Comm processes, Body&& body, const options& chosen);
-
-    void check([[maybe_unused]] rank_t peer) const {
-        RILL_EXPECTS(0 <= peer && peer < size(), "mpi: no such peer rank");
-    }
-    void check(std::span<const rank_t> peers) const {
-        for (const rank_t peer : peers) check(peer);
-    }
-
-    std::optional<message> wrap(detail::engine::node* taken) {
-        if (taken == nullptr) return std::nullopt;
-        return message(engine_, *taken);
-    }
-
-    std::shared_ptr<detail::engine> engine_;
 };
 
 static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint> && ChunkingTransport<endpoint>);
@@ -3669,17 +3737,7 @@ static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint> && C
 template <class Body>
 void run(MPI_Comm processes, Body&& body, const options& chosen) {
     endpoint net(processes, chosen);
-    struct start {
-        endpoint& net;
-        std::remove_reference_t<Body>& body;
-    } own{net, body};
-    mail::rank_run(*net.engine_)
-        .run(
-            [](void* given) {
-                start& of = *static_cast<start*>(given);
-                of.body(of.net);
-            },
-            &own);
+    mail::run(*net.engine_, net, body);
 }
 /// Runs `body` on all processes: on MPI_COMM_WORLD.
 template <class Body>
