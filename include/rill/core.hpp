@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rill/core/addition.hpp>
+#include <rill/core/aligned_vector.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/buffer_shelf.hpp>
 #include <rill/core/bytes.hpp>

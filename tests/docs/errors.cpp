@@ -175,7 +175,7 @@ TEST_CASE("protocol_error of a frame") {
     const float value = 1;
     const auto append = [&](const auto& x) {
         const auto* first = reinterpret_cast<const std::byte*>(&x);
-        bytes.insert(bytes.end(), first, first + sizeof x);
+        bytes.append(first, first + sizeof x);
     };
     append(index);
     append(value);

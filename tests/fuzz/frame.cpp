@@ -144,11 +144,13 @@ byte_pieces arranged(byte_view message, layout how, std::size_t cut) {
 template <class T, class Index>
 void check(rill::fuzz::input in, layout how, bool is_repaired) {
     const std::size_t cut = in.number<std::uint16_t>();
-    buffer message = rill::fuzz::copy_of(in.rest());
-    if (is_repaired) repair<T>(message);
+    buffer content = rill::fuzz::copy_of(in.rest());
+    if (is_repaired) repair<T>(content);
     const std::size_t shift = how == layout::shifted ? 1 + cut % 7 : 0;
-    message.insert(message.begin(), shift, std::byte{0});
-    message.shrink_to_fit();
+    buffer message;
+    message.reserve(shift + content.size());
+    message.resize(shift, std::byte{0});
+    message.append(content.begin(), content.end());
 
     bool is_sound = false;
     const auto frames = read<T, Index>(arranged(byte_view(message).subspan(shift), how, cut), is_sound);

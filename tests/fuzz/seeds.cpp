@@ -49,7 +49,7 @@ class seed {
     }
     seed& byte(unsigned value) { return number(static_cast<std::uint8_t>(value)); }
     seed& bytes(byte_view more) {
-        bytes_.insert(bytes_.end(), more.begin(), more.end());
+        bytes_.append(more.begin(), more.end());
         return *this;
     }
     seed& noise(std::size_t count, std::uint64_t key) {

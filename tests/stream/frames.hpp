@@ -24,7 +24,7 @@ inline buffer joined(const std::vector<byte_pieces>& frames) {
     buffer message;
     for (const byte_pieces& pieces : frames) {
         message.resize((message.size() + frame_alignment - 1) / frame_alignment * frame_alignment, std::byte{0});
-        for (byte_view piece : pieces) message.insert(message.end(), piece.begin(), piece.end());
+        for (byte_view piece : pieces) message.append(piece.begin(), piece.end());
     }
     return buffer(message.begin(), message.end());
 }

@@ -91,7 +91,7 @@ class error_feedback_codec {
     /// See `LearnsReceived`.
     void take_received(const stream_view<T, index_type>& piece) {
         if (!unbiased_rounding_ && rill::is_unbiased(codings().contribution.values)) return;
-        received_.insert(received_.end(), piece.values().begin(), piece.values().end());
+        received_.append(piece.values().begin(), piece.values().end());
     }
 
     void decode(std::span<const T> folded, std::span<T> output)

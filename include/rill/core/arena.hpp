@@ -4,7 +4,6 @@
 #include <rill/core/plain_vector.hpp>
 
 #include <cstddef>
-#include <utility>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -14,12 +13,12 @@ class arena {
   public:
     /// `size` uninitialised bytes, aligned to a cache line.
     byte_span take(std::size_t size) {
-        while (block_ < blocks_.size() && blocks_[block_].size - used_ < size) {
+        while (block_ < blocks_.size() && blocks_[block_].size() - used_ < size) {
             ++block_;
             used_ = 0;
         }
         if (block_ == blocks_.size()) add_block(size);
-        const byte_span taken(blocks_[block_].bytes + used_, size);
+        const byte_span taken(blocks_[block_].data() + used_, size);
         last_ = used_;
         advance(size);
         return taken;
@@ -34,35 +33,22 @@ class arena {
   private:
     static constexpr std::size_t least_block = std::size_t{1} << 16;
     static constexpr std::size_t line = 64;
-    using allocator = aligned_allocator<std::byte>;
-    static_assert(allocator::alignment == line);
-
-    /// Not a vector, which in unoptimised builds would visit each byte of a block to construct and to destroy it.
-    struct block {
-        explicit block(std::size_t length) : bytes(allocator().allocate(length)), size(length) {}
-        block(block&& other) noexcept : bytes(std::exchange(other.bytes, nullptr)), size(other.size) {}
-        block& operator=(block&&) = delete;
-        ~block() {
-            if (bytes != nullptr) allocator().deallocate(bytes, size);
-        }
-        std::byte* bytes;
-        std::size_t size;
-    };
+    static_assert(buffer::alignment == line);
 
     /// Each block is at least twice as long as the one before, so that uses of slightly different sizes soon allocate
     /// nothing.
     [[gnu::cold, gnu::noinline]] void add_block(std::size_t size) {
-        const std::size_t usual = blocks_.empty() ? least_block : 2 * blocks_.back().size;
-        blocks_.add(block(size > usual ? size : usual));
+        const std::size_t usual = blocks_.empty() ? least_block : 2 * blocks_.back().size();
+        blocks_.add(buffer(size > usual ? size : usual));
     }
 
     void advance(std::size_t size) {
         const std::size_t end = used_ + (size + line - 1) / line * line;
-        const std::size_t most = blocks_[block_].size;
+        const std::size_t most = blocks_[block_].size();
         used_ = end < most ? end : most;
     }
 
-    plain_vector<block> blocks_;
+    plain_vector<buffer> blocks_;
     std::size_t block_ = 0;
     std::size_t used_ = 0;
     std::size_t last_ = 0;

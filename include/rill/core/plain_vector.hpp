@@ -1,9 +1,9 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/core/detail/element_memory.hpp>
 
 #include <cstddef>
-#include <cstring>
 #include <new>
 #include <span>
 #include <type_traits>
@@ -11,52 +11,9 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-namespace detail {
-
-/// The memory of a `plain_vector`, whatever its elements are.
-class element_memory {
-  public:
-    /// Moves `count` elements to memory that is not initialised, and destroys those that it leaves.
-    using mover = void (*)(void* to, void* from, std::size_t count);
-
-    element_memory(std::size_t bytes_of_one, std::size_t alignment)
-        : bytes_of_one_(bytes_of_one), alignment_(alignment) {}
-    element_memory(const element_memory&) = delete;
-    element_memory& operator=(const element_memory&) = delete;
-    ~element_memory() { release(first); }
-
-    /// Room for `least` elements or more. Without a mover the bytes are copied.
-    [[gnu::noinline]] void reserve(std::size_t least, std::size_t count, mover move) {
-        if (least <= room_) return;
-        const std::size_t twice = 2 * room_;
-        const std::size_t room = least > twice ? least : twice;
-        void* const larger = ::operator new(room* bytes_of_one_, std::align_val_t{alignment_});
-        if (count != 0 && move != nullptr) move(larger, first, count);
-        if (count != 0 && move == nullptr) std::memcpy(larger, first, count * bytes_of_one_);
-        release(std::exchange(first, larger));
-        room_ = room;
-    }
-    void swap(element_memory& other) noexcept {
-        std::swap(first, other.first);
-        std::swap(room_, other.room_);
-    }
-
-    std::size_t room() const { return room_; }
-
-    void* first = nullptr;
-
-  private:
-    void release(void* memory) const { ::operator delete(memory, std::align_val_t{alignment_}); }
-
-    std::size_t bytes_of_one_;
-    std::size_t alignment_;
-    std::size_t room_ = 0;
-};
-
-}  // namespace detail
-
 /// A vector with few members. It costs the compiler a small part of what `std::vector` costs for each type of element:
-/// it has one function where that has ten, pointers for iterators, and its memory is compiled once.
+/// it has one function where that has ten, pointers for iterators, and its memory is compiled once. Objects that are
+/// copied as bytes and that users may copy stand in an `aligned_vector`.
 template <class T>
 class plain_vector {
   public:
@@ -64,7 +21,7 @@ class plain_vector {
     /// `count` objects, each of them made from `from`.
     template <class... From>
     explicit plain_vector(std::size_t count, const From&... from) : plain_vector() {
-        memory_.reserve(count, 0, nullptr);
+        memory_.reserve(layout, count, 0);
         for (; size_ < count; ++size_) ::new (static_cast<void*>(end())) T(from...);
     }
     plain_vector(plain_vector&& other) noexcept { swap(other); }
@@ -72,10 +29,13 @@ class plain_vector {
         swap(other);
         return *this;
     }
-    ~plain_vector() { clear(); }
+    ~plain_vector() {
+        clear();
+        memory_.release(layout);
+    }
 
     T& add(T value) {
-        if (size_ == memory_.room()) reserve(size_ + least_room);
+        if (size_ == memory_.room()) grow(size_ + least_room);
         T* const added = ::new (static_cast<void*>(end())) T(std::move(value));
         ++size_;
         return *added;
@@ -93,9 +53,9 @@ class plain_vector {
         while (size_ < count) add(value);
     }
 
-    T* begin() { return static_cast<T*>(memory_.first); }
+    T* begin() { return static_cast<T*>(memory_.first()); }
     T* end() { return begin() + size_; }
-    const T* begin() const { return static_cast<const T*>(memory_.first); }
+    const T* begin() const { return static_cast<const T*>(memory_.first()); }
     const T* end() const { return begin() + size_; }
     T& operator[](std::size_t i) { return begin()[i]; }
     const T& operator[](std::size_t i) const { return begin()[i]; }
@@ -107,16 +67,17 @@ class plain_vector {
 
   private:
     static constexpr std::size_t least_room = 4;
+    static constexpr detail::element_layout layout{sizeof(T), alignof(T)};
 
     void swap(plain_vector& other) noexcept {
         memory_.swap(other.memory_);
         std::swap(size_, other.size_);
     }
-    void reserve(std::size_t least) {
+    void grow(std::size_t least) {
         if constexpr (std::is_trivially_copyable_v<T>)
-            memory_.reserve(least, size_, nullptr);
+            memory_.grow(layout, least, size_);
         else
-            memory_.reserve(least, size_, [](void* to, void* from, std::size_t count) {
+            memory_.grow(layout, least, size_, [](void* to, void* from, std::size_t count) {
                 T* const old = static_cast<T*>(from);
                 for (std::size_t i = 0; i < count; ++i)
                     ::new (static_cast<void*>(static_cast<T*>(to) + i)) T(std::move(old[i]));
@@ -124,7 +85,7 @@ class plain_vector {
             });
     }
 
-    detail::element_memory memory_{sizeof(T), alignof(T)};
+    detail::element_memory memory_;
     std::size_t size_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/core/aligned_vector.hpp>
 #include <rill/core/config.hpp>
 
 #include <span>
@@ -15,6 +16,14 @@ std::span<T> span_of(std::vector<T, Allocator>& all) {
 }
 template <class T, class Allocator>
 std::span<const T> span_of(const std::vector<T, Allocator>& all) {
+    return {all.data(), all.size()};
+}
+template <class T>
+std::span<T> span_of(aligned_vector<T>& all) {
+    return {all.data(), all.size()};
+}
+template <class T>
+std::span<const T> span_of(const aligned_vector<T>& all) {
     return {all.data(), all.size()};
 }
 

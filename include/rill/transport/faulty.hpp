@@ -314,7 +314,7 @@ class faulty : public detail::faulty_waits<faulty<Net>, Net> {
 
     static buffer joined(const byte_pieces& pieces) {
         buffer all;
-        for (const byte_view piece : pieces) all.insert(all.end(), piece.begin(), piece.end());
+        for (const byte_view piece : pieces) all.append(piece.begin(), piece.end());
         return all;
     }
 

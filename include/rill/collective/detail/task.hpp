@@ -24,7 +24,7 @@ class task {
     template <class Body>
     void emplace(Body&& body) {
         using stored = std::decay_t<Body>;
-        static_assert(alignof(stored) <= buffer::allocator_type::alignment);
+        static_assert(alignof(stored) <= buffer::alignment);
         reset();
         if (memory_.size() < sizeof(stored)) memory_.resize(sizeof(stored));
         ::new (static_cast<void*>(memory_.data())) stored(std::forward<Body>(body));

@@ -66,7 +66,7 @@ class round_state {
         }
         return content;
     }
-    static void copy(const byte_pieces& from, buffer::iterator to) {
+    static void copy(const byte_pieces& from, std::byte* to) {
         for (const byte_view piece : from) to = std::copy(piece.begin(), piece.end(), to);
     }
 

@@ -65,7 +65,7 @@ class stamp_pool {
   private:
     static byte_pieces join(byte_pieces before, byte_view last, stamp& own) {
         own.joined.assign(last.begin(), last.end());
-        own.joined.insert(own.joined.end(), own.bytes, own.bytes + stamp_bytes);
+        own.joined.append(own.bytes, own.bytes + stamp_bytes);
         before.push(own.joined);
         return before;
     }

@@ -60,7 +60,7 @@ class board {
     /// Allocates memory for exposed copies, which lives as long as the board.
     std::byte* new_slot() {
         const std::lock_guard lock(mutex_);
-        return slots_.add(aligned_vector<std::byte>(slot_bytes)).data();
+        return slots_.add(buffer(slot_bytes)).data();
     }
 
     /// The call that a rank has exposed under `number`. Only for callers that have not left that call: until then the
@@ -89,7 +89,7 @@ class board {
 
     plain_vector<of_rank> ranks_;
     std::mutex mutex_;
-    chain<aligned_vector<std::byte>> slots_;
+    chain<buffer> slots_;
 };
 
 /// The boards of all contexts; a board lives as long as some rank has a handle to it.
