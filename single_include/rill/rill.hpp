@@ -27,6 +27,7 @@
 #include <exception>
 #include <fstream>
 #include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -785,6 +786,201 @@ class buffer_shelf {
 
 #endif  // RILL_SINGLE_CORE_BUFFER_SHELF_HPP
 
+#ifndef RILL_SINGLE_CORE_DETAIL_ELEMENT_MEMORY_HPP
+#define RILL_SINGLE_CORE_DETAIL_ELEMENT_MEMORY_HPP
+
+// ===== rill/core/detail/element_memory.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+struct element_layout {
+    std::size_t bytes;  ///< of one element
+    std::size_t alignment;
+    bool is_shelved = false;  ///< whether the memory is that of the thread's `buffer_shelf`
+};
+
+/// The memory of an array, whatever its elements are, so that it is compiled once for all types. Its owner gives the
+/// same layout with each call, and releases it.
+class element_memory {
+  public:
+    /// Moves `count` elements to memory that is not initialised, and destroys those that it leaves. It does not throw.
+    using mover = void (*)(void* to, void* from, std::size_t count);
+
+    /// Room for `room` elements or more, of which the first `count` are kept. Without a mover their bytes are copied.
+    /// Where it throws (`std::bad_alloc`), nothing has changed.
+    void reserve(const element_layout& of, std::size_t room, std::size_t count, mover move = nullptr) {
+        if (room > room_) enlarge(of, room, count, move);
+    }
+    /// As `reserve`, with room for further elements: the room at least doubles.
+    void grow(const element_layout& of, std::size_t least, std::size_t count, mover move = nullptr) {
+        if (least > room_) enlarge(of, least > 2 * count ? least : 2 * count, count, move);
+    }
+    [[gnu::noinline]] void release(const element_layout& of) noexcept {
+        if (first_ == nullptr) return;
+        if (of.is_shelved)
+            buffer_shelf::give_back(first_, room_ * of.bytes);
+        else
+            ::operator delete(first_, std::align_val_t{of.alignment});
+    }
+    void swap(element_memory& other) noexcept {
+        std::swap(first_, other.first_);
+        std::swap(room_, other.room_);
+    }
+
+    void* first() const { return first_; }
+    std::size_t room() const { return room_; }
+
+  private:
+    [[gnu::noinline]] void enlarge(const element_layout& of, std::size_t room, std::size_t count, mover move) {
+        if (room > static_cast<std::size_t>(-1) / 2 / of.bytes) throw std::bad_array_new_length();
+        const std::size_t size = room * of.bytes;
+        void* const larger =
+            of.is_shelved ? buffer_shelf::take(size) : ::operator new(size, std::align_val_t{of.alignment});
+        if (count != 0 && move != nullptr) move(larger, first_, count);
+        if (count != 0 && move == nullptr) std::memcpy(larger, first_, count * of.bytes);
+        release(of);
+        first_ = larger;
+        room_ = room;
+    }
+
+    void* first_ = nullptr;
+    std::size_t room_ = 0;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+#endif  // RILL_SINGLE_CORE_DETAIL_ELEMENT_MEMORY_HPP
+
+#ifndef RILL_SINGLE_CORE_ALIGNED_VECTOR_HPP
+#define RILL_SINGLE_CORE_ALIGNED_VECTOR_HPP
+
+// ===== rill/core/aligned_vector.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A vector of numbers or of other objects that are copied as bytes. Its memory begins on a cache line. New elements
+/// are uninitialised where their type is trivial, so that growing a scratch array does not touch its memory twice.
+/// Iterators are pointers. It has the members of `std::vector` that such arrays need, with the same cost and the same
+/// rules for what stays valid; they throw nothing but `std::bad_alloc`, and then the vector is as it was. Bytes are
+/// those of messages: their memory is that of the thread's `buffer_shelf`.
+template <class T>
+class aligned_vector {
+    static_assert(std::is_trivially_copyable_v<T>, "aligned_vector: its elements are copied as bytes");
+
+  public:
+    using value_type = T;
+    using iterator = T*;
+    using const_iterator = const T*;
+    static constexpr std::size_t alignment = alignof(T) > 64 ? alignof(T) : 64;
+
+    aligned_vector() = default;
+    explicit aligned_vector(std::size_t count) : aligned_vector() { resize(count); }
+    aligned_vector(std::size_t count, const T& value) : aligned_vector() { assign(count, value); }
+    template <std::forward_iterator From>
+    aligned_vector(From first, From last) : aligned_vector() {
+        assign(first, last);
+    }
+    aligned_vector(std::initializer_list<T> values) : aligned_vector(values.begin(), values.end()) {}
+    aligned_vector(const aligned_vector& other) : aligned_vector() { copy(other.data(), other.size_); }
+    aligned_vector(aligned_vector&& other) noexcept { swap(other); }
+    aligned_vector& operator=(const aligned_vector& other) {
+        if (this != &other) copy(other.data(), other.size_);
+        return *this;
+    }
+    aligned_vector& operator=(aligned_vector&& other) noexcept {
+        aligned_vector(std::move(other)).swap(*this);
+        return *this;
+    }
+    ~aligned_vector() { memory_.release(layout); }
+
+    void swap(aligned_vector& other) noexcept {
+        memory_.swap(other.memory_);
+        std::swap(size_, other.size_);
+    }
+    friend void swap(aligned_vector& a, aligned_vector& b) noexcept { a.swap(b); }
+
+    void reserve(std::size_t room) { memory_.reserve(layout, room, size_); }
+    void resize(std::size_t count) {
+        memory_.grow(layout, count, size_);
+        if constexpr (!std::is_trivially_default_constructible_v<T>)
+            for (std::size_t i = size_; i < count; ++i) ::new (static_cast<void*>(data() + i)) T();
+        size_ = count;
+    }
+    void resize(std::size_t count, const T& value) {
+        const T kept = value;
+        memory_.grow(layout, count, size_);
+        if (count > size_) std::fill(end(), data() + count, kept);
+        size_ = count;
+    }
+    void assign(std::size_t count, const T& value) {
+        const T kept = value;
+        memory_.reserve(layout, count, 0);
+        std::fill(data(), data() + count, kept);
+        size_ = count;
+    }
+    template <std::forward_iterator From>
+    void assign(From first, From last) {
+        const auto count = static_cast<std::size_t>(std::distance(first, last));
+        memory_.reserve(layout, count, 0);
+        std::copy(first, last, data());
+        size_ = count;
+    }
+    /// The range must not be one of this vector's own.
+    template <std::forward_iterator From>
+    void append(From first, From last) {
+        const std::size_t before = size_;
+        resize(before + static_cast<std::size_t>(std::distance(first, last)));
+        std::copy(first, last, data() + before);
+    }
+    void push_back(T value) {
+        memory_.grow(layout, size_ + 1, size_);
+        ::new (static_cast<void*>(end())) T(value);
+        ++size_;
+    }
+    void clear() { size_ = 0; }
+
+    T* data() { return static_cast<T*>(memory_.first()); }
+    const T* data() const { return static_cast<const T*>(memory_.first()); }
+    T* begin() { return data(); }
+    T* end() { return data() + size_; }
+    const T* begin() const { return data(); }
+    const T* end() const { return data() + size_; }
+    T& operator[](std::size_t i) { return data()[i]; }
+    const T& operator[](std::size_t i) const { return data()[i]; }
+    T& front() { return *data(); }
+    const T& front() const { return *data(); }
+    T& back() { return end()[-1]; }
+    const T& back() const { return end()[-1]; }
+    std::size_t size() const { return size_; }
+    std::size_t capacity() const { return memory_.room(); }
+    bool empty() const { return size_ == 0; }
+
+    friend bool operator==(const aligned_vector& a, const aligned_vector& b) {
+        return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    }
+
+  private:
+    static constexpr bool is_shelved = std::is_same_v<T, std::byte>;
+    static_assert(!is_shelved || static_cast<std::align_val_t>(alignment) == buffer_shelf::alignment);
+    static constexpr detail::element_layout layout{sizeof(T), alignment, is_shelved};
+
+    void copy(const T* from, std::size_t count) {
+        memory_.reserve(layout, count, 0);
+        if (count != 0) std::memcpy(memory_.first(), from, count * sizeof(T));
+        size_ = count;
+    }
+
+    detail::element_memory memory_;
+    std::size_t size_ = 0;
+};
+
+/// The bytes of a message, owned.
+using buffer = aligned_vector<std::byte>;
+
+}}  // namespace rill::RILL_ABI
+
+#endif  // RILL_SINGLE_CORE_ALIGNED_VECTOR_HPP
+
 #ifndef RILL_SINGLE_CORE_BYTES_HPP
 #define RILL_SINGLE_CORE_BYTES_HPP
 
@@ -796,57 +992,6 @@ namespace rill { inline namespace RILL_ABI {
 using byte_view = std::span<const std::byte>;
 /// Writable bytes.
 using byte_span = std::span<std::byte>;
-
-/// Allocates memory aligned to cache lines and leaves new elements of trivial types uninitialised, so that growing a
-/// scratch buffer does not touch its memory twice.
-template <class T>
-struct aligned_allocator {
-    using value_type = T;
-    static constexpr std::size_t alignment = alignof(T) > 64 ? alignof(T) : 64;
-
-    aligned_allocator() = default;
-    template <class U>
-    aligned_allocator(const aligned_allocator<U>&) noexcept {}
-
-    T* allocate(std::size_t n) {
-        if (n > static_cast<std::size_t>(-1) / sizeof(T)) throw std::bad_array_new_length();
-        return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(alignment)));
-    }
-    void deallocate(T* p, std::size_t) noexcept { ::operator delete(p, std::align_val_t(alignment)); }
-
-    template <class U, class... Args>
-    void construct(U* p, Args&&... args) {
-        if constexpr (sizeof...(Args) == 0 && std::is_trivially_default_constructible_v<U>)
-            ::new (static_cast<void*>(p)) U;
-        else
-            ::new (static_cast<void*>(p)) U(static_cast<Args&&>(args)...);
-    }
-
-    friend bool operator==(const aligned_allocator&, const aligned_allocator&) { return true; }
-};
-
-/// A vector whose memory begins on a cache line, and whose new elements are uninitialised where their type is trivial.
-template <class T>
-using aligned_vector = std::vector<T, aligned_allocator<T>>;
-
-/// An `aligned_allocator` that takes its memory from the thread's `buffer_shelf`.
-template <class T>
-struct shelf_allocator : aligned_allocator<T> {
-    static_assert(aligned_allocator<T>::alignment == static_cast<std::size_t>(buffer_shelf::alignment));
-
-    shelf_allocator() = default;
-    template <class U>
-    shelf_allocator(const shelf_allocator<U>&) noexcept {}
-
-    T* allocate(std::size_t n) {
-        if (n > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
-        return static_cast<T*>(buffer_shelf::take(n * sizeof(T)));
-    }
-    void deallocate(T* p, std::size_t n) noexcept { buffer_shelf::give_back(p, n * sizeof(T)); }
-};
-
-/// The bytes of a message, owned.
-using buffer = std::vector<std::byte, shelf_allocator<std::byte>>;
 
 /// A message as up to `most` spans, in order, so that the parts of a frame (header, indices, values) are sent from
 /// where they are.
@@ -1933,52 +2078,9 @@ class function_ref<Result(Arguments...)> {
 
 namespace rill { inline namespace RILL_ABI {
 
-namespace detail {
-
-/// The memory of a `plain_vector`, whatever its elements are.
-class element_memory {
-  public:
-    /// Moves `count` elements to memory that is not initialised, and destroys those that it leaves.
-    using mover = void (*)(void* to, void* from, std::size_t count);
-
-    element_memory(std::size_t bytes_of_one, std::size_t alignment)
-        : bytes_of_one_(bytes_of_one), alignment_(alignment) {}
-    element_memory(const element_memory&) = delete;
-    element_memory& operator=(const element_memory&) = delete;
-    ~element_memory() { release(first); }
-
-    /// Room for `least` elements or more. Without a mover the bytes are copied.
-    [[gnu::noinline]] void reserve(std::size_t least, std::size_t count, mover move) {
-        if (least <= room_) return;
-        const std::size_t twice = 2 * room_;
-        const std::size_t room = least > twice ? least : twice;
-        void* const larger = ::operator new(room* bytes_of_one_, std::align_val_t{alignment_});
-        if (count != 0 && move != nullptr) move(larger, first, count);
-        if (count != 0 && move == nullptr) std::memcpy(larger, first, count * bytes_of_one_);
-        release(std::exchange(first, larger));
-        room_ = room;
-    }
-    void swap(element_memory& other) noexcept {
-        std::swap(first, other.first);
-        std::swap(room_, other.room_);
-    }
-
-    std::size_t room() const { return room_; }
-
-    void* first = nullptr;
-
-  private:
-    void release(void* memory) const { ::operator delete(memory, std::align_val_t{alignment_}); }
-
-    std::size_t bytes_of_one_;
-    std::size_t alignment_;
-    std::size_t room_ = 0;
-};
-
-}  // namespace detail
-
 /// A vector with few members. It costs the compiler a small part of what `std::vector` costs for each type of element:
-/// it has one function where that has ten, pointers for iterators, and its memory is compiled once.
+/// it has one function where that has ten, pointers for iterators, and its memory is compiled once. Objects that are
+/// copied as bytes and that users may copy stand in an `aligned_vector`.
 template <class T>
 class plain_vector {
   public:
@@ -1986,7 +2088,7 @@ class plain_vector {
     /// `count` objects, each of them made from `from`.
     template <class... From>
     explicit plain_vector(std::size_t count, const From&... from) : plain_vector() {
-        memory_.reserve(count, 0, nullptr);
+        memory_.reserve(layout, count, 0);
         for (; size_ < count; ++size_) ::new (static_cast<void*>(end())) T(from...);
     }
     plain_vector(plain_vector&& other) noexcept { swap(other); }
@@ -1994,10 +2096,13 @@ class plain_vector {
         swap(other);
         return *this;
     }
-    ~plain_vector() { clear(); }
+    ~plain_vector() {
+        clear();
+        memory_.release(layout);
+    }
 
     T& add(T value) {
-        if (size_ == memory_.room()) reserve(size_ + least_room);
+        if (size_ == memory_.room()) grow(size_ + least_room);
         T* const added = ::new (static_cast<void*>(end())) T(std::move(value));
         ++size_;
         return *added;
@@ -2015,9 +2120,9 @@ class plain_vector {
         while (size_ < count) add(value);
     }
 
-    T* begin() { return static_cast<T*>(memory_.first); }
+    T* begin() { return static_cast<T*>(memory_.first()); }
     T* end() { return begin() + size_; }
-    const T* begin() const { return static_cast<const T*>(memory_.first); }
+    const T* begin() const { return static_cast<const T*>(memory_.first()); }
     const T* end() const { return begin() + size_; }
     T& operator[](std::size_t i) { return begin()[i]; }
     const T& operator[](std::size_t i) const { return begin()[i]; }
@@ -2029,16 +2134,17 @@ class plain_vector {
 
   private:
     static constexpr std::size_t least_room = 4;
+    static constexpr detail::element_layout layout{sizeof(T), alignof(T)};
 
     void swap(plain_vector& other) noexcept {
         memory_.swap(other.memory_);
         std::swap(size_, other.size_);
     }
-    void reserve(std::size_t least) {
+    void grow(std::size_t least) {
         if constexpr (std::is_trivially_copyable_v<T>)
-            memory_.reserve(least, size_, nullptr);
+            memory_.grow(layout, least, size_);
         else
-            memory_.reserve(least, size_, [](void* to, void* from, std::size_t count) {
+            memory_.grow(layout, least, size_, [](void* to, void* from, std::size_t count) {
                 T* const old = static_cast<T*>(from);
                 for (std::size_t i = 0; i < count; ++i)
                     ::new (static_cast<void*>(static_cast<T*>(to) + i)) T(std::move(old[i]));
@@ -2046,7 +2152,7 @@ class plain_vector {
             });
     }
 
-    detail::element_memory memory_{sizeof(T), alignof(T)};
+    detail::element_memory memory_;
     std::size_t size_ = 0;
 };
 
@@ -3208,12 +3314,12 @@ class arena {
   public:
     /// `size` uninitialised bytes, aligned to a cache line.
     byte_span take(std::size_t size) {
-        while (block_ < blocks_.size() && blocks_[block_].size - used_ < size) {
+        while (block_ < blocks_.size() && blocks_[block_].size() - used_ < size) {
             ++block_;
             used_ = 0;
         }
         if (block_ == blocks_.size()) add_block(size);
-        const byte_span taken(blocks_[block_].bytes + used_, size);
+        const byte_span taken(blocks_[block_].data() + used_, size);
         last_ = used_;
         advance(size);
         return taken;
@@ -3228,35 +3334,22 @@ class arena {
   private:
     static constexpr std::size_t least_block = std::size_t{1} << 16;
     static constexpr std::size_t line = 64;
-    using allocator = aligned_allocator<std::byte>;
-    static_assert(allocator::alignment == line);
-
-    /// Not a vector, which in unoptimised builds would visit each byte of a block to construct and to destroy it.
-    struct block {
-        explicit block(std::size_t length) : bytes(allocator().allocate(length)), size(length) {}
-        block(block&& other) noexcept : bytes(std::exchange(other.bytes, nullptr)), size(other.size) {}
-        block& operator=(block&&) = delete;
-        ~block() {
-            if (bytes != nullptr) allocator().deallocate(bytes, size);
-        }
-        std::byte* bytes;
-        std::size_t size;
-    };
+    static_assert(buffer::alignment == line);
 
     /// Each block is at least twice as long as the one before, so that uses of slightly different sizes soon allocate
     /// nothing.
     [[gnu::cold, gnu::noinline]] void add_block(std::size_t size) {
-        const std::size_t usual = blocks_.empty() ? least_block : 2 * blocks_.back().size;
-        blocks_.add(block(size > usual ? size : usual));
+        const std::size_t usual = blocks_.empty() ? least_block : 2 * blocks_.back().size();
+        blocks_.add(buffer(size > usual ? size : usual));
     }
 
     void advance(std::size_t size) {
         const std::size_t end = used_ + (size + line - 1) / line * line;
-        const std::size_t most = blocks_[block_].size;
+        const std::size_t most = blocks_[block_].size();
         used_ = end < most ? end : most;
     }
 
-    plain_vector<block> blocks_;
+    plain_vector<buffer> blocks_;
     std::size_t block_ = 0;
     std::size_t used_ = 0;
     std::size_t last_ = 0;
@@ -3276,6 +3369,14 @@ std::span<T> span_of(std::vector<T, Allocator>& all) {
 }
 template <class T, class Allocator>
 std::span<const T> span_of(const std::vector<T, Allocator>& all) {
+    return {all.data(), all.size()};
+}
+template <class T>
+std::span<T> span_of(aligned_vector<T>& all) {
+    return {all.data(), all.size()};
+}
+template <class T>
+std::span<const T> span_of(const aligned_vector<T>& all) {
     return {all.data(), all.size()};
 }
 
@@ -9099,7 +9200,7 @@ class task {
     template <class Body>
     void emplace(Body&& body) {
         using stored = std::decay_t<Body>;
-        static_assert(alignof(stored) <= buffer::allocator_type::alignment);
+        static_assert(alignof(stored) <= buffer::alignment);
         reset();
         if (memory_.size() < sizeof(stored)) memory_.resize(sizeof(stored));
         ::new (static_cast<void*>(memory_.data())) stored(std::forward<Body>(body));
@@ -11915,7 +12016,9 @@ RILL_DETAIL_AVX512_END
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <new>
 #include <span>
@@ -11924,7 +12027,6 @@ RILL_DETAIL_AVX512_END
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #ifndef RILL_SINGLE_CORE_CONFIG_HPP
 #define RILL_SINGLE_CORE_CONFIG_HPP
@@ -12097,6 +12199,201 @@ class buffer_shelf {
 
 #endif  // RILL_SINGLE_CORE_BUFFER_SHELF_HPP
 
+#ifndef RILL_SINGLE_CORE_DETAIL_ELEMENT_MEMORY_HPP
+#define RILL_SINGLE_CORE_DETAIL_ELEMENT_MEMORY_HPP
+
+// ===== rill/core/detail/element_memory.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+struct element_layout {
+    std::size_t bytes;  ///< of one element
+    std::size_t alignment;
+    bool is_shelved = false;  ///< whether the memory is that of the thread's `buffer_shelf`
+};
+
+/// The memory of an array, whatever its elements are, so that it is compiled once for all types. Its owner gives the
+/// same layout with each call, and releases it.
+class element_memory {
+  public:
+    /// Moves `count` elements to memory that is not initialised, and destroys those that it leaves. It does not throw.
+    using mover = void (*)(void* to, void* from, std::size_t count);
+
+    /// Room for `room` elements or more, of which the first `count` are kept. Without a mover their bytes are copied.
+    /// Where it throws (`std::bad_alloc`), nothing has changed.
+    void reserve(const element_layout& of, std::size_t room, std::size_t count, mover move = nullptr) {
+        if (room > room_) enlarge(of, room, count, move);
+    }
+    /// As `reserve`, with room for further elements: the room at least doubles.
+    void grow(const element_layout& of, std::size_t least, std::size_t count, mover move = nullptr) {
+        if (least > room_) enlarge(of, least > 2 * count ? least : 2 * count, count, move);
+    }
+    [[gnu::noinline]] void release(const element_layout& of) noexcept {
+        if (first_ == nullptr) return;
+        if (of.is_shelved)
+            buffer_shelf::give_back(first_, room_ * of.bytes);
+        else
+            ::operator delete(first_, std::align_val_t{of.alignment});
+    }
+    void swap(element_memory& other) noexcept {
+        std::swap(first_, other.first_);
+        std::swap(room_, other.room_);
+    }
+
+    void* first() const { return first_; }
+    std::size_t room() const { return room_; }
+
+  private:
+    [[gnu::noinline]] void enlarge(const element_layout& of, std::size_t room, std::size_t count, mover move) {
+        if (room > static_cast<std::size_t>(-1) / 2 / of.bytes) throw std::bad_array_new_length();
+        const std::size_t size = room * of.bytes;
+        void* const larger =
+            of.is_shelved ? buffer_shelf::take(size) : ::operator new(size, std::align_val_t{of.alignment});
+        if (count != 0 && move != nullptr) move(larger, first_, count);
+        if (count != 0 && move == nullptr) std::memcpy(larger, first_, count * of.bytes);
+        release(of);
+        first_ = larger;
+        room_ = room;
+    }
+
+    void* first_ = nullptr;
+    std::size_t room_ = 0;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+#endif  // RILL_SINGLE_CORE_DETAIL_ELEMENT_MEMORY_HPP
+
+#ifndef RILL_SINGLE_CORE_ALIGNED_VECTOR_HPP
+#define RILL_SINGLE_CORE_ALIGNED_VECTOR_HPP
+
+// ===== rill/core/aligned_vector.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A vector of numbers or of other objects that are copied as bytes. Its memory begins on a cache line. New elements
+/// are uninitialised where their type is trivial, so that growing a scratch array does not touch its memory twice.
+/// Iterators are pointers. It has the members of `std::vector` that such arrays need, with the same cost and the same
+/// rules for what stays valid; they throw nothing but `std::bad_alloc`, and then the vector is as it was. Bytes are
+/// those of messages: their memory is that of the thread's `buffer_shelf`.
+template <class T>
+class aligned_vector {
+    static_assert(std::is_trivially_copyable_v<T>, "aligned_vector: its elements are copied as bytes");
+
+  public:
+    using value_type = T;
+    using iterator = T*;
+    using const_iterator = const T*;
+    static constexpr std::size_t alignment = alignof(T) > 64 ? alignof(T) : 64;
+
+    aligned_vector() = default;
+    explicit aligned_vector(std::size_t count) : aligned_vector() { resize(count); }
+    aligned_vector(std::size_t count, const T& value) : aligned_vector() { assign(count, value); }
+    template <std::forward_iterator From>
+    aligned_vector(From first, From last) : aligned_vector() {
+        assign(first, last);
+    }
+    aligned_vector(std::initializer_list<T> values) : aligned_vector(values.begin(), values.end()) {}
+    aligned_vector(const aligned_vector& other) : aligned_vector() { copy(other.data(), other.size_); }
+    aligned_vector(aligned_vector&& other) noexcept { swap(other); }
+    aligned_vector& operator=(const aligned_vector& other) {
+        if (this != &other) copy(other.data(), other.size_);
+        return *this;
+    }
+    aligned_vector& operator=(aligned_vector&& other) noexcept {
+        aligned_vector(std::move(other)).swap(*this);
+        return *this;
+    }
+    ~aligned_vector() { memory_.release(layout); }
+
+    void swap(aligned_vector& other) noexcept {
+        memory_.swap(other.memory_);
+        std::swap(size_, other.size_);
+    }
+    friend void swap(aligned_vector& a, aligned_vector& b) noexcept { a.swap(b); }
+
+    void reserve(std::size_t room) { memory_.reserve(layout, room, size_); }
+    void resize(std::size_t count) {
+        memory_.grow(layout, count, size_);
+        if constexpr (!std::is_trivially_default_constructible_v<T>)
+            for (std::size_t i = size_; i < count; ++i) ::new (static_cast<void*>(data() + i)) T();
+        size_ = count;
+    }
+    void resize(std::size_t count, const T& value) {
+        const T kept = value;
+        memory_.grow(layout, count, size_);
+        if (count > size_) std::fill(end(), data() + count, kept);
+        size_ = count;
+    }
+    void assign(std::size_t count, const T& value) {
+        const T kept = value;
+        memory_.reserve(layout, count, 0);
+        std::fill(data(), data() + count, kept);
+        size_ = count;
+    }
+    template <std::forward_iterator From>
+    void assign(From first, From last) {
+        const auto count = static_cast<std::size_t>(std::distance(first, last));
+        memory_.reserve(layout, count, 0);
+        std::copy(first, last, data());
+        size_ = count;
+    }
+    /// The range must not be one of this vector's own.
+    template <std::forward_iterator From>
+    void append(From first, From last) {
+        const std::size_t before = size_;
+        resize(before + static_cast<std::size_t>(std::distance(first, last)));
+        std::copy(first, last, data() + before);
+    }
+    void push_back(T value) {
+        memory_.grow(layout, size_ + 1, size_);
+        ::new (static_cast<void*>(end())) T(value);
+        ++size_;
+    }
+    void clear() { size_ = 0; }
+
+    T* data() { return static_cast<T*>(memory_.first()); }
+    const T* data() const { return static_cast<const T*>(memory_.first()); }
+    T* begin() { return data(); }
+    T* end() { return data() + size_; }
+    const T* begin() const { return data(); }
+    const T* end() const { return data() + size_; }
+    T& operator[](std::size_t i) { return data()[i]; }
+    const T& operator[](std::size_t i) const { return data()[i]; }
+    T& front() { return *data(); }
+    const T& front() const { return *data(); }
+    T& back() { return end()[-1]; }
+    const T& back() const { return end()[-1]; }
+    std::size_t size() const { return size_; }
+    std::size_t capacity() const { return memory_.room(); }
+    bool empty() const { return size_ == 0; }
+
+    friend bool operator==(const aligned_vector& a, const aligned_vector& b) {
+        return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    }
+
+  private:
+    static constexpr bool is_shelved = std::is_same_v<T, std::byte>;
+    static_assert(!is_shelved || static_cast<std::align_val_t>(alignment) == buffer_shelf::alignment);
+    static constexpr detail::element_layout layout{sizeof(T), alignment, is_shelved};
+
+    void copy(const T* from, std::size_t count) {
+        memory_.reserve(layout, count, 0);
+        if (count != 0) std::memcpy(memory_.first(), from, count * sizeof(T));
+        size_ = count;
+    }
+
+    detail::element_memory memory_;
+    std::size_t size_ = 0;
+};
+
+/// The bytes of a message, owned.
+using buffer = aligned_vector<std::byte>;
+
+}}  // namespace rill::RILL_ABI
+
+#endif  // RILL_SINGLE_CORE_ALIGNED_VECTOR_HPP
+
 #ifndef RILL_SINGLE_CORE_BYTES_HPP
 #define RILL_SINGLE_CORE_BYTES_HPP
 
@@ -12108,57 +12405,6 @@ namespace rill { inline namespace RILL_ABI {
 using byte_view = std::span<const std::byte>;
 /// Writable bytes.
 using byte_span = std::span<std::byte>;
-
-/// Allocates memory aligned to cache lines and leaves new elements of trivial types uninitialised, so that growing a
-/// scratch buffer does not touch its memory twice.
-template <class T>
-struct aligned_allocator {
-    using value_type = T;
-    static constexpr std::size_t alignment = alignof(T) > 64 ? alignof(T) : 64;
-
-    aligned_allocator() = default;
-    template <class U>
-    aligned_allocator(const aligned_allocator<U>&) noexcept {}
-
-    T* allocate(std::size_t n) {
-        if (n > static_cast<std::size_t>(-1) / sizeof(T)) throw std::bad_array_new_length();
-        return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(alignment)));
-    }
-    void deallocate(T* p, std::size_t) noexcept { ::operator delete(p, std::align_val_t(alignment)); }
-
-    template <class U, class... Args>
-    void construct(U* p, Args&&... args) {
-        if constexpr (sizeof...(Args) == 0 && std::is_trivially_default_constructible_v<U>)
-            ::new (static_cast<void*>(p)) U;
-        else
-            ::new (static_cast<void*>(p)) U(static_cast<Args&&>(args)...);
-    }
-
-    friend bool operator==(const aligned_allocator&, const aligned_allocator&) { return true; }
-};
-
-/// A vector whose memory begins on a cache line, and whose new elements are uninitialised where their type is trivial.
-template <class T>
-using aligned_vector = std::vector<T, aligned_allocator<T>>;
-
-/// An `aligned_allocator` that takes its memory from the thread's `buffer_shelf`.
-template <class T>
-struct shelf_allocator : aligned_allocator<T> {
-    static_assert(aligned_allocator<T>::alignment == static_cast<std::size_t>(buffer_shelf::alignment));
-
-    shelf_allocator() = default;
-    template <class U>
-    shelf_allocator(const shelf_allocator<U>&) noexcept {}
-
-    T* allocate(std::size_t n) {
-        if (n > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
-        return static_cast<T*>(buffer_shelf::take(n * sizeof(T)));
-    }
-    void deallocate(T* p, std::size_t n) noexcept { buffer_shelf::give_back(p, n * sizeof(T)); }
-};
-
-/// The bytes of a message, owned.
-using buffer = std::vector<std::byte, shelf_allocator<std::byte>>;
 
 /// A message as up to `most` spans, in order, so that the parts of a frame (header, indices, values) are sent from
 /// where they are.
@@ -17503,7 +17749,7 @@ class error_feedback_codec {
     /// See `LearnsReceived`.
     void take_received(const stream_view<T, index_type>& piece) {
         if (!unbiased_rounding_ && rill::is_unbiased(codings().contribution.values)) return;
-        received_.insert(received_.end(), piece.values().begin(), piece.values().end());
+        received_.append(piece.values().begin(), piece.values().end());
     }
 
     void decode(std::span<const T> folded, std::span<T> output)
@@ -19799,7 +20045,7 @@ class round_state {
         }
         return content;
     }
-    static void copy(const byte_pieces& from, buffer::iterator to) {
+    static void copy(const byte_pieces& from, std::byte* to) {
         for (const byte_view piece : from) to = std::copy(piece.begin(), piece.end(), to);
     }
 
@@ -34561,7 +34807,7 @@ class stamp_pool {
   private:
     static byte_pieces join(byte_pieces before, byte_view last, stamp& own) {
         own.joined.assign(last.begin(), last.end());
-        own.joined.insert(own.joined.end(), own.bytes, own.bytes + stamp_bytes);
+        own.joined.append(own.bytes, own.bytes + stamp_bytes);
         before.push(own.joined);
         return before;
     }
@@ -36395,7 +36641,7 @@ class faulty : public detail::faulty_waits<faulty<Net>, Net> {
 
     static buffer joined(const byte_pieces& pieces) {
         buffer all;
-        for (const byte_view piece : pieces) all.insert(all.end(), piece.begin(), piece.end());
+        for (const byte_view piece : pieces) all.append(piece.begin(), piece.end());
         return all;
     }
 
@@ -36450,7 +36696,7 @@ class board {
     /// Allocates memory for exposed copies, which lives as long as the board.
     std::byte* new_slot() {
         const std::lock_guard lock(mutex_);
-        return slots_.add(aligned_vector<std::byte>(slot_bytes)).data();
+        return slots_.add(buffer(slot_bytes)).data();
     }
 
     /// The call that a rank has exposed under `number`. Only for callers that have not left that call: until then the
@@ -36479,7 +36725,7 @@ class board {
 
     plain_vector<of_rank> ranks_;
     std::mutex mutex_;
-    chain<aligned_vector<std::byte>> slots_;
+    chain<buffer> slots_;
 };
 
 /// The boards of all contexts; a board lives as long as some rank has a handle to it.

@@ -4369,7 +4369,7 @@ void expect_into(Net& net, channel on, framed_message& place) {
 template <class Message>
 void expect_same(const Message& received, const framed_message& sent) {
     buffer joined = sent.head;
-    joined.insert(joined.end(), sent.body.begin(), sent.body.end());
+    joined.append(sent.body.begin(), sent.body.end());
     expect(received && same_bytes(received->pieces(), joined), "an expected message arrives with other bytes");
 }
 

@@ -5161,7 +5161,7 @@ inline dataset select_classes(const dataset& data, std::initializer_list<std::in
         const auto* found = std::find(classes.begin(), classes.end(), data.labels[row]);
         if (found == classes.end()) continue;
         const auto features = data.row(row);
-        some.features.insert(some.features.end(), features.begin(), features.end());
+        some.features.append(features.begin(), features.end());
         some.labels.push_back(static_cast<std::int32_t>(found - classes.begin()));
     }
     some.rows = some.labels.size();

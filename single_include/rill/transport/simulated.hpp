@@ -1571,7 +1571,7 @@ class mail : public rooms {
     /// Sends a copy of a message, which a fault duplicates.
     void repeat(const parcel& p, time_point arrives) {
         parcel& copy = offices_.accept(p.source, p.life, p.receiver, p.on);
-        for (const byte_view piece : p.pieces) copy.owned.insert(copy.owned.end(), piece.begin(), piece.end());
+        for (const byte_view piece : p.pieces) copy.owned.append(piece.begin(), piece.end());
         copy.pieces = byte_view(copy.owned);
         copy.handed_over = true;
         copy.sender_holds = false;
