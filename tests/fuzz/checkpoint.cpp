@@ -123,7 +123,7 @@ buffer sealed(byte_view body) {
     std::memcpy(image.data(), "rillckpt", 8);
     put(image, 8, std::uint32_t{1});
     put(image, 12, std::uint32_t{body.empty() ? 0U : std::to_integer<std::uint32_t>(body[0])});
-    image.insert(image.end(), body.begin() + (body.empty() ? 0 : 1), body.end());
+    image.append(body.begin() + (body.empty() ? 0 : 1), body.end());
     put(image, 16, std::uint64_t{image.size() + checksum_bytes});
     const std::uint64_t sum = train::detail::checksum(image);
     image.resize(image.size() + checksum_bytes);
@@ -171,7 +171,7 @@ void check_sampler(memory_file& file, rill::fuzz::input in) {
     buffer body{std::byte{1}};
     const auto append = [&](const void* from, std::size_t size) {
         const auto* bytes = static_cast<const std::byte*>(from);
-        body.insert(body.end(), bytes, bytes + size);
+        body.append(bytes, bytes + size);
     };
     const std::uint32_t head[2] = {train::detail::storage_code<std::uint64_t>(), 7};
     const std::uint64_t size = sizeof state;

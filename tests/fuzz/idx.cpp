@@ -95,7 +95,7 @@ void check_array(memory_file& file, byte_view bytes, std::size_t rank, unsigned 
     const std::size_t cut = packing % 4 * bytes.size() / 4;
     buffer members = packed(bytes.first(cut), 1);
     const buffer second = packed(bytes.subspan(cut), 6);
-    members.insert(members.end(), second.begin(), second.end());
+    members.append(second.begin(), second.end());
     const outcome unpacked = read(file, members, rank, bytes.size());
     RILL_FUZZ_REQUIRE(plain.has_value() == unpacked.has_value(), "packed and plain files are accepted alike");
     if (plain)

@@ -71,7 +71,7 @@ buffer feed(End& to, rill::fuzz::input& in, std::size_t piece) {
         RILL_FUZZ_REQUIRE(to.wanted() <= handshake::hello_bytes, "a small message");
         const buffer bytes = rill::fuzz::copy_of(in.bytes(std::min(piece, to.wanted())));
         to.arrived(bytes);
-        taken.insert(taken.end(), bytes.begin(), bytes.end());
+        taken.append(bytes.begin(), bytes.end());
     }
     return taken;
 }
@@ -83,7 +83,7 @@ buffer proven(rill::fuzz::input& in, std::size_t size, bool mends, const buffer&
     if (message.size() < size) return message;
     const std::size_t content = size - sizeof(handshake::proof);
     buffer all = said;
-    all.insert(all.end(), message.begin(), message.begin() + static_cast<std::ptrdiff_t>(content));
+    all.append(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(content));
     const handshake::proof right = prove(all);
     if (mends) std::copy(right.begin(), right.end(), message.begin() + static_cast<std::ptrdiff_t>(content));
     is_right = std::equal(right.begin(), right.end(), message.begin() + static_cast<std::ptrdiff_t>(content));
@@ -103,7 +103,7 @@ void check_acceptor(rill::fuzz::input& in, handshake::prover prove, bool mends, 
     RILL_FUZZ_REQUIRE(tried.outgoing().size() == (*why == refusal::foreign ? 0 : handshake::hello_bytes), "its hello");
     if (*why != refusal::none) return require_refused(tried, *why);
 
-    said.insert(said.end(), tried.outgoing().begin(), tried.outgoing().end());
+    said.append(tried.outgoing().begin(), tried.outgoing().end());
     tried.wrote(tried.outgoing().size());
     bool is_right = false;
     const buffer proof = proven(in, handshake::proof_bytes, mends, said, prove, is_right);
@@ -134,10 +134,10 @@ void check_dialer(rill::fuzz::input& in, handshake::prover prove, bool mends, st
     if (*why != refusal::none) return require_refused(tried, *why);
 
     RILL_FUZZ_REQUIRE(tried.now() == state::asks && tried.outgoing().empty(), "a proof is asked for");
-    said.insert(said.end(), hello.begin(), hello.end());
+    said.append(hello.begin(), hello.end());
     tried.prove(9);
     RILL_FUZZ_REQUIRE(tried.outgoing().size() == handshake::proof_bytes, "a proof");
-    said.insert(said.end(), tried.outgoing().begin(), tried.outgoing().begin() + 8);  // without the digest
+    said.append(tried.outgoing().begin(), tried.outgoing().begin() + 8);  // without the digest
     tried.wrote(handshake::proof_bytes);
     bool is_right = false;
     const buffer answer = proven(in, handshake::answer_bytes, mends, said, prove, is_right);
