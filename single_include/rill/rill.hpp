@@ -19236,7 +19236,7 @@ inline buffer with_contributors(const byte_pieces& content, const wire::header& 
     const std::size_t first_size = content.size_bytes();
     const std::size_t padded = (first_size + frame_alignment - 1) / frame_alignment * frame_alignment;
     buffer message(padded + second.size_bytes());
-    auto to = message.begin();
+    auto* to = message.begin();
     for (const byte_view piece : content) to = std::copy(piece.begin(), piece.end(), to);
     to = std::fill_n(to, padded - first_size, std::byte{0});
     for (const byte_view piece : second) to = std::copy(piece.begin(), piece.end(), to);

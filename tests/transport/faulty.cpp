@@ -401,7 +401,7 @@ TEST_CASE("who monitors is told of ranks that the plan kills and restarts") {
 
 TEST_CASE("a fence cuts off a life that the plan has ended, and not the next one") {
     std::vector<int> got;
-    run(2, "kill rank 1 after 2; restart rank 1 at 1ms", [&](auto& net) {
+    run(2, "kill rank 1 after 2; restart rank 1 at 100ms", [&](auto& net) {
         if (net.rank() == 1) {
             if (net.restarts() > 0) net.inner().receive(0, farewell, soon(net));
             for (int i = 0; i < 2 + net.restarts(); ++i) net.post(0, on, one_byte(10 * net.restarts() + i));

@@ -1440,7 +1440,6 @@ class mail : public rooms {
         if (!reserve_room(receiver, on, bytes.size(), until)) return false;
         parcel& p = offices_.accept(source, at(source).lives, receiver, on);
         p.owned = std::move(bytes);
-        bytes.clear();
         p.pieces = byte_view(p.owned);
         p.handed_over = true;
         p.sender_holds = false;
