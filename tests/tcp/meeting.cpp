@@ -1,4 +1,6 @@
+#include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/time.hpp>
 #include <rill/transport/tcp.hpp>
 
 #include "ranks.hpp"
@@ -32,9 +34,11 @@ TEST_CASE("who has not come by the deadline is named on every rank that has") {
     const auto said = meet(4, [](tcp::options& own) {
         if (own.rank == 2) own.ranks = 0;
     });
-    for (const int rank : {0, 1, 3})
-        CHECK_MESSAGE(has(said[static_cast<std::size_t>(rank)], "rank 2 has not come to 127.0.0.1:"),
-                      said[static_cast<std::size_t>(rank)]);
+    for (const int rank : {0, 1, 3}) {
+        const std::string& text = said[static_cast<std::size_t>(rank)];
+        CHECK_MESSAGE(has(text, "rank 2 has not come to 127.0.0.1:"), text);
+        CHECK_MESSAGE(has(text, " within 0.400000 s"), text);
+    }
 }
 
 TEST_CASE("without rank 0 the others name it") {
@@ -63,6 +67,22 @@ TEST_CASE("two of one rank, and ranks that differ, are refused on rank 0 and whe
         CHECK_MESSAGE(has(said[0], text), said[0]);
         CHECK_MESSAGE(has(said[1], text), said[1]);
     }
+}
+
+TEST_CASE("options that cannot be are refused before anybody is asked") {
+    const auto refused = [](const char* text, void (*change)(tcp::options&)) {
+        tcp::options own{.ranks = 2, .meeting = "192.0.2.1:1"};
+        change(own);
+        CHECK_THROWS_WITH_AS(tcp::endpoint{own}, doctest::Contains(text), contract_violation);
+    };
+    refused("rank must be", [](tcp::options& own) { own.rank = 2; });
+    refused("eager_bytes must be", [](tcp::options& own) { own.eager_bytes = 16; });
+    refused("window_bytes must not be 0", [](tcp::options& own) { own.window_bytes = 0; });
+    refused("mailbox_bytes", [](tcp::options& own) { own.mailbox_bytes = 0; });
+    refused("meeting_timeout and patience must be above 0", [](tcp::options& own) { own.meeting_timeout = {}; });
+    refused("meeting_timeout and patience must be above 0", [](tcp::options& own) { own.patience = seconds(-1); });
+    refused("farewell_timeout must not be negative", [](tcp::options& own) { own.farewell_timeout = seconds(-1); });
+    refused("spins and nap", [](tcp::options& own) { own.spins = -1; });
 }
 
 TEST_CASE("a taken port is named") {

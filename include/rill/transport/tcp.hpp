@@ -65,8 +65,13 @@ class endpoint : public mail::endpoint<detail::port> {
         RILL_EXPECTS(0 <= chosen.rank && chosen.rank < chosen.ranks, "tcp: rank must be from 0 to ranks - 1");
         RILL_EXPECTS(chosen.eager_bytes >= mail::least_eager_bytes && chosen.eager_bytes <= std::size_t{1} << 30,
                      "tcp: eager_bytes must be between 1024 and 2^30");
-        RILL_EXPECTS(chosen.abort_timeout.ns >= 0 && chosen.failure_timeout.ns >= 0,
-                     "tcp: abort_timeout and failure_timeout must not be negative");
+        RILL_EXPECTS(chosen.mailbox_bytes > 0 && chosen.window_bytes > 0,
+                     "tcp: mailbox_bytes and window_bytes must not be 0");
+        RILL_EXPECTS(chosen.meeting_timeout.ns > 0 && chosen.patience.ns > 0,
+                     "tcp: meeting_timeout and patience must be above 0");
+        RILL_EXPECTS(chosen.abort_timeout.ns >= 0 && chosen.failure_timeout.ns >= 0 && chosen.farewell_timeout.ns >= 0,
+                     "tcp: abort_timeout, failure_timeout and farewell_timeout must not be negative");
+        RILL_EXPECTS(chosen.spins >= 0 && chosen.nap.ns >= 0, "tcp: spins and nap must not be negative");
         auto made =
             std::make_shared<detail::engine>(std::make_shared<detail::connections>(detail::meeting(chosen).run()));
         made->open(chosen);

@@ -161,9 +161,7 @@ class meeting {
                 guests.erase(guests.begin() + static_cast<std::ptrdiff_t>(i));
                 if (!is_whole) continue;
                 const greeting said = greeting::read(done.bytes);
-                if (said.magic == greeting::known_magic && said.rank < own_.ranks + 1'000'000 &&
-                    greeted(std::move(done.from), said))
-                    return true;
+                if (said.magic == greeting::known_magic && greeted(std::move(done.from), said)) return true;
             }
         }
         return false;
@@ -188,6 +186,7 @@ class meeting {
         const bool complete = receive_guests(
             listener,
             [&](socket&& from, const greeting& said) {
+                if (said.is_for_meeting == 0) return false;  // of another meeting, which was here before
                 if (const std::string fault = fault_of_guest(said); !fault.empty()) {
                     tell_refusal(from, failure::mismatch, fault);
                     refuse_all(failure::mismatch, fault);
@@ -220,8 +219,8 @@ class meeting {
         if (said.eager_bytes != own_.eager_bytes) return who + " has another value of eager_bytes";
         if (said.chunk_bytes != own_.chunk_bytes) return who + " has another value of chunk_bytes";
         if (said.mailbox_bytes != own_.mailbox_bytes) return who + " has another value of mailbox_bytes";
-        if (said.rank == 0 || said.rank >= own_.ranks || said.is_for_meeting == 0 || made_.to_peers[said.rank])
-            return "two processes say that they are " + who;
+        if (said.rank >= own_.ranks) return who + " is beyond the " + std::to_string(own_.ranks) + " ranks of the job";
+        if (said.rank == 0 || made_.to_peers[said.rank]) return "two processes say that they are " + who;
         return "";
     }
 

@@ -85,7 +85,7 @@ struct options {
     static options from_environment() {
         return from_variables([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
     }
-    /// The same, by `get(name)`: a text, or null.
+    /// Reads the variables by `get(name)`, which returns their text, or null where one is not set.
     template <class Get>
     static options from_variables(Get&& get);
 

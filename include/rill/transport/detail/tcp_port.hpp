@@ -154,6 +154,7 @@ class connections {
         rank_t rank;
         conversation talk;
         bool is_open = false, said_goodbye = false, wants_to_write = false;
+        bool is_deaf = false;  ///< takes nothing more; what it has sent can still be read
         std::list<place_of_part> receives{};
         std::vector<place_of_part> early{};  ///< parts, begun or whole, that no receive waits for
         place_of_part arriving{}, moves{};
@@ -253,6 +254,7 @@ class connections {
     }
 
     void write(peer_state& peer, bool acknowledges_now = false) {
+        if (peer.is_deaf) return;
         constexpr std::size_t most_pieces = 64;
         const time_point now = acknowledges_now ? deadline::never.at : wall_clock();
         for (;;) {
@@ -272,16 +274,14 @@ class connections {
                 continue;
             }
             if (errno == EINTR) continue;
-            if (errno != EAGAIN) hush(peer);
+            if (errno != EAGAIN) {
+                peer.is_deaf = true;
+                peer.wants_to_write = false;
+            }
             return;
         }
     }
 
-    /// Nothing more can be written; what has come can still be read.
-    void hush(peer_state& peer) {
-        peer.wants_to_write = false;
-        peer.talk.detach();
-    }
     void lose(peer_state& peer) {
         shut(peer);
         if (!peer.said_goodbye) losses_.push_back(peer.rank);
