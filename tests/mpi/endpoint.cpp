@@ -382,6 +382,7 @@ TEST_CASE("ranks with different size options learn which option differs") {
         return "";
     };
     CHECK(says({.eager_bytes = own}).find("eager_bytes") != std::string::npos);
+    CHECK(says({.mailbox_bytes = own}).find("mailbox_bytes") != std::string::npos);
     CHECK(says({.chunk_bytes = own}).find("chunk_bytes") != std::string::npos);
     CHECK_THROWS_AS((mpi::endpoint{MPI_COMM_WORLD, {.eager_bytes = 10}}), contract_violation);
     mpi::run([](mpi::endpoint& net) { CHECK(net.size() == processes::count()); });

@@ -413,30 +413,52 @@ TEST_CASE("mail: an endpoint that ends leaves nothing of a half-sent message to 
     }
 }
 
-TEST_CASE("mail: notes that continue no message, or more than was begun, are refused") {
-    using mail::envelope, mail::note;
-    const auto sends = [](ranks& of, envelope head, const bytes& content) {
-        head.incarnation = 1;
-        head.size = static_cast<std::uint32_t>(content.size());
-        bytes all(sizeof head + content.size());
-        std::memcpy(all.data(), &head, sizeof head);
-        if (!content.empty()) std::memcpy(all.data() + sizeof head, content.data(), content.size());
-        static_cast<void>(of[0].through().send_note(all.data(), all.size(), 1));
-    };
-    bytes beginning(mail::announcement::table);
-    const std::uint64_t size = 2000;
-    std::memcpy(beginning.data(), &size, sizeof size);
-    ranks of(2, unasked);
-    sends(of, {.id = 5, .kind = note::go_on}, filled(10, 1));
+namespace {
+
+/// Rank 0 sends rank 1 a note that its engine would not send.
+void send_note(ranks& of, mail::envelope head, const bytes& content) {
+    head.incarnation = 1;
+    head.size = static_cast<std::uint32_t>(content.size());
+    bytes all(sizeof head + content.size());
+    std::memcpy(all.data(), &head, sizeof head);
+    if (!content.empty()) std::memcpy(all.data() + sizeof head, content.data(), content.size());
+    static_cast<void>(of[0].through().send_note(all.data(), all.size(), 1));
+}
+/// The content of the note that begins a message of one piece of so many bytes.
+bytes beginning_of(std::uint64_t size) {
+    bytes made(mail::announcement::table);
+    std::memcpy(made.data(), &size, sizeof size);
+    return made;
+}
+
+}  // namespace
+
+TEST_CASE("mail: no memory is made for more unasked bytes than the mailbox has room for") {
+    using mail::note;
+    ranks of(2, {.mailbox_bytes = 10'000, .sends_unasked = true});
+    send_note(of, {.context = 7, .id = 1, .tag = 1, .kind = note::begin, .pieces = 1},
+              beginning_of(std::uint64_t{1} << 48U));
     CHECK_THROWS_AS(of.step(1), protocol_error);
-    sends(of, {.context = 7, .id = 5, .tag = 1, .kind = note::begin, .pieces = 1}, beginning);
-    sends(of, {.id = 5, .kind = note::go_on}, filled(900, 1));
+    send_note(of, {.context = 7, .id = 2, .tag = 1, .kind = note::begin, .pieces = 1}, beginning_of(6000));
     CHECK_NOTHROW(of.step(1));
-    sends(of, {.id = 5, .kind = note::go_on}, {});
+    send_note(of, {.context = 7, .id = 3, .tag = 1, .kind = note::begin, .pieces = 1}, beginning_of(6000));
     CHECK_THROWS_AS(of.step(1), protocol_error);
-    sends(of, {.id = 5, .kind = note::go_on}, filled(1000, 1));
-    sends(of, {.id = 5, .kind = note::go_on}, filled(101, 1));
+}
+
+TEST_CASE("mail: notes that continue no message, or more than was begun, are refused") {
+    using mail::note;
+    ranks of(2, unasked);
+    const bytes beginning = beginning_of(2000);
+    send_note(of, {.id = 5, .kind = note::go_on}, filled(10, 1));
     CHECK_THROWS_AS(of.step(1), protocol_error);
-    sends(of, {.context = 100, .kind = note::credit}, {});
+    send_note(of, {.context = 7, .id = 5, .tag = 1, .kind = note::begin, .pieces = 1}, beginning);
+    send_note(of, {.id = 5, .kind = note::go_on}, filled(900, 1));
+    CHECK_NOTHROW(of.step(1));
+    send_note(of, {.id = 5, .kind = note::go_on}, {});
+    CHECK_THROWS_AS(of.step(1), protocol_error);
+    send_note(of, {.id = 5, .kind = note::go_on}, filled(1000, 1));
+    send_note(of, {.id = 5, .kind = note::go_on}, filled(101, 1));
+    CHECK_THROWS_AS(of.step(1), protocol_error);
+    send_note(of, {.context = 100, .kind = note::credit}, {});
     CHECK_THROWS_AS(of.step(1), protocol_error);
 }

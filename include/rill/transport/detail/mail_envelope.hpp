@@ -146,6 +146,11 @@ struct announcement {
         std::memcpy(&size, at + i * sizeof size, sizeof size);
         return size;
     }
+    static std::uint64_t size_of_pieces(const std::byte* at, std::size_t count) {
+        std::uint64_t size = 0;
+        for (std::size_t i = 0; i < count; ++i) size += size_of_piece(at, i);
+        return size;
+    }
     static bool is_whole(byte_view from, std::size_t pieces, std::size_t small) {
         if (pieces > byte_pieces::most || from.size() < table) return false;
         std::size_t size = table;

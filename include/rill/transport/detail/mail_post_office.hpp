@@ -183,8 +183,9 @@ class post_office {
         std::size_t unasked = 0;
     };
     struct peer_state {
-        credit outstanding{};  ///< sent by this rank and not known to be taken
-        credit owed{};         ///< taken by this rank, which has not told the peer
+        credit outstanding{};          ///< sent by this rank and not known to be taken
+        credit owed{};                 ///< taken by this rank, which has not told the peer
+        std::size_t came_unasked = 0;  ///< bytes of such messages whose sender has not been told that they are taken
         bool want_sent = false;
         bool has_left = false;
         bool wanted = false;

@@ -195,6 +195,7 @@ void post_office<Port>::take_beginning(node& n, byte_view content) {
     n.unasked = true;
     n.is = node_state::begun;
     transfers_.place_whole(n);
+    state_of(n.source).came_unasked += n.size;
     state_of(n.source).arrivals.push_back({.id = n.id, .left = n.size, .into = &n});
     take_more(n.source, n.id, content);
 }
@@ -247,6 +248,7 @@ void post_office<Port>::pay(rank_t peer) {
     if (to.owed.handed + to.owed.unasked == 0) return;
     to.wanted = false;
     const credit paid = std::exchange(to.owed, {});
+    to.came_unasked -= paid.unasked;
     tell(peer, {.context = paid.unasked, .id = paid.handed, .kind = note::credit});
 }
 

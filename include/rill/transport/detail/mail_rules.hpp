@@ -26,8 +26,11 @@ void post_office<Port>::handle(rank_t source, const envelope& head, const std::b
         case note::lent:
         case note::handed:
         case note::announce_lent:
-        case note::announce_handed:
-        case note::begin: return deliver(source, head, payload);
+        case note::announce_handed: return deliver(source, head, payload);
+        case note::begin:
+            if (announcement::size_of_pieces(payload, head.pieces) > chosen_.mailbox_bytes - peer.came_unasked)
+                refuse(source, head);
+            return deliver(source, head, payload);
         case note::go_on:
             if (!take_more(source, head.id, {payload, head.size})) refuse(source, head);
             return;

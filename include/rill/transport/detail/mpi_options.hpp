@@ -9,8 +9,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi {
 
-/// How an endpoint uses the MPI library. `eager_bytes` and `chunk_bytes` must be equal on all ranks; otherwise the
-/// constructors of the endpoints throw `mismatch`.
+/// How an endpoint uses the MPI library. `mailbox_bytes`, `eager_bytes` and `chunk_bytes` must be equal on all ranks;
+/// otherwise the constructors of the endpoints throw `mismatch`.
 struct options {
     /// Bound of the bytes that one rank has handed over to another and the other has not taken; and, apart from these,
     /// of the bytes in large messages that it has sent to another unasked.

@@ -58,9 +58,9 @@ class registry {
     /// have called. Throws `mismatch` where the ranks' builds or options differ.
     static std::optional<std::size_t> agree_on(const engine& speaker, const engines& known, const options& chosen) {
         const std::uint64_t common[] = {mix64(RILL_VERSION_MAJOR, RILL_VERSION_MINOR), chosen.eager_bytes,
-                                        chosen.chunk_bytes};
+                                        chosen.chunk_bytes, chosen.mailbox_bytes};
         constexpr const char* names[] = {"of other versions of rill", "with other values of eager_bytes",
-                                         "with other values of chunk_bytes"};
+                                         "with other values of chunk_bytes", "with other values of mailbox_bytes"};
         constexpr std::size_t values = std::size(common);
         std::vector<std::uint64_t> bits(2 * values + (known.size() + 63) / 64);
         for (std::size_t i = 0; i < values; ++i) bits[values + i] = ~(bits[i] = common[i]);
