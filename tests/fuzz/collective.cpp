@@ -46,9 +46,7 @@ void require_valid(const stream<float>& result, std::size_t dimension) {
 
 stream_codings codings_of(unsigned chosen) {
     constexpr value_coding values[] = {value_coding::raw, value_coding::bf16, value_coding::qsgd4, value_coding::qsgd2};
-    constexpr index_coding indices[] = {index_coding::raw,      index_coding::packed_gaps, index_coding::bitmap,
-                                        index_coding::smallest, index_coding::elias_fano,  index_coding::huffman};
-    const index_coding all = indices[chosen / 4 % 6];
+    const index_coding all = rill::fuzz::chosen_index_coding(chosen / 4 % rill::fuzz::index_choices);
     return {.contribution = {.values = values[chosen % 4], .indices = all, .bucket = 16},
             .partial = {.indices = all},
             .copy = {.indices = all}};

@@ -141,14 +141,23 @@ bool is_sound(const std::vector<std::uint64_t>& indices, std::size_t count, segm
 }
 
 template <class Index>
+found read_coded(index_coding coding, byte_view bytes, std::size_t count, segment universe) {
+    switch (coding) {
+        case index_coding::raw: return read_raw<Index>(bytes, count);
+        case index_coding::packed_gaps: return read_gaps<Index>(bytes, count, universe);
+        case index_coding::bitmap: return read_bitmap(bytes, universe);
+        case index_coding::elias_fano: return read_elias_fano(bytes, count, universe);
+        case index_coding::huffman: return read_huffman(bytes, count, universe);
+        case index_coding::dense:
+        case index_coding::smallest: break;
+    }
+    return std::nullopt;
+}
+
+template <class Index>
 found expected(index_coding coding, byte_view bytes, std::size_t count, segment universe) {
     if (count > universe.size()) return std::nullopt;
-    found read;
-    if (coding == index_coding::raw) read = read_raw<Index>(bytes, count);
-    if (coding == index_coding::bitmap) read = read_bitmap(bytes, universe);
-    if (coding == index_coding::packed_gaps) read = read_gaps<Index>(bytes, count, universe);
-    if (coding == index_coding::elias_fano) read = read_elias_fano(bytes, count, universe);
-    if (coding == index_coding::huffman) read = read_huffman(bytes, count, universe);
+    const found read = read_coded<Index>(coding, bytes, count, universe);
     return read && is_sound(*read, count, universe) ? read : std::nullopt;
 }
 
@@ -182,8 +191,7 @@ void check_encoders(index_coding source, byte_view bytes, const aligned_vector<I
     constexpr std::size_t widest_bitmap = 1 << 16;
     const index_coding smallest = kernel::smallest_index_coding(std::span<const Index>(indices), universe);
     const std::size_t least = kernel::encoded_index_bytes(smallest, std::span<const Index>(indices), universe);
-    for (const index_coding coding : {index_coding::raw, index_coding::packed_gaps, index_coding::bitmap,
-                                      index_coding::elias_fano, index_coding::huffman}) {
+    for (const index_coding coding : index_codings) {
         RILL_FUZZ_REQUIRE(kernel::encoded_index_bytes(coding, std::span<const Index>(indices), universe) >= least,
                           "no coding below the smallest");
         const bool is_wide = coding == index_coding::bitmap || coding == index_coding::huffman;

@@ -36,9 +36,6 @@ using namespace rill;
 constexpr value_coding value_codings[] = {value_coding::raw, value_coding::bf16, value_coding::qsgd2,
                                           value_coding::qsgd4, value_coding::qsgd8};
 constexpr const char* value_names[] = {"raw", "bf16", "qsgd2", "qsgd4", "qsgd8"};
-constexpr index_coding index_codings[] = {index_coding::raw, index_coding::packed_gaps, index_coding::bitmap,
-                                          index_coding::elias_fano, index_coding::huffman};
-constexpr const char* index_names[] = {"raw", "gaps", "bitmap", "elias-fano", "huffman"};
 
 /// An input under construction.
 class seed {
@@ -115,7 +112,7 @@ void frame_seeds(const folder& to, unsigned type, const std::string& name) {
             for (std::size_t i = 0; i < (is_dense ? 1U : std::size(index_codings)); ++i) {
                 const coding codes{.values = value_codings[v], .indices = index_codings[i], .bucket = 16};
                 const buffer bytes = coded(content, codes, 1000);
-                const std::string form = is_dense ? "dense" : index_names[i];
+                const std::string form = std::string(is_dense ? "dense" : name_of(index_codings[i]));
                 to.write(name + "-" + value_names[v] + "-" + form,
                          seed().byte(type).number(std::uint16_t{0}).bytes(bytes));
             }
@@ -158,7 +155,8 @@ void index_seeds(const folder& to, const std::string& name) {
             made.byte(static_cast<unsigned>(index_codings[i])).byte(sizeof(Index) == 4 ? 1 : 0);
             made.byte(0).number(static_cast<std::uint16_t>(size)).byte(0).number(static_cast<Index>(universe.begin));
             made.byte(0).number(static_cast<std::uint16_t>(content.count())).bytes(bytes);
-            if (made.view().size() < 1024) to.write(name + "-" + index_names[i] + "-" + std::to_string(size), made);
+            if (made.view().size() < 1024)
+                to.write(name + "-" + std::string(name_of(index_codings[i])) + "-" + std::to_string(size), made);
         }
 }
 

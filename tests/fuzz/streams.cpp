@@ -57,10 +57,9 @@ template <class T, class Index>
 coding any_coding(rill::fuzz::input& in) {
     constexpr value_coding values[] = {value_coding::raw, value_coding::bf16, value_coding::qsgd2, value_coding::qsgd4,
                                        value_coding::qsgd8};
-    constexpr index_coding indices[] = {index_coding::raw,      index_coding::packed_gaps, index_coding::bitmap,
-                                        index_coding::smallest, index_coding::elias_fano,  index_coding::huffman};
-    coding codes{
-        .values = values[in.below(5)], .indices = indices[in.below(6)], .bucket = 1U + in.number<std::uint8_t>()};
+    coding codes{.values = values[in.below(5)],
+                 .indices = rill::fuzz::chosen_index_coding(in.below(rill::fuzz::index_choices)),
+                 .bucket = 1U + in.number<std::uint8_t>()};
     if (!std::is_floating_point_v<T>) codes.values = value_coding::raw;
     return codes;
 }

@@ -15,10 +15,6 @@ using namespace rill::kernel_tests;
 
 namespace {
 
-constexpr rill::index_coding codings[] = {rill::index_coding::raw, rill::index_coding::packed_gaps,
-                                          rill::index_coding::bitmap, rill::index_coding::elias_fano,
-                                          rill::index_coding::huffman};
-
 /// Whether encoding takes time proportional to the universe.
 constexpr bool is_wide(rill::index_coding coding) {
     return coding == rill::index_coding::bitmap || coding == rill::index_coding::huffman;
@@ -75,7 +71,7 @@ TEST_CASE_TEMPLATE("indices survive every coding", Index, std::uint32_t, std::ui
                                                        std::min(universe.end, universe.begin + 3000), density)
                                .indices;
             if (universe.size() > 1000000) indices.push_back(static_cast<Index>(universe.end - 1));
-            for (const auto coding : codings) {
+            for (const auto coding : index_codings) {
                 if (is_wide(coding) && universe.size() > 1000000) continue;
                 const auto bytes = encoded(coding, indices, universe);
                 CHECK(decoded<Index>(coding, bytes, indices.size(), universe) == indices);
@@ -280,7 +276,7 @@ TEST_CASE_TEMPLATE("damaged bytes decode to valid indices or throw", Index, std:
     for (const segment universe : {segment{0, 300}, segment{50, 311}})
         for (float density : {0.02F, 0.6F}) {
             const auto indices = random_sparse<float, Index>(7, universe.begin, universe.end, density).indices;
-            for (const auto coding : codings) {
+            for (const auto coding : index_codings) {
                 const auto bytes = encoded(coding, indices, universe);
                 for (std::size_t size = 0; size < bytes.size(); ++size)
                     CHECK_THROWS_AS(decoded<Index>(coding, byte_view(bytes).first(size), indices.size(), universe),
@@ -305,7 +301,7 @@ TEST_CASE("random bytes decode to valid indices or throw") {
     for (int round = 0; round < 20000; ++round) {
         std::vector<std::byte> bytes(random.below(40));
         for (auto& b : bytes) b = static_cast<std::byte>(random.below(random.below(2) == 0 ? 256 : 9));
-        const auto coding = codings[random.below(5)];
+        const auto coding = index_codings[random.below(index_codings.size())];
         const std::size_t end = random.below(2) == 0 ? 64 : ~std::size_t{0};
         if (is_wide(coding) && end > 64) continue;
         decodes_or_throws<std::uint64_t>(coding, bytes, random.below(200), {0, end});

@@ -51,8 +51,7 @@ void check_headers() {
     std::string found;
     std::size_t tried = 0;
     for (const value_coding values : {value_coding::raw, value_coding::bf16, value_coding::qsgd2, value_coding::qsgd8})
-        for (const index_coding indices : {index_coding::dense, index_coding::raw, index_coding::packed_gaps,
-                                           index_coding::bitmap, index_coding::elias_fano, index_coding::huffman})
+        for (unsigned number = 0; number <= static_cast<unsigned>(index_codings.back()); ++number)
             for (const std::uint32_t bucket : {1U, 1024U, 0xFFFFFFFFU})
                 for (const std::uint64_t count : counts)
                     for (const std::uint64_t length :
@@ -60,6 +59,7 @@ void check_headers() {
                         wire::header head = frame_header_of(sizeof(Index) == 4 ? std::size_t{1} << 32 : huge);
                         head.element = element_type_of<T>;
                         head.index_bytes = sizeof(Index);
+                        const auto indices = static_cast<index_coding>(number);
                         head.codes = {.values = values, .indices = indices, .bucket = bucket};
                         head.range = {0, indices == index_coding::dense ? count : head.dimension};
                         head.count = count;

@@ -2,8 +2,10 @@
 
 #include <rill/core/config.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -22,6 +24,41 @@ enum class index_coding : std::uint8_t {
     huffman = 5,
     smallest = 255
 };
+
+/// The coding's name; empty if `coding` is no enumerator. Every list of all codings derives from it.
+constexpr std::string_view name_of(index_coding coding) {
+    switch (coding) {
+        case index_coding::dense: return "dense";
+        case index_coding::raw: return "raw";
+        case index_coding::packed_gaps: return "packed_gaps";
+        case index_coding::bitmap: return "bitmap";
+        case index_coding::elias_fano: return "elias_fano";
+        case index_coding::huffman: return "huffman";
+        case index_coding::smallest: return "smallest";
+    }
+    return {};
+}
+
+/// Whether frames can have this coding; `dense` is one of these, `smallest` is not.
+constexpr bool is_in_frames(index_coding coding) {
+    return !name_of(coding).empty() && coding != index_coding::smallest;
+}
+
+/// All codings that write indices, in the order of their numbers.
+inline constexpr auto index_codings = [] {
+    constexpr auto visit = [](auto take) {
+        for (unsigned number = 1; number < 256; ++number)
+            if (const auto coding = static_cast<index_coding>(number); is_in_frames(coding)) take(coding);
+    };
+    constexpr std::size_t count = [=] {
+        std::size_t found = 0;
+        visit([&](index_coding) { ++found; });
+        return found;
+    }();
+    std::array<index_coding, count> all{};
+    visit([&, at = std::size_t{0}](index_coding coding) mutable { all[at++] = coding; });
+    return all;
+}();
 
 /// Whether decoding gives back every value bit for bit.
 constexpr bool is_lossless(value_coding coding) { return coding == value_coding::raw; }

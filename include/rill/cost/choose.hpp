@@ -134,16 +134,6 @@ inline std::vector<exchange_candidate> all_candidates(const measured_costs& cost
     return all;
 }
 
-constexpr const char* text_of_coding(index_coding codes) {
-    switch (codes) {
-        case index_coding::raw: return "raw";
-        case index_coding::packed_gaps: return "packed_gaps";
-        case index_coding::bitmap: return "bitmap";
-        case index_coding::elias_fano: return "elias_fano";
-        case index_coding::huffman: return "huffman";
-        default: return "other";
-    }
-}
 constexpr const char* text_of_coding(value_coding codes) {
     switch (codes) {
         case value_coding::raw: return "raw";
@@ -172,7 +162,7 @@ inline std::string text_of_number(double number) {
 inline std::string describe(const exchange_candidate& of) {
     std::string text = of.topology.shape_name();
     if (of.compress) {
-        text += std::string(" with streams, indices as ") + text_of_coding(of.codings.contribution.indices);
+        text.append(" with streams, indices as ").append(name_of(of.codings.contribution.indices));
         if (!of.codings.contribution.is_lossless())
             text += std::string(", values as ") + text_of_coding(of.codings.contribution.values);
     } else {

@@ -20,6 +20,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -79,6 +80,25 @@ std::uint64_t expected_gap_bytes(std::size_t count, std::size_t size) {
     return static_cast<std::uint64_t>(std::llround(static_cast<double>(bytes) * scale));
 }
 
+/// Returns the bytes of the coded indices of `count` random coordinates of `range`.
+template <IndexType Index>
+std::uint64_t expected_index_bytes(index_coding codes, std::size_t count, segment range) {
+    switch (codes) {
+        case index_coding::dense: return 0;
+        case index_coding::raw: return std::uint64_t{count} * sizeof(Index);
+        case index_coding::packed_gaps: return expected_gap_bytes<Index>(count, range.size());
+        case index_coding::bitmap: return kernel::encoded_index_bytes(codes, std::span<const Index>{}, range);
+        case index_coding::elias_fano: return kernel::elias_fano::size_of(count, range);
+        case index_coding::huffman:
+            return static_cast<std::uint64_t>(std::llround(kernel::huffman_bitmap::expected_size(count, range)));
+        case index_coding::smallest: break;
+    }
+    std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+    for (const index_coding each : index_codings)
+        least = std::min(least, expected_index_bytes<Index>(each, count, range));
+    return least;
+}
+
 }  // namespace detail
 
 /// Returns the bytes of a frame of `count` coordinates of `range`, header included, if only their number is known.
@@ -88,18 +108,7 @@ std::uint64_t expected_gap_bytes(std::size_t count, std::size_t size) {
 template <Element T, IndexType Index>
 std::uint64_t sparse_frame_bytes(std::size_t count, segment range, const coding& codes = {}) {
     RILL_EXPECTS(count <= range.size(), "cost::sparse_frame_bytes: more entries than coordinates");
-    const std::uint64_t values = dense_frame_bytes<T>(count, codes);
-    const std::uint64_t raw = std::uint64_t{count} * sizeof(Index);
-    if (codes.indices == index_coding::raw) return values + raw;
-    const auto bits = kernel::encoded_index_bytes(index_coding::bitmap, std::span<const Index>{}, range);
-    if (codes.indices == index_coding::bitmap) return values + bits;
-    const std::uint64_t parts = kernel::elias_fano::size_of(count, range);
-    if (codes.indices == index_coding::elias_fano) return values + parts;
-    const auto huffman = static_cast<std::uint64_t>(std::llround(kernel::huffman_bitmap::expected_size(count, range)));
-    if (codes.indices == index_coding::huffman) return values + huffman;
-    const std::uint64_t gaps = detail::expected_gap_bytes<Index>(count, range.size());
-    if (codes.indices == index_coding::packed_gaps) return values + gaps;
-    return values + std::min({raw, std::uint64_t{bits}, parts, huffman, gaps});
+    return dense_frame_bytes<T>(count, codes) + detail::expected_index_bytes<Index>(codes.indices, count, range);
 }
 
 }}}  // namespace rill::RILL_ABI::cost

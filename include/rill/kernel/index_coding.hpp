@@ -22,7 +22,7 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 namespace detail {
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_coding(index_coding coding) {
-    const bool is_known = coding <= index_coding::huffman && coding != index_coding::dense;
+    const bool is_known = is_in_frames(coding) && coding != index_coding::dense;
     throw protocol_error(text_of({"number ", static_cast<unsigned>(coding),
                                   is_known ? " is a coding of indices that was not due" : " is no coding of indices"}));
 }

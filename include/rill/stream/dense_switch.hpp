@@ -38,8 +38,15 @@ namespace detail {
 /// stands for the other codings too. They are seldom a fifth smaller or larger.
 [[gnu::noinline]] inline std::size_t estimated_index_bytes(index_coding codes, std::size_t index_bytes,
                                                            std::size_t count, segment range) {
-    if (codes == index_coding::raw || codes == index_coding::dense) return count * index_bytes;
-    if (codes == index_coding::bitmap) return (range.size() + 7) / 8;
+    switch (codes) {
+        case index_coding::dense:
+        case index_coding::raw: return count * index_bytes;
+        case index_coding::bitmap: return (range.size() + 7) / 8;
+        case index_coding::packed_gaps:
+        case index_coding::elias_fano:
+        case index_coding::huffman:
+        case index_coding::smallest: break;
+    }
     return kernel::elias_fano::size_of(count, range);
 }
 }  // namespace detail

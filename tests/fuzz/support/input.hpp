@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/core/bytes.hpp>
+#include <rill/core/coding.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -39,6 +40,16 @@ class input {
   private:
     byte_view rest_;
 };
+
+/// How many codings of indices `chosen_index_coding` chooses among.
+inline constexpr unsigned index_choices = static_cast<unsigned>(index_codings.size()) + 1;
+
+/// All that a sender can ask for. A new coding comes last, so that the corpus keeps its meaning.
+inline index_coding chosen_index_coding(unsigned choice) {
+    constexpr unsigned smallest = 3;
+    if (choice == smallest) return index_coding::smallest;
+    return index_codings[choice < smallest ? choice : choice - 1];
+}
 
 /// A copy as a receiver has it: aligned, in an allocation of exactly its size, so that reading beyond it is noticed.
 inline buffer copy_of(byte_view bytes) { return {bytes.begin(), bytes.end()}; }
