@@ -70,6 +70,19 @@ TEST_CASE("plain_vector: an element of itself can be added when it is full") {
     for (const std::string& each : all) CHECK(each == all[0]);
 }
 
+TEST_CASE("plain_vector: what has been reserved is not moved again") {
+    plain_vector<std::string> all;
+    all.add("first");
+    all.reserve(40);
+    const std::string* const place = all.begin();
+    while (all.size() < 40) all.add("more");
+    CHECK(all.begin() == place);
+    CHECK(all[0] == "first");
+    all.reserve(1);
+    CHECK(all.begin() == place);
+    CHECK(all.size() == 40);
+}
+
 TEST_CASE("plain_vector: bytes of trivial objects are kept") {
     plain_vector<std::uint64_t> all;
     for (std::uint64_t i = 0; i < 1000; ++i) all.add(i * i);

@@ -34,6 +34,11 @@ class plain_vector {
         memory_.release(layout);
     }
 
+    /// Room for `room` objects: `add` allocates nothing, and throws only what a move throws, while there are fewer.
+    /// Where it throws (`std::bad_alloc`), nothing has changed.
+    void reserve(std::size_t room) {
+        if (room > memory_.room()) grow(room);
+    }
     T& add(T value) {
         if (size_ == memory_.room()) grow(size_ + least_room);
         T* const added = ::new (static_cast<void*>(end())) T(std::move(value));

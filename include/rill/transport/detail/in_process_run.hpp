@@ -55,6 +55,7 @@ class rank_threads {
     }
     [[gnu::cold, gnu::noinline]] void begin(rank_t rank) {
         const std::lock_guard lock(mutex_);
+        threads_.reserve(threads_.size() + 1);  // a thread that could not be kept would end the program
         threads_.add(std::thread([this, rank] { run_one(rank); }));
     }
     /// A thread that runs, or has run; none when all are joined. A running rank may start others until it is joined.
