@@ -8,6 +8,8 @@
 #include <rill/collective/reduce_scatter.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
+#include <rill/transport/trace_log.hpp>
+#include <rill/transport/traced.hpp>
 
 #include <doctest/doctest.h>
 #include "foresight.hpp"
@@ -148,18 +150,31 @@ TEST_CASE("topology::any sends the same messages, in chunks where the transport 
     });
 }
 
-TEST_CASE("ranks that share memory compute the same bits over topology::any") {
-    std::vector<float> plain(1000), chosen(1000);
-    in_process::run(3, [&](in_process::endpoint& self) {
-        const std::vector<float> mine(1000, 1.0F / static_cast<float>(self.rank() + 3));
-        std::vector<float> one(1000), other(1000);
-        group direct{self, topology::split_allgather{}, {.timeout = seconds(10)}};
-        all_reduce(direct, mine, one);
-        group by_value{self, topology::any{topology::split_allgather{}}, {.timeout = seconds(10), .name = "any"}};
-        all_reduce(by_value, mine, other);
-        if (self.rank() == 0) plain = one, chosen = other;
+TEST_CASE(
+    "ranks that share memory compute the same bits over topology::any, and need messages only where its shape does") {
+    cases::for_each_topology([](const auto& shape) {
+        CAPTURE(shape.name);
+        std::vector<std::vector<float>> plain(3), chosen(3);
+        in_process::run(3, [&](in_process::endpoint& self) {
+            const auto sum_over = [&](const auto& of, const char* name) {
+                trace_log log(1000);
+                traced net(self, log);
+                group workers{net, of, {.timeout = seconds(10), .name = name}};
+                std::vector<float> data(1000, 1.0F / static_cast<float>(self.rank() + 3));
+                log.clear();
+                all_reduce(workers, data, data);
+                const auto posts = std::count_if(log.events().begin(), log.events().end(), [](const trace_event& each) {
+                    return each.kind == trace_event::what::post;
+                });
+                data.push_back(static_cast<float>(posts));
+                return data;
+            };
+            plain[static_cast<std::size_t>(self.rank())] = sum_over(shape, "direct");
+            chosen[static_cast<std::size_t>(self.rank())] = sum_over(topology::any{shape}, "any");
+        });
+        CHECK(plain == chosen);
+        CHECK((chosen[2].back() == 0) == folds_at_owners(shape));
     });
-    CHECK(plain == chosen);
 }
 
 TEST_CASE("ranks that hold different topologies in topology::any are named") {

@@ -24,7 +24,8 @@ static_assert(!any::preserves_rank_order && !any::has_copy_phase);
 static_assert(any_of<split_allgather, tree>::preserves_rank_order && any_of<split_allgather, tree>::has_copy_phase);
 static_assert(!any_of<split_allgather, ring>::preserves_rank_order && any_of<split_allgather, ring>::has_copy_phase);
 static_assert(RootedTopology<any_of<ring, star>> && !RootedTopology<any_of<ring, split_allgather>>);
-static_assert(!OwnerTopology<any>);
+static_assert(!OwnerTopology<any> && folds_at_owners(any{split_allgather{}}) && !folds_at_owners(any{ring{}}));
+static_assert(!rill::detail::may_fold_at_owners<any_of<ring, tree>>);
 
 static_assert(has_copy_phase(any{ring{}}) && !has_copy_phase(any{recursive_doubling{}}));
 static_assert(preserves_rank_order(any{tree{}}) && !preserves_rank_order(any{ring{}}));
@@ -35,6 +36,10 @@ struct boastful : recursive_doubling {
     constexpr bool holds_copy_phase() const { return true; }
 };
 static_assert(computes_all_reduce(recursive_doubling{}, 4) && !computes_all_reduce(boastful{}, 4));
+struct owner_in_name : recursive_doubling {
+    constexpr bool holds_owner_folds() const { return true; }
+};
+static_assert(!computes_all_reduce(owner_in_name{}, 4));
 
 }  // namespace
 
@@ -54,6 +59,7 @@ TEST_CASE("any: the schedules are those of the shape that it holds, and are prov
             alike([&](const auto& of, rank_t rank) { return of.all_gather(size, rank); });
             CHECK(has_copy_phase(held) == shape.has_copy_phase);
             CHECK(preserves_rank_order(held) == shape.preserves_rank_order);
+            CHECK(folds_at_owners(held) == folds_at_owners(shape));
             CHECK(can_be_cut(held.all_reduce(size, 0)) == can_be_cut(shape.all_reduce(size, 0)));
             if (can_be_cut(held.all_reduce(size, 0)))
                 CHECK(verify({operation::all_reduce, size, 0, promises_of(held)},

@@ -60,8 +60,9 @@ template <class Lane, class T, class Fold>
     const auto plan =
         in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), of.dimension * sizeof(T));
     const auto signature = signature_of<T>(operation::all_reduce, of.dimension, fold, {.chunks = plan.chunks()});
-    if constexpr (is_fused<typename Lane::transport_type, typename Lane::topology_type>)
-        if (lane.size() > 1) return all_reduce_fused(lane, signature, plan, fold, own, of);
+    if constexpr (may_be_fused<typename Lane::transport_type, typename Lane::topology_type>)
+        if (lane.size() > 1 && folds_at_owners(lane.shape()))
+            return all_reduce_fused(lane, signature, plan, fold, own, of);
     auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     return run_schedule(
         lane, signature, plan, state,

@@ -131,4 +131,19 @@ concept RootedTopology = Topology<T> && requires(const T& topology, int size, ra
 template <class T>
 concept OwnerTopology = Topology<T> && requires { requires T::folds_at_owners; };
 
+/// Whether this topology folds each part at its owner: like `preserves_rank_order`, by `holds_owner_folds()` or
+/// `OwnerTopology`.
+template <Topology T>
+constexpr bool folds_at_owners(const T& topology) {
+    if constexpr (requires { topology.holds_owner_folds(); })
+        return topology.holds_owner_folds();
+    else
+        return OwnerTopology<T>;
+}
+namespace detail {
+/// Whether a topology of this type may fold each part at its owner.
+template <class T>
+constexpr bool may_fold_at_owners = OwnerTopology<T> || requires(const T& topology) { topology.holds_owner_folds(); };
+}  // namespace detail
+
 }}  // namespace rill::RILL_ABI

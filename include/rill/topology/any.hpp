@@ -84,9 +84,7 @@ using all_gather_schedule = decltype(std::declval<const Shape&>().all_gather(0, 
 /// One of several topologies, chosen at run time; by default the first. All ranks of a group must hold the same one:
 /// the handshake compares it. Models `Topology`.
 ///
-/// The results are those of the topology that it holds, bit for bit. The cost is that topology's too, but for
-/// one saving on dense vectors: ranks that share memory do not fold in one pass where it holds `split_allgather`; they
-/// send messages.
+/// Results, bit for bit, and cost are those of the topology that it holds.
 ///
 /// Its type promises what all candidates keep: it preserves the order of ranks, or has a copy phase, if each of them
 /// does. Folds that do not commute, and compressors with a lossy copy coding, need the type's promise. Streams with a
@@ -149,6 +147,12 @@ class any_of {
     /// Answers `has_copy_phase` for the topology that it holds.
     constexpr bool holds_copy_phase() const {
         return visit([](const auto& shape) { return rill::has_copy_phase(shape); });
+    }
+    /// Answers `folds_at_owners` for the topology that it holds.
+    constexpr bool holds_owner_folds() const
+        requires(OwnerTopology<Shapes> || ...)
+    {
+        return visit([](const auto& shape) { return rill::folds_at_owners(shape); });
     }
 
     /// Calls `visit(name, number)` for the topology that it holds.

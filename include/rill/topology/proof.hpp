@@ -31,7 +31,7 @@ template <Topology T>
 constexpr promises promises_of(const T& topology) {
     return {.rank_order = preserves_rank_order(topology),
             .copy_phase = has_copy_phase(topology),
-            .owners = OwnerTopology<T>};
+            .owners = folds_at_owners(topology)};
 }
 
 /// Whether every rank ends with every contribution exactly once, in every part.

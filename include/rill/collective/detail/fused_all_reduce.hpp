@@ -27,13 +27,13 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// Whether dense all_reduces need no messages: the ranks reach each other's memory, and the topology folds every part
-/// at once, at its owner, in ascending order of ranks.
+/// Whether dense all_reduces may need no messages: the ranks reach each other's memory, and a topology of this type may
+/// fold every part at once, at its owner, in ascending order of ranks (`folds_at_owners`).
 template <class Net, class Shape>
-constexpr bool is_fused = SharedMemoryTransport<Net> && OwnerTopology<Shape>;
+constexpr bool may_be_fused = SharedMemoryTransport<Net> && may_fold_at_owners<Shape>;
 
 template <class Net, class Shape>
-using fused_window = typename window_of<Net, is_fused<Net, Shape>>::type;
+using fused_window = typename window_of<Net, may_be_fused<Net, Shape>>::type;
 
 /// One dense all_reduce in progress on one rank. The result is bit for bit that of the split schedule: every coordinate
 /// is the left fold of all ranks' values in ascending order of ranks, finished once.
