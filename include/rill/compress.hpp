@@ -14,3 +14,4 @@
 #include <rill/compress/top_k.hpp>
 #include <rill/compress/values.hpp>
 #include <rill/compress/warming_top_k.hpp>
+#include <rill/compress/with_codings.hpp>

@@ -6,6 +6,8 @@
 #include <rill/collective/group.hpp>
 #include <rill/collective/reduce.hpp>
 #include <rill/collective/reduce_scatter.hpp>
+#include <rill/compress/keep_all.hpp>
+#include <rill/compress/with_codings.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
 #include <rill/transport/trace_log.hpp>
@@ -126,12 +128,25 @@ TEST_CASE("the other collectives and streams, of rounded values too, get the sam
 }
 
 TEST_CASE("topology::any refuses a lossy copy coding where the shape that it holds has no copy phase") {
-    simulated::run(2, {}, [](simulated::endpoint& self) {
+    const coding lossy{.values = value_coding::qsgd4, .bucket = 8};
+    const compress::with_codings policy{compress::keep_all{}, {.copy = lossy}};
+    simulated::run(2, {}, [&](simulated::endpoint& self) {
         group workers{self, topology::any{topology::recursive_doubling{}}, {.timeout = seconds(10)}};
+        auto codec = policy.bind(count);
+        const std::vector<float> mine(count, 1.0F);
+        std::vector<float> dense(count);
         stream<float> sum;
-        CHECK_THROWS_AS(all_reduce(workers, sparse_reals(self.rank()), sum, aggregate::sum{},
-                                   {.copy = {.values = value_coding::bf16}}),
+        CHECK_THROWS_AS(all_reduce(workers, sparse_reals(self.rank()), sum, aggregate::sum{}, {.copy = lossy}),
                         contract_violation);
+        CHECK_THROWS_AS(all_reduce(workers, mine, dense, codec), contract_violation);
+        CHECK_THROWS_AS(all_reduce(workers, mine, sum, codec), contract_violation);
+
+        group with_copies{self, topology::any{topology::ring{}}, {.timeout = seconds(10)}};
+        group ring{self, topology::ring{}, {.timeout = seconds(10)}};
+        std::vector<float> same(count);
+        all_reduce(with_copies, mine, dense, codec);
+        all_reduce(ring, mine, same, codec);
+        CHECK(dense == same);
     });
 }
 

@@ -172,6 +172,13 @@ receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec,
     return all_reduce_taken<T>(lane, input, take, codec, fold, own, accept);
 }
 
+/// The run-time part of `require_copy_phase`.
+template <Topology Shape>
+void require_copy_phase_of(const Shape& shape, const stream_codings& codings) {
+    RILL_EXPECTS(has_copy_phase(shape) || codings.copy.is_lossless(),
+                 "all_reduce: this topology has no copy phase, so nothing can be coded there");
+}
+
 template <class Group, class In, class Out, class Fold = aggregate::sum, class Own = contribution>
     requires(Tensors<In, Out> && !MeantAsCodec<Fold>)
 auto all_reduce_call(Group&, In&& in, Out&& out, const Fold& fold = {}, const Own& weighted = {}) {
@@ -197,8 +204,7 @@ auto all_reduce_call(Group& group, const stream<T, Index>& input, stream<T, Inde
     if constexpr (require_group<Group>() && require_foldable<T, Fold, topology_of<Group>>()) {
         require_weight(own);
         RILL_EXPECTS(&input != &output, "all_reduce: a stream cannot be its own output");
-        RILL_EXPECTS(has_copy_phase(group.shape()) || codings.copy.is_lossless(),
-                     "all_reduce: this topology has no copy phase, so nothing can be coded there");
+        require_copy_phase_of(group.shape(), codings);
         return [=, &input, &output](typename Group::lane_type& lane) {
             using exec = typename Group::executor_type;
             const auto give = [&] { return input.view(); };
@@ -216,11 +222,12 @@ auto all_reduce_call(Group& group, const stream<T, Index>& input, stream<T, Inde
 
 template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
     requires MeantAsCodec<Codec>
-auto all_reduce_call(Group&, In&& in, Out&& out, Codec&& codec, const Fold& fold = {}, const contribution& own = {},
-                     const Accept& accept = {}) {
+auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold& fold = {},
+                     const contribution& own = {}, const Accept& accept = {}) {
     using Shape = topology_of<Group>;
     if constexpr (require_group<Group>() && require_coded_operation<In, Out, Codec, Fold, Shape>()) {
         require_weight(own);
+        require_copy_phase_of(group.shape(), codec.codings());
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         RILL_EXPECTS(size_of(out) == size_of(in), "all_reduce: input and output must be of one size");
         require_in_place_or_apart(in, out);
@@ -237,12 +244,13 @@ auto all_reduce_call(Group&, In&& in, Out&& out, Codec&& codec, const Fold& fold
 template <class Group, class In, Element T, IndexType Index, class Codec, class Fold = aggregate::sum,
           class Accept = accept_any>
     requires MeantAsCodec<Codec>
-auto all_reduce_call(Group&, In&& in, stream<T, Index>& output, Codec&& codec, const Fold& fold = {},
+auto all_reduce_call(Group& group, In&& in, stream<T, Index>& output, Codec&& codec, const Fold& fold = {},
                      const contribution& own = {}, const Accept& accept = {}) {
     using Shape = topology_of<Group>;
     if constexpr (require_group<Group>() && require_coded_operation<In, std::span<T>, Codec, Fold, Shape>() &&
                   require_stream_of<std::remove_reference_t<Codec>, Index>()) {
         require_weight(own);
+        require_copy_phase_of(group.shape(), codec.codings());
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
         return [=, input = held<In>(in), &output, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {

@@ -87,9 +87,9 @@ using all_gather_schedule = decltype(std::declval<const Shape&>().all_gather(0, 
 /// Results, bit for bit, and cost are those of the topology that it holds.
 ///
 /// Its type promises what all candidates keep: it preserves the order of ranks, or has a copy phase, if each of them
-/// does. Folds that do not commute, and compressors with a lossy copy coding, need the type's promise. Streams with a
-/// lossy copy coding need only a copy phase of the topology that it holds. It is a `RootedTopology` if a candidate is
-/// one; then the others reduce and broadcast along `tree`, as their groups do.
+/// does. Folds that do not commute need the type's promise. A lossy copy coding needs only a copy phase of the topology
+/// that it holds. It is a `RootedTopology` if a candidate is one; then the others reduce and broadcast along `tree`, as
+/// their groups do.
 template <class... Shapes>
 class any_of {
     static_assert(sizeof...(Shapes) > 0, "rill::topology::any_of: names no candidate");

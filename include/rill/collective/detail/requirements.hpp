@@ -121,10 +121,12 @@ template <class Argument>
 concept MeantAsCodec = MeantAsCompressor<std::remove_cvref_t<Argument>>;
 
 /// Additional check of `all_reduce` with a compressor: a lossy copy coding needs a copy phase (the rounds in which
-/// finished parts are sent on unchanged).
+/// finished parts are sent on unchanged). A topology that answers when the program runs (`holds_copy_phase()`) is asked
+/// then.
 template <class Codec, class Shape>
 consteval bool require_copy_phase() {
-    constexpr bool met = Codec::has_lossless_copy || Shape::has_copy_phase;
+    constexpr bool met =
+        Codec::has_lossless_copy || Shape::has_copy_phase || requires(const Shape& shape) { shape.holds_copy_phase(); };
     static_assert(met,
                   "rill::all_reduce: the compressor has a lossy copy coding and the topology has no copy phase; use "
                   "topology::split_allgather, topology::ring, topology::tree or drop the copy coding");
