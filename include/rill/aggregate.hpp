@@ -6,4 +6,5 @@
 #include <rill/aggregate/mean.hpp>
 #include <rill/aggregate/mean_of_latest.hpp>
 #include <rill/aggregate/min.hpp>
+#include <rill/aggregate/sign_of_sum.hpp>
 #include <rill/aggregate/sum.hpp>

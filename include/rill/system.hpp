@@ -16,5 +16,6 @@
 #include <rill/system/rna.hpp>
 #include <rill/system/saps_psgd.hpp>
 #include <rill/system/sgp.hpp>
+#include <rill/system/sign_sgd.hpp>
 #include <rill/system/sparcml.hpp>
 #include <rill/system/stale_synchronous.hpp>

@@ -183,7 +183,8 @@ template <class Group, class In, class Out, class Fold = aggregate::sum, class O
     requires(Tensors<In, Out> && !MeantAsCodec<Fold>)
 auto all_reduce_call(Group&, In&& in, Out&& out, const Fold& fold = {}, const Own& weighted = {}) {
     if constexpr (require_group<Group>() && require_contribution<Own>() &&
-                  require_operation<In, Out, Fold, topology_of<Group>>()) {
+                  require_operation<In, Out, Fold, topology_of<Group>>() &&
+                  require_finished_parts<Fold, topology_of<Group>>()) {
         const contribution own = weighted;
         require_weight(own);
         RILL_EXPECTS(size_of(in) == size_of(out) || own.weight == 0,
@@ -201,7 +202,8 @@ template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
     requires(!MeantAsCodec<Fold>)
 auto all_reduce_call(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                      const stream_codings& codings = {}, const contribution& own = {}) {
-    if constexpr (require_group<Group>() && require_foldable<T, Fold, topology_of<Group>>()) {
+    if constexpr (require_group<Group>() && require_foldable<T, Fold, topology_of<Group>>() &&
+                  require_finished_parts<Fold, topology_of<Group>>()) {
         require_weight(own);
         RILL_EXPECTS(&input != &output, "all_reduce: a stream cannot be its own output");
         require_copy_phase_of(group.shape(), codings);

@@ -50,7 +50,7 @@ class dense_state {
         input_ = input;
         output_ = output;
         parts_.assign(static_cast<std::size_t>(parts),
-                      {input.data() == output.data() ? place::output : place::input, own});
+                      {input.data() == output.data() ? place::output : place::input, own, false});
         headers_.reset();
         if (own.contributors == 0) {
             std::fill(output.begin(), output.end(), fold.template identity<T>());
@@ -58,7 +58,9 @@ class dense_state {
         }
     }
 
-    byte_pieces outgoing(part_range parts, action) {
+    byte_pieces outgoing(part_range parts, [[maybe_unused]] action kind) {
+        if constexpr (OwnerFinishingAggregator<Fold>)
+            if (kind == action::copy) finish_parts(parts);
         unite(parts);
         head_.range = range(parts);
         head_.call = detail::frame_place::of_part(parts.first).in(call_->signature().hash(), head_.range);
@@ -108,7 +110,7 @@ class dense_state {
                 [[maybe_unused]] const auto copying = named_span(call_->net(), "copy");
                 kernel::copy<T>(given.values, target);
             }
-            set(parts, place::output, given.what);
+            set(parts, place::output, given.what, true);
         }
     }
 
@@ -132,7 +134,9 @@ class dense_state {
     std::span<T> finish(part_range parts) {
         for (int p = parts.first; p < parts.last; ++p) move_to_output({p, p + 1});
         const std::span<T> values = writable(place::output, parts);
-        if constexpr (!Fold::finish_is_trivial) {
+        if constexpr (OwnerFinishingAggregator<Fold>) {
+            finish_parts(parts);
+        } else if constexpr (!Fold::finish_is_trivial) {
             call_->await_readers(std::as_bytes(values));
             [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
             fold_.finish(values, total(parts.first).weight);
@@ -147,6 +151,7 @@ class dense_state {
     struct part_state {
         place where;
         contribution_sum what;
+        bool is_finished = false;  // at its owner
     };
 
     segment range(part_range parts) const {
@@ -164,8 +169,8 @@ class dense_state {
     contribution_sum contribution_sum_of(part_range parts) const {
         return parts.count() == 0 ? contribution_sum{0, 0, 0} : parts_[static_cast<std::size_t>(parts.first)].what;
     }
-    void set(part_range parts, place where, contribution_sum what) {
-        for (int p = parts.first; p < parts.last; ++p) parts_[static_cast<std::size_t>(p)] = {where, what};
+    void set(part_range parts, place where, contribution_sum what, bool is_finished = false) {
+        for (int p = parts.first; p < parts.last; ++p) parts_[static_cast<std::size_t>(p)] = {where, what, is_finished};
     }
 
     std::span<const T> at(place where, part_range parts) const {
@@ -190,7 +195,21 @@ class dense_state {
         const std::span<T> target = writable(place::output, parts);
         call_->await_readers(std::as_bytes(target));
         kernel::copy<T>(source, target);
-        set(parts, place::output, contribution_sum_of(parts));
+        parts_[static_cast<std::size_t>(parts.first)].where = place::output;
+    }
+
+    /// Brings those of `parts` that have not arrived finished into the output and finishes them there.
+    void finish_parts(part_range parts) {
+        for (int p = parts.first; p < parts.last; ++p) {
+            const part_range one{p, p + 1};
+            if (parts_[static_cast<std::size_t>(p)].is_finished) continue;
+            move_to_output(one);
+            const std::span<T> values = writable(place::output, one);
+            call_->await_readers(std::as_bytes(values));
+            [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
+            fold_.finish(values, total(p).weight);
+            parts_[static_cast<std::size_t>(p)].is_finished = true;
+        }
     }
 
     /// Moves `parts` together if they lie in different places: a message is one frame, whose values lie in one place.

@@ -81,6 +81,8 @@ class stream_state {
 
     byte_pieces outgoing(part_range parts, action kind) {
         if (parts.count() == 0) return empty_frame();
+        if constexpr (OwnerFinishingAggregator<Fold>)
+            if (kind == action::copy) finish_parts(parts);
         if (kind == action::copy && !codings_.copy.is_lossless()) code_parts(parts, codings_.copy);
         if (block_at(parts.first).parts.last >= parts.last) return frame_of(parts, kind);
         return joined_frames(parts, kind);
@@ -98,7 +100,10 @@ class stream_state {
 
     void copy(std::span<arrival<message>> arrivals) {
         for (auto& a : arrivals) {
-            read_frames(a, [this](const block& b) { add(b); });
+            read_frames(a, [this](block b) {
+                b.is_finished = true;
+                add(b);
+            });
             call_->keep(std::move(a.message));
         }
     }
@@ -109,6 +114,7 @@ class stream_state {
     /// reads it.
     void finish(part_range parts, std::span<T> output) {
         call_->await_readers(std::as_bytes(output));
+        if constexpr (OwnerFinishingAggregator<Fold>) finish_parts(parts);
         [[maybe_unused]] const auto unpacking = named_span(call_->net(), "unpack");
         const std::size_t first = range(parts).begin;
         for_each_piece(parts, [&](const view& piece) {
@@ -120,6 +126,7 @@ class stream_state {
 
     /// Writes the finished content of `parts` as a stream, which is dense if any block of it is.
     void finish(part_range parts, stream<T, Index>& output) {
+        if constexpr (OwnerFinishingAggregator<Fold>) return finish(parts, output.make_dense(range(parts)));
         std::size_t count = 0;
         bool dense = false;
         for_each_piece(parts, [&](const view& piece) {
@@ -146,7 +153,8 @@ class stream_state {
         view content{};
         contribution_sum what{};
         source from = source::fold;
-        byte_pieces frame{};  // of the whole block, if it has been made
+        byte_pieces frame{};       // of the whole block, if it has been made
+        bool is_finished = false;  // at its owner
     };
 
     segment range(part_range parts) const {
@@ -171,7 +179,23 @@ class stream_state {
     }
 
     void finish_values(part_range parts, std::span<T> values) const {
-        if constexpr (!Fold::finish_is_trivial) fold_.finish(values, total(parts.first).weight);
+        if constexpr (!Fold::finish_is_trivial && !OwnerFinishingAggregator<Fold>)
+            fold_.finish(values, total(parts.first).weight);
+    }
+
+    /// Finishes those of `parts` that have not arrived finished, as dense blocks.
+    void finish_parts(part_range parts) {
+        for (int p = parts.first; p < parts.last;) {
+            const block b = clipped(block_at(p), {p, parts.last});
+            p = b.parts.last;
+            if (b.is_finished) continue;
+            [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
+            stream<T, Index>& finished = streams_.take();
+            const std::span<T> values = finished.make_dense(range(b.parts));
+            copy_dense(b.content, values, fold_.template identity<T>(), executor_);
+            fold_.finish(values, b.what.weight);
+            add({.parts = b.parts, .content = finished.view(), .what = b.what, .is_finished = true});
+        }
     }
 
     view decode(const frame& f) {

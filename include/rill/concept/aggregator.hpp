@@ -32,6 +32,13 @@ concept Aggregator = Regular<A> && Element<T> && requires(const A& aggregator, T
 template <class A>
 concept AddingAggregator = requires { requires A::is_addition; };
 
+/// An aggregator whose `finish` may run at the owner of each part before all_reduce's copy phase: `static constexpr
+/// bool finishes_at_owners = true`. Then the finished part travels, so that the copy coding may suit finished values.
+/// The owner of a sparse part makes it dense first, so `finish` may change the identity. Such an all_reduce needs a
+/// topology with a copy phase.
+template <class A>
+concept OwnerFinishingAggregator = requires { requires A::finishes_at_owners; };
+
 /// The fold of an aggregator in the form that kernels take. The aggregator must outlive it.
 template <class A>
 constexpr auto fold_of(const A& aggregator) {

@@ -133,6 +133,17 @@ consteval bool require_copy_phase() {
     return met;
 }
 
+/// Additional check of `all_reduce`: finished parts travel in a copy phase.
+template <class Fold, class Shape>
+consteval bool require_finished_parts() {
+    constexpr bool met = !OwnerFinishingAggregator<Fold> || Shape::has_copy_phase;
+    static_assert(met,
+                  "rill::all_reduce: the aggregator finishes parts at their owners and the topology has no copy phase, "
+                  "in which finished parts travel; use topology::split_allgather, topology::ring, "
+                  "topology::halving_doubling, topology::tree or topology::star");
+    return met;
+}
+
 /// All checks of `all_reduce` with a compressor. `Argument`: the codec's type as it was passed.
 template <class In, class Out, class Argument, class Fold, class Shape>
 consteval bool require_coded_operation() {
@@ -141,7 +152,7 @@ consteval bool require_coded_operation() {
     else if constexpr (!require_compressor<Argument&&, tensor_element<Out>>())
         return false;
     else if constexpr (require_foldable<tensor_element<Out>, Fold, Shape>())
-        return require_copy_phase<std::remove_reference_t<Argument>, Shape>();
+        return require_copy_phase<std::remove_reference_t<Argument>, Shape>() && require_finished_parts<Fold, Shape>();
     else
         return false;
 }
