@@ -17,31 +17,9 @@
 
 using namespace cases;
 
-namespace {
+namespace finishing {
 
-template <class Group>
-using shape_of = typename std::remove_reference_t<Group>::topology_type;
-
-/// A rank's vote at coordinate i: where i is a multiple of 4, even groups tie.
-float vote(int rank, std::size_t i) {
-    if (i % 4 == 0) return rank % 2 == 0 ? 1.0F : -1.0F;
-    return (i * 7 + static_cast<std::size_t>(rank) * 5) % 3 == 0 ? 1.0F : -1.0F;
-}
-
-/// +1 where at least half of the ranks for which `votes` is true vote +1.
-template <class Votes>
-std::vector<float> majority(int ranks, std::size_t n, Votes votes) {
-    std::vector<float> result(n);
-    for (std::size_t i = 0; i < n; ++i) {
-        int up = 0, down = 0;
-        for (int r = 0; r < ranks; ++r)
-            if (votes(r, i)) ++(vote(r, i) > 0 ? up : down);
-        result[i] = up >= down ? 1.0F : -1.0F;
-    }
-    return result;
-}
-
-std::atomic<std::size_t> finished{0};
+inline std::atomic<std::size_t> finished{0};
 
 /// A sum whose `finish` changes zero, must run once, and counts the values that it has finished.
 struct counted_sum {
@@ -65,6 +43,35 @@ struct counted_sum {
     }
     friend constexpr bool operator==(counted_sum, counted_sum) = default;
 };
+
+}  // namespace finishing
+
+namespace {
+
+using finishing::counted_sum;
+using finishing::finished;
+
+template <class Group>
+using shape_of = typename std::remove_reference_t<Group>::topology_type;
+
+/// A rank's vote at coordinate i: where i is a multiple of 4, even groups tie.
+float vote(int rank, std::size_t i) {
+    if (i % 4 == 0) return rank % 2 == 0 ? 1.0F : -1.0F;
+    return (i * 7 + static_cast<std::size_t>(rank) * 5) % 3 == 0 ? 1.0F : -1.0F;
+}
+
+/// +1 where at least half of the ranks for which `votes` is true vote +1.
+template <class Votes>
+std::vector<float> majority(int ranks, std::size_t n, Votes votes) {
+    std::vector<float> result(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        int up = 0, down = 0;
+        for (int r = 0; r < ranks; ++r)
+            if (votes(r, i)) ++(vote(r, i) > 0 ? up : down);
+        result[i] = up >= down ? 1.0F : -1.0F;
+    }
+    return result;
+}
 
 }  // namespace
 
