@@ -40,22 +40,28 @@ N at(byte_view bytes, std::size_t offset) {
     return value;
 }
 
-/// Why a hello must be refused; nothing where it has not come whole.
-std::optional<refusal> expected_of_hello(byte_view hello, bool has_key, bool dials) {
+/// Why a hello must be refused, and whether only after the proofs.
+struct verdict {
+    refusal why = refusal::none;
+    bool after_proofs = true;
+};
+
+/// Nothing where the hello has not come whole.
+std::optional<verdict> expected_of_hello(byte_view hello, bool has_key, bool dials) {
     if (hello.size() < 6) return std::nullopt;
-    if (std::memcmp(hello.data(), "rill", 4) != 0) return refusal::foreign;
-    if (at<std::uint16_t>(hello, 4) != 1) return refusal::version;
+    if (std::memcmp(hello.data(), "rill", 4) != 0) return verdict{refusal::foreign, false};
+    if (at<std::uint16_t>(hello, 4) != 1) return verdict{refusal::version, false};
     if (hello.size() < 64) return std::nullopt;
-    if (at<std::uint8_t>(hello, 6) != (has_key ? 1 : 0)) return refusal::security;
-    if (at<std::uint64_t>(hello, 8) != 11) return refusal::job;
-    if (at<std::uint64_t>(hello, 16) != 12) return refusal::build;
-    if (at<std::uint32_t>(hello, 24) != 4) return refusal::ranks;
+    if (at<std::uint8_t>(hello, 6) != (has_key ? 1 : 0)) return verdict{refusal::security, false};
+    if (at<std::uint64_t>(hello, 8) != 11) return verdict{refusal::job};
+    if (at<std::uint64_t>(hello, 16) != 12) return verdict{refusal::build};
+    if (at<std::uint32_t>(hello, 24) != 4) return verdict{refusal::ranks};
     const auto rank = at<std::uint32_t>(hello, 28);
-    if (rank > 3 || rank == 1) return refusal::rank;
-    if (at<std::uint8_t>(hello, 7) != 2) return refusal::purpose;
-    if (dials && rank != 2) return refusal::rank;
-    if (dials && at<std::uint64_t>(hello, 32) != 102) return refusal::incarnation;
-    return refusal::none;
+    if (rank > 3 || rank == 1) return verdict{refusal::rank};
+    if (at<std::uint8_t>(hello, 7) != 2) return verdict{refusal::purpose};
+    if (dials && rank != 2) return verdict{refusal::rank, false};
+    if (dials && at<std::uint64_t>(hello, 32) != 102) return verdict{refusal::incarnation, false};
+    return verdict{};
 }
 
 void require_refused(const handshake& tried, refusal why) {
@@ -98,10 +104,11 @@ void check_acceptor(rill::fuzz::input& in, handshake::prover prove, bool mends, 
                             std::min(in.rest().size(), handshake::hello_bytes));
     buffer said = feed(tried, hello, piece);
     in.bytes(said.size());
-    const std::optional<refusal> why = expected_of_hello(said, prove.of != nullptr, false);
-    if (!why) return RILL_FUZZ_REQUIRE(tried.now() == state::needs_more, "more is needed");
-    RILL_FUZZ_REQUIRE(tried.outgoing().size() == (*why == refusal::foreign ? 0 : handshake::hello_bytes), "its hello");
-    if (*why != refusal::none) return require_refused(tried, *why);
+    const std::optional<verdict> of_hello = expected_of_hello(said, prove.of != nullptr, false);
+    if (!of_hello) return RILL_FUZZ_REQUIRE(tried.now() == state::needs_more, "more is needed");
+    RILL_FUZZ_REQUIRE(tried.outgoing().size() == (of_hello->why == refusal::foreign ? 0 : handshake::hello_bytes),
+                      "its hello");
+    if (!of_hello->after_proofs) return require_refused(tried, of_hello->why);
 
     said.append(tried.outgoing().begin(), tried.outgoing().end());
     tried.wrote(tried.outgoing().size());
@@ -114,6 +121,10 @@ void check_acceptor(rill::fuzz::input& in, handshake::prover prove, bool mends, 
     if (!is_right) {
         RILL_FUZZ_REQUIRE(tried.outgoing().size() == handshake::answer_bytes, "an answer");
         return require_refused(tried, refusal::key);
+    }
+    if (of_hello->why != refusal::none) {
+        RILL_FUZZ_REQUIRE(tried.outgoing().size() == handshake::answer_bytes, "an answer");
+        return require_refused(tried, of_hello->why);
     }
     RILL_FUZZ_REQUIRE(tried.now() == state::asks && tried.outgoing().empty(), "a proven dialer");
     RILL_FUZZ_REQUIRE(tried.peer_taken() == at<std::uint64_t>(proof, 0), "what it has taken");
@@ -129,13 +140,15 @@ void check_dialer(rill::fuzz::input& in, handshake::prover prove, bool mends, st
     RILL_FUZZ_REQUIRE(said.size() == handshake::hello_bytes, "a dialer that speaks first");
     tried.wrote(said.size());
     const buffer hello = feed(tried, in, piece);
-    const std::optional<refusal> why = expected_of_hello(hello, prove.of != nullptr, true);
-    if (!why) return RILL_FUZZ_REQUIRE(tried.now() == state::needs_more, "more is needed");
-    if (*why != refusal::none) return require_refused(tried, *why);
+    const std::optional<verdict> of_hello = expected_of_hello(hello, prove.of != nullptr, true);
+    if (!of_hello) return RILL_FUZZ_REQUIRE(tried.now() == state::needs_more, "more is needed");
+    if (!of_hello->after_proofs) return require_refused(tried, of_hello->why);
 
-    RILL_FUZZ_REQUIRE(tried.now() == state::asks && tried.outgoing().empty(), "a proof is asked for");
     said.append(hello.begin(), hello.end());
-    tried.prove(9);
+    if (of_hello->why == refusal::none) {
+        RILL_FUZZ_REQUIRE(tried.now() == state::asks && tried.outgoing().empty(), "a proof is asked for");
+        tried.prove(9);
+    }
     RILL_FUZZ_REQUIRE(tried.outgoing().size() == handshake::proof_bytes, "a proof");
     said.append(tried.outgoing().begin(), tried.outgoing().begin() + 8);  // without the digest
     tried.wrote(handshake::proof_bytes);
@@ -150,6 +163,7 @@ void check_dialer(rill::fuzz::input& in, handshake::prover prove, bool mends, st
     if (!is_right) return require_refused(tried, refusal::key);
     if (reason > static_cast<std::uint64_t>(refusal::taken)) return require_refused(tried, refusal::foreign);
     if (reason != 0) return require_refused(tried, static_cast<refusal>(reason));
+    if (of_hello->why != refusal::none) return require_refused(tried, of_hello->why);
     RILL_FUZZ_REQUIRE(tried.now() == state::agreed, "agreed");
     RILL_FUZZ_REQUIRE(tried.peer_taken() == at<std::uint64_t>(answer, 8), "what the acceptor has taken");
 }

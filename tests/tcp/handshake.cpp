@@ -154,13 +154,26 @@ TEST_CASE("another rank, or another start of it, than was dialled is refused by 
 }
 
 TEST_CASE("a rank that the job has not is refused") {
+    for (const rank_t rank : {rank_t{4}, no_rank}) {
+        ends made;
+        made.a.rank = rank;
+        made.run();
+        CHECK(made.b_why == refusal::rank);
+        CHECK(made.a_why == refusal::rank);
+    }
+}
+
+TEST_CASE("who has not the key cannot say that it is of another job") {
     ends made;
-    made.a.rank = 4;
-    dialer d(made.a, made.expected, {}, nonce_of(1));
-    acceptor c(made.b, {}, nonce_of(2));
-    bytes said;
-    ends::carry(d, c, said, 1000, SIZE_MAX / 2);
-    CHECK(c.why() == refusal::rank);
+    made.a.job = 1;
+    made.a_key = {&other_key, digest};
+    made.b_key = {&one_key, digest};
+    made.run();
+    CHECK(made.b_why == refusal::key);
+    made.a_key = made.b_key;
+    made.run();
+    CHECK(made.b_why == refusal::job);
+    CHECK(made.a_why == refusal::job);
 }
 
 TEST_CASE("one that speaks another protocol learns nothing, another version learns ours") {

@@ -22,8 +22,9 @@ namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 ///     dialer to acceptor   proof   bytes taken, proof of both hellos and that number
 ///     acceptor to dialer   answer  refusal, bytes taken, proof of all that was said
 ///
-/// Both ends compare the hellos and find the same refusal on their own. What was said before the proof is not to be
-/// trusted. Does no I/O: the caller reads at most `wanted()` bytes, so that it never reads a frame that stands behind.
+/// Both ends compare the hellos. Where they cannot prove anything to each other, both end at once; any other refusal
+/// waits for the proofs, so that a stranger cannot speak for a rank. Does no I/O: the caller reads at most `wanted()`
+/// bytes, so that it never reads a frame that stands behind.
 class handshake {
   public:
     static constexpr std::size_t greeting_bytes = 6, hello_bytes = 64, proof_bytes = 40, answer_bytes = 48;
@@ -77,8 +78,11 @@ class handshake {
     state now() const { return state_; }
     /// Why it was refused.
     refusal why() const { return why_; }
-    /// The other end, as it says; proven by the key once the acceptor asks or the dialer has agreed.
+    /// The other end, as it says; proven by the key once `is_proven()`. Its rank may be none of the job where it was
+    /// refused.
     const identity& peer() const { return peer_; }
+    /// Whether the proof of the other end is right.
+    bool is_proven() const { return is_proven_; }
     /// The bytes of the conversation that the other end has taken.
     std::uint64_t peer_taken() const { return peer_taken_; }
     /// How many bytes to read at most before the next call of `arrived`.
@@ -119,14 +123,14 @@ class handshake {
         say(key_(said_));
     }
     /// Whether a message that came ends with the proof of its content and of all that was said before.
-    bool is_proven() {
+    bool ends_with_proof() {
         const byte_view content = byte_view(in_).first(in_.size() - sizeof(proof));
         said_.insert(said_.end(), content.begin(), content.end());
         const proof expected = key_(said_);
         // Takes the same time wherever the first difference is.
         std::byte differs{};
         for (std::size_t i = 0; i < expected.size(); ++i) differs |= expected[i] ^ in_[content.size() + i];
-        return differs == std::byte{};
+        return is_proven_ = differs == std::byte{};
     }
     /// Adds bytes that came; true where what was wanted is whole.
     bool collect(byte_view bytes) {
@@ -145,22 +149,24 @@ class handshake {
         if (get(in_.data(), 4) != magic) return refusal::foreign;
         return get(in_.data() + 4, 2) != version ? refusal::version : refusal::none;
     }
-    /// Reads the hello of the other end.
-    refusal fault_of_hello() {
+    /// Reads the hello of the other end: false where one end has a key and the other has none.
+    bool read_hello() {
         const std::byte* const at = in_.data();
-        const std::uint64_t ranks = get(at + 24, 4), rank = get(at + 28, 4);
         peer_.why = static_cast<purpose>(get(at + 7, 1));
         peer_.job = get(at + 8, 8);
         peer_.build = get(at + 16, 8);
+        peer_.ranks = static_cast<rank_t>(get(at + 24, 4));
+        peer_.rank = static_cast<rank_t>(get(at + 28, 4));
         peer_.incarnation = get(at + 32, 8);
         peer_.attempt = get(at + 40, 8);
-        if (get(at + 6, 1) != (key_.of != nullptr ? 1U : 0U)) return refusal::security;
+        return get(at + 6, 1) == (key_.of != nullptr ? 1U : 0U);
+    }
+    /// Why the hellos do not fit.
+    refusal fault_of_peer() const {
         if (peer_.job != own_.job) return refusal::job;
         if (peer_.build != own_.build) return refusal::build;
-        if (ranks != static_cast<std::uint64_t>(own_.ranks)) return refusal::ranks;
-        peer_.ranks = own_.ranks;
-        if (rank >= ranks || rank == static_cast<std::uint64_t>(own_.rank)) return refusal::rank;
-        peer_.rank = static_cast<rank_t>(rank);
+        if (peer_.ranks != own_.ranks) return refusal::ranks;
+        if (peer_.rank < 0 || peer_.rank >= own_.ranks || peer_.rank == own_.rank) return refusal::rank;
         return peer_.why != own_.why ? refusal::purpose : refusal::none;
     }
     /// Both hellos, the dialer's first. The answer proves more bytes than the proof, so neither stands for the other.
@@ -178,6 +184,7 @@ class handshake {
     std::uint64_t peer_taken_ = 0;
     state state_ = state::needs_more;
     refusal why_ = refusal::none;
+    bool is_proven_ = false;
 };
 
 /// The end that made the connection.
@@ -198,13 +205,18 @@ class dialer : public handshake {
         if (goal_ == greeting_bytes) {
             if (const refusal fault = fault_of_greeting(); fault != refusal::none) refuse_for(fault);
         } else if (goal_ == hello_bytes) {
-            refusal fault = fault_of_hello();
-            if (fault == refusal::none && expected_.rank != no_rank && expected_.rank != peer_.rank)
-                fault = refusal::rank;
-            if (fault == refusal::none && expected_.incarnation != 0 && expected_.incarnation != peer_.incarnation)
-                fault = refusal::incarnation;
             remember(own_hello_, in_);
-            fault == refusal::none ? void(state_ = state::asks) : refuse_for(fault);
+            if (!read_hello()) {
+                refuse_for(refusal::security);
+            } else if ((fault_ = fault_of_peer()) != refusal::none) {
+                prove_taken(0);
+            } else if (expected_.rank != no_rank && expected_.rank != peer_.rank) {
+                refuse_for(refusal::rank);
+            } else if (expected_.incarnation != 0 && expected_.incarnation != peer_.incarnation) {
+                refuse_for(refusal::incarnation);
+            } else {
+                state_ = state::asks;
+            }
         } else {
             end();
         }
@@ -214,24 +226,29 @@ class dialer : public handshake {
     /// that the number does not change any more.
     void prove(std::uint64_t taken) {
         RILL_EXPECTS(state_ == state::asks, "tcp: this handshake does not ask for a proof");
+        prove_taken(taken);
+    }
+
+  private:
+    void prove_taken(std::uint64_t taken) {
         std::byte content[8];
         put(content, taken, 8);
         say_proven(content);
         expect(answer_bytes);
     }
-
-  private:
     void end() {
         const auto reason = static_cast<refusal>(get(in_.data(), 1));
         const bool is_zero = get(in_.data() + 1, 7) == 0;
-        if (!is_proven()) return refuse_for(refusal::key);
+        if (!ends_with_proof()) return refuse_for(refusal::key);
         if (reason > refusal::taken || !is_zero) return refuse_for(refusal::foreign);
         if (reason != refusal::none) return refuse_for(reason);
+        if (fault_ != refusal::none) return refuse_for(fault_);
         peer_taken_ = get(in_.data() + 8, 8);
         state_ = state::agreed;
     }
 
     expected expected_;
+    refusal fault_ = refusal::none;  ///< found in the hello of the acceptor
 };
 
 /// The end that was dialled.
@@ -247,12 +264,12 @@ class acceptor : public handshake {
             if (fault != refusal::foreign) say_hello();
             if (fault != refusal::none) refuse_for(fault);
         } else if (goal_ == hello_bytes) {
-            const refusal fault = fault_of_hello();
             remember(in_, own_hello_);
-            fault == refusal::none ? expect(proof_bytes) : refuse_for(fault);
+            read_hello() ? expect(proof_bytes) : refuse_for(refusal::security);
         } else {
             peer_taken_ = get(in_.data(), 8);
-            is_proven() ? void(state_ = state::asks) : answer(refusal::key, 0);
+            const refusal fault = ends_with_proof() ? fault_of_peer() : refusal::key;
+            fault == refusal::none ? void(state_ = state::asks) : answer(fault, 0);
         }
         return state_;
     }

@@ -1,6 +1,7 @@
 // Sockets of the system: names, addresses, listening, connecting. Nothing here waits but `wait_for`.
 #pragma once
 
+#include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -11,9 +12,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -27,6 +31,20 @@
 namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 
 inline time_point wall_clock() { return {duration(std::chrono::steady_clock::now().time_since_epoch()).ns}; }
+
+/// Fills memory with random bytes that nobody can guess.
+inline void fill_with_random(byte_span to) {
+    // One call gives up to 256 bytes whole.
+    for (; !to.empty(); to = to.subspan(std::min<std::size_t>(256, to.size())))
+        if (const std::size_t count = std::min<std::size_t>(256, to.size());
+            ::getrandom(to.data(), count, 0) != static_cast<ssize_t>(count))
+            throw library_error(no_rank, std::string("cannot get random bytes: ") + std::strerror(errno));
+}
+inline std::uint64_t random_number() {
+    std::array<std::byte, 8> bytes;
+    fill_with_random(bytes);
+    return std::bit_cast<std::uint64_t>(bytes);
+}
 
 /// Owns a descriptor.
 class socket {
@@ -120,6 +138,17 @@ inline socket listen_at(const socket_address& at, int backlog) {
     if (!made) return made;
     ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (::bind(made.get(), at.raw(), at.size) != 0 || ::listen(made.get(), backlog) != 0) {
+        const int failed = errno;
+        made = socket();
+        errno = failed;
+    }
+    return made;
+}
+
+/// A socket whose connection to an address is under way; empty, with errno, where it fails at once.
+inline socket start_connecting(const socket_address& at) {
+    socket made = make_socket(at);
+    if (made && ::connect(made.get(), at.raw(), at.size) != 0 && errno != EINPROGRESS) {
         const int failed = errno;
         made = socket();
         errno = failed;

@@ -1,0 +1,164 @@
+// Sockets on which a handshake is under way, and how many of them strangers may hold.
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/tcp_handshake.hpp>
+#include <rill/transport/detail/tcp_socket.hpp>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <utility>
+#include <variant>
+
+namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
+
+/// A nonblocking socket and the handshake on it. Its owner waits for what it wants, calls `proceed`, answers where it
+/// asks, and takes the socket when it has agreed.
+class pending_connection {
+  public:
+    using state = handshake::state;
+
+    /// Over a socket whose connection may still be under way.
+    static pending_connection dialled(socket on, const handshake::identity& own, const dialer::expected& peer,
+                                      handshake::prover key, time_point since) {
+        return {std::move(on), dialer(own, peer, key, fresh_nonce()), since};
+    }
+    static pending_connection accepted(socket on, const handshake::identity& own, handshake::prover key,
+                                       time_point since) {
+        return {std::move(on), acceptor(own, key, fresh_nonce()), since};
+    }
+
+    const socket& on() const { return on_; }
+    bool is_dialled() const { return std::holds_alternative<dialer>(end_); }
+    time_point since() const { return since_; }
+    /// What happened so far: see `handshake`.
+    const handshake& said() const {
+        return std::visit([](const auto& end) -> const handshake& { return end; }, end_);
+    }
+    state now() const { return said().now(); }
+    /// Whether it has agreed or refused, and said so.
+    bool is_settled() const { return (now() == state::agreed || now() == state::refused) && said().outgoing().empty(); }
+    /// The events of `poll` after which `proceed` has something to do. None where it asks.
+    short wanted() const {
+        if (!said().outgoing().empty()) return POLLOUT;
+        return said().wanted() != 0 ? POLLIN : 0;
+    }
+
+    /// Reads and writes what the socket allows; never a byte behind the handshake. False, with errno (0: the other end
+    /// has closed it), where the connection is lost.
+    bool proceed() {
+        while (const short next = wanted()) {
+            const ssize_t moved = next == POLLOUT ? write() : read();
+            if (moved > 0 || (moved < 0 && errno == EINTR)) continue;
+            if (moved < 0 && errno == EAGAIN) return true;
+            if (moved == 0) errno = 0;
+            return false;
+        }
+        if (now() == state::refused) drain();
+        return true;
+    }
+
+    // Answers where it asks; then call `proceed`.
+
+    void prove(std::uint64_t taken) { std::get<dialer>(end_).prove(taken); }
+    void accept(std::uint64_t taken) { std::get<acceptor>(end_).accept(taken); }
+    void refuse(handshake::refusal reason) { std::get<acceptor>(end_).refuse(reason); }
+
+    /// The socket, once the handshake has agreed and is settled.
+    socket take() {
+        RILL_EXPECTS(now() == state::agreed && is_settled(), "tcp: a connection that is not agreed is not taken");
+        return std::move(on_);
+    }
+
+  private:
+    pending_connection(socket on, std::variant<dialer, acceptor> end, time_point since)
+        : on_(std::move(on)), end_(std::move(end)), since_(since) {}
+
+    static handshake::nonce fresh_nonce() {
+        handshake::nonce made;
+        fill_with_random(made);
+        return made;
+    }
+    ssize_t write() {
+        const byte_view bytes = said().outgoing();
+        const ssize_t sent = ::send(on_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        if (sent > 0) std::visit([&](auto& end) { end.wrote(static_cast<std::size_t>(sent)); }, end_);
+        return sent;
+    }
+    ssize_t read() {
+        std::byte bytes[handshake::hello_bytes];
+        const ssize_t got = ::recv(on_.get(), bytes, std::min(sizeof bytes, said().wanted()), 0);
+        if (got > 0) std::visit([&](auto& end) { end.arrived({bytes, static_cast<std::size_t>(got)}); }, end_);
+        return got;
+    }
+    /// Takes what has come: a socket that is closed before loses what was written last.
+    void drain() {
+        std::byte bytes[handshake::hello_bytes];
+        while (::recv(on_.get(), bytes, sizeof bytes, MSG_DONTWAIT) > 0) {
+        }
+    }
+
+    socket on_;
+    std::variant<dialer, acceptor> end_;
+    time_point since_;
+};
+
+/// The connections that were accepted and have proved nothing yet. Each has a limited time, and there are at most
+/// max(64, 2 x ranks) of them: one more pushes out one of those that come from the address with most, at random, so
+/// that strangers keep out each other rather than a rank, which dials again. Memory: about 600 bytes each.
+class reception {
+  public:
+    static constexpr duration most_time = seconds(5);
+
+    explicit reception(rank_t ranks) : most_(std::max<std::size_t>(64, 2 * static_cast<std::size_t>(ranks))) {}
+
+    std::size_t most() const { return most_; }
+    /// Those that wait, the oldest first. Erase one to close it.
+    std::list<pending_connection>& waiting() { return waiting_; }
+    void admit(pending_connection&& made) {
+        if (waiting_.size() == most_) push_one_out();
+        waiting_.push_back(std::move(made));
+    }
+    /// Closes those whose time is over.
+    void drop_late(time_point now) {
+        waiting_.remove_if([&](const pending_connection& each) { return each.since() + most_time <= now; });
+    }
+
+  private:
+    using host = std::pair<std::uint64_t, std::uint64_t>;
+
+    void push_one_out() {
+        std::map<host, std::size_t> counts;
+        for (const pending_connection& each : waiting_) ++counts[host_of(each)];
+        const auto fewer = [](const auto& left, const auto& right) { return left.second < right.second; };
+        const auto [crowd, count] = *std::max_element(counts.begin(), counts.end(), fewer);
+        std::size_t skipped = random_number() % count;
+        waiting_.erase(std::find_if(waiting_.begin(), waiting_.end(), [&](const pending_connection& each) {
+            return host_of(each) == crowd && skipped-- == 0;
+        }));
+    }
+    /// Who holds one address of IPv6 holds all with the same first half.
+    static host host_of(const pending_connection& of) {
+        const socket_address from = socket_address::peer_of(of.on());
+        if (!from.is_v6()) return {4, reinterpret_cast<const sockaddr_in&>(from.bytes).sin_addr.s_addr};
+        return {
+            6,
+            get(reinterpret_cast<const std::byte*>(reinterpret_cast<const sockaddr_in6&>(from.bytes).sin6_addr.s6_addr),
+                8)};
+    }
+
+    std::size_t most_;
+    std::list<pending_connection> waiting_;
+};
+
+}}}  // namespace rill::RILL_ABI::tcp::detail
