@@ -17,7 +17,7 @@ class Rill(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
     # The components that a consumer gets on request: those that need somebody else's library, and the one that has a
     # source. The headers are always all there.
-    options = {name: [True, False] for name in ("simulated", "train", "mpi", "eigen", "xtensor", "tbb", "graph",
+    options = {name: [True, False] for name in ("simulated", "train", "mpi", "tcp", "eigen", "xtensor", "tbb", "graph",
                                             "compiled")}
     default_options = {name: False for name in options}
     exports_sources = "include/*", "cmake/compiled_source.cmake", "LICENSE"
@@ -33,7 +33,7 @@ class Rill(ConanFile):
 
     def requirements(self):
         needs = {"simulated": ["boost/[>=1.74 <2]"], "train": ["eigen/[>=3.4 <4]", "zlib/[>=1.2.11 <2]"],
-                 "mpi": ["openmpi/[>=4.1 <6]"], "eigen": ["eigen/[>=3.4 <4]"], "xtensor": ["xtensor/[>=0.24 <1]"],
+                 "mpi": ["openmpi/[>=4.1 <6]"], "tcp": ["openssl/[>=3 <4]"], "eigen": ["eigen/[>=3.4 <4]"], "xtensor": ["xtensor/[>=0.24 <1]"],
                  "tbb": ["onetbb/[>=2021.8]"], "graph": ["boost/[>=1.74 <2]"]}
         for reference in sorted({each for name in needs if self.options.get_safe(name) for each in needs[name]}):
             self.requires(reference)
@@ -51,7 +51,6 @@ class Rill(ConanFile):
         self.cpp_info.set_property("cmake_target_name", "rill::all")
         self._component("rill", below=[])
         self._component("threads", system_libs=["pthread"])
-        self._component("tcp", below=["threads"])
         if self.options.simulated:
             self._component("simulated", links=["boost::context"])
             self._component("testing", below=["threads", "simulated"])
@@ -59,6 +58,8 @@ class Rill(ConanFile):
             self._component("train", links=["eigen::eigen", "zlib::zlib"])
         if self.options.mpi:
             self._component("mpi", below=["threads"], links=["openmpi::openmpi"])
+        if self.options.tcp:
+            self._component("tcp", below=["threads"], links=["openssl::crypto"])
         for name, link in {"eigen": "eigen::eigen", "xtensor": "xtensor::xtensor", "tbb": "onetbb::onetbb",
                            "graph": "boost::headers"}.items():
             if self.options.get_safe(name):

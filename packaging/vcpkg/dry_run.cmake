@@ -31,7 +31,7 @@ function(check_manifest)
 
     include(${root}/cmake/dependencies.cmake)
     set(wanted ${rill_known_components})
-    list(REMOVE_ITEM wanted threads tcp testing compiled)
+    list(REMOVE_ITEM wanted threads testing compiled)
     list(SORT wanted)
     set(features "")
     string(JSON count LENGTH "${manifest}" features)

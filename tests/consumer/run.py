@@ -254,7 +254,7 @@ def conan(ground):
     run(ground.conan, "profile", "detect", env=home)
     run(ground.conan, "remote", "disable", "*", env=home)
     run(ground.conan, "remote", "add", "system", ground.source / "packaging/conan-index", env=home)
-    options = [word for name in COMPONENTS if name not in ("threads", "tcp") for word in ("-o", f"&:{name}=True")]
+    options = [word for name in COMPONENTS if name != "threads" for word in ("-o", f"&:{name}=True")]
     for setting in ("tools.system.package_manager:mode=check", "tools.cmake.cmaketoolchain:generator=Ninja",
                     "tools.build:jobs=1"):
         options += ["-c", setting]

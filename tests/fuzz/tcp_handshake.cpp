@@ -82,6 +82,15 @@ buffer feed(End& to, rill::fuzz::input& in, std::size_t piece) {
     return taken;
 }
 
+template <class End>
+buffer feed_hello(End& to, rill::fuzz::input& in, std::size_t piece) {
+    rill::fuzz::input hello(reinterpret_cast<const std::uint8_t*>(in.rest().data()),
+                            std::min(in.rest().size(), handshake::hello_bytes));
+    const buffer taken = feed(to, hello, piece);
+    in.bytes(taken.size());
+    return taken;
+}
+
 /// Takes a proven message of `size` bytes of `in`; where `mends` is set, its proof becomes the right one.
 buffer proven(rill::fuzz::input& in, std::size_t size, bool mends, const buffer& said, handshake::prover prove,
               bool& is_right) {
@@ -100,10 +109,7 @@ buffer proven(rill::fuzz::input& in, std::size_t size, bool mends, const buffer&
 void check_acceptor(rill::fuzz::input& in, handshake::prover prove, bool mends, std::size_t piece) {
     acceptor tried(own, prove, {});
     RILL_FUZZ_REQUIRE(tried.outgoing().empty(), "an acceptor that listens first");
-    rill::fuzz::input hello(reinterpret_cast<const std::uint8_t*>(in.rest().data()),
-                            std::min(in.rest().size(), handshake::hello_bytes));
-    buffer said = feed(tried, hello, piece);
-    in.bytes(said.size());
+    buffer said = feed_hello(tried, in, piece);
     const std::optional<verdict> of_hello = expected_of_hello(said, prove.of != nullptr, false);
     if (!of_hello) return RILL_FUZZ_REQUIRE(tried.now() == state::needs_more, "more is needed");
     RILL_FUZZ_REQUIRE(tried.outgoing().size() == (of_hello->why == refusal::foreign ? 0 : handshake::hello_bytes),
@@ -139,7 +145,7 @@ void check_dialer(rill::fuzz::input& in, handshake::prover prove, bool mends, st
     buffer said(tried.outgoing().begin(), tried.outgoing().end());
     RILL_FUZZ_REQUIRE(said.size() == handshake::hello_bytes, "a dialer that speaks first");
     tried.wrote(said.size());
-    const buffer hello = feed(tried, in, piece);
+    const buffer hello = feed_hello(tried, in, piece);
     const std::optional<verdict> of_hello = expected_of_hello(hello, prove.of != nullptr, true);
     if (!of_hello) return RILL_FUZZ_REQUIRE(tried.now() == state::needs_more, "more is needed");
     if (!of_hello->after_proofs) return require_refused(tried, of_hello->why);

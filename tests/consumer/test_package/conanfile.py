@@ -29,5 +29,5 @@ class ConsumerOfRill(ConanFile):
         if not can_run(self):
             return
         options = self.dependencies["rill"].options
-        for component in ["threads", "tcp"] + [name for name, value in options.items() if value == "True"]:
+        for component in ["threads"] + [name for name, value in options.items() if value == "True"]:
             self.run(os.path.join(self.cpp.build.bindir, f"with_{component}"), env="conanrun")

@@ -5,7 +5,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/tcp_options.hpp>
+#include <rill/transport/detail/tcp_error.hpp>
 
 #include <arpa/inet.h>
 #include <netdb.h>
