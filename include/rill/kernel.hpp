@@ -14,6 +14,7 @@
 #include <rill/kernel/index_gaps.hpp>
 #include <rill/kernel/index_huffman.hpp>
 #include <rill/kernel/index_raw.hpp>
+#include <rill/kernel/index_rows.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/kernel/mask.hpp>
 #include <rill/kernel/merge.hpp>

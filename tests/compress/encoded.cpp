@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <cstdint>
 
 using namespace rill;
@@ -23,6 +24,8 @@ TEST_CASE("coded gives each phase its coding") {
     CHECK(encoded{keep_all{}, raw{}, bitmap{}}.codings().copy.indices == index_coding::bitmap);
     CHECK(encoded{keep_all{}, raw{}, elias_fano{}}.codings().copy.indices == index_coding::elias_fano);
     CHECK(encoded{keep_all{}, raw{}, huffman_bitmap{}}.codings().copy.indices == index_coding::huffman);
+    CHECK(encoded{keep_all{}, raw{}, whole_rows{.columns = 12}}.codings().partial ==
+          coding{.indices = index_coding::whole_rows, .row = 12});
     CHECK(encoded{keep_all{}, raw{}, smallest{}}.codings().copy.indices == index_coding::smallest);
     CHECK(encoded{keep_all{}, qsgd{.bits = 8}}.codings().contribution.values == value_coding::qsgd8);
 }
@@ -46,6 +49,11 @@ TEST_CASE("the flags of an encoded codec follow from its parts") {
     CHECK(Compressor<exact, float>);
     CHECK(Compressor<chosen, float>);
     CHECK_FALSE(Compressor<top_k, float>);  // a policy is not yet bound
+}
+
+TEST_CASE("whole_rows refuses rows that a header cannot tell") {
+    for (const std::size_t columns : {std::size_t{0}, std::size_t{65536}})
+        CHECK_THROWS_AS((encoded{keep_all{}, raw{}, whole_rows{columns}}.bind(100)), contract_violation);
 }
 
 TEST_CASE("qsgd refuses other widths and empty buckets") {

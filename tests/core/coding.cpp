@@ -19,7 +19,7 @@ TEST_CASE("the list of index codings has every number that has a name, but those
             ++listed;
         }
     }
-    CHECK(names == "raw packed_gaps bitmap elias_fano huffman ");
+    CHECK(names == "raw packed_gaps bitmap elias_fano huffman whole_rows ");
     CHECK(listed == index_codings.size());
     CHECK(is_in_frames(index_coding::dense));
     CHECK_FALSE(is_in_frames(index_coding::smallest));

@@ -55,6 +55,21 @@ TEST_CASE("the predicted size of a stream's frame is the size that is written") 
     }
 }
 
+TEST_CASE("whole rows have the predicted size") {
+    for (const std::size_t rows : {0U, 1U, 40U, 2000U}) {
+        const sample some(rows, 5000);
+        std::vector<std::uint32_t> indices;
+        for (const std::uint32_t row : some.indices)
+            for (std::uint32_t k = 0; k < 12; ++k) indices.push_back(12 * row + k);
+        const std::vector<float> values(indices.size(), 1.0F);
+        const segment range{0, 60'000};
+        const stream_view<float> view(range, sparse_view<float, std::uint32_t>{indices, values});
+        const coding codes{.indices = index_coding::whole_rows, .row = 12};
+        CHECK(cost::frame_bytes(view, codes) == written(view, codes));
+        CHECK(cost::sparse_frame_bytes<float, std::uint32_t>(indices.size(), range, codes) == written(view, codes));
+    }
+}
+
 TEST_CASE("sizes predicted from the number of random coordinates are exact, except for gaps and Huffman's code") {
     for (const std::size_t count : {0U, 3U, 700U, 20'000U}) {
         const sample some(count, 150'000);

@@ -140,6 +140,13 @@ bool is_sound(const std::vector<std::uint64_t>& indices, std::size_t count, segm
     return true;
 }
 
+/// Of rows of one column.
+found read_rows(byte_view bytes, std::size_t count, segment universe) {
+    if (count == 0) return bytes.empty() ? found(std::in_place) : std::nullopt;
+    if (bytes.size() < 8 || number_at(bytes, 0) != count) return std::nullopt;
+    return read_elias_fano(bytes.subspan(8), count, universe);
+}
+
 template <class Index>
 found read_coded(index_coding coding, byte_view bytes, std::size_t count, segment universe) {
     switch (coding) {
@@ -148,6 +155,7 @@ found read_coded(index_coding coding, byte_view bytes, std::size_t count, segmen
         case index_coding::bitmap: return read_bitmap(bytes, universe);
         case index_coding::elias_fano: return read_elias_fano(bytes, count, universe);
         case index_coding::huffman: return read_huffman(bytes, count, universe);
+        case index_coding::whole_rows: return read_rows(bytes, count, universe);
         case index_coding::dense:
         case index_coding::smallest: break;
     }

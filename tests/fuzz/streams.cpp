@@ -33,9 +33,9 @@ T any_value(rill::fuzz::input& in, bool is_lossless) {
     return in.number<T>();
 }
 
-/// Coordinates with gaps of up to 15, or in runs of neighbours.
+/// Coordinates with gaps of up to 15, or in runs of neighbours; in whole rows of `row`.
 template <class T, class Index>
-stream<T, Index> any_stream(rill::fuzz::input& in, bool is_lossless) {
+stream<T, Index> any_stream(rill::fuzz::input& in, bool is_lossless, std::size_t row) {
     stream<T, Index> made;
     const segment range = any_range<Index>(in);
     if (in.flag()) {
@@ -47,8 +47,9 @@ stream<T, Index> any_stream(rill::fuzz::input& in, bool is_lossless) {
     while (!in.done() && at < range.end) {
         const unsigned step = in.number<std::uint8_t>();
         at += step % 16;
-        for (unsigned run = 0; run <= step / 16 && at < range.end; ++run)
-            made.push_back(at++, any_value<T>(in, is_lossless));
+        const std::size_t end = at + 1 + step / 16;  // of the run, before it grows to whole rows
+        at = std::max(range.begin, at / row * row);
+        for (; at < range.end && (at < end || at % row != 0); ++at) made.push_back(at, any_value<T>(in, is_lossless));
     }
     return made;
 }
@@ -60,6 +61,7 @@ coding any_coding(rill::fuzz::input& in) {
     coding codes{.values = values[in.below(5)],
                  .indices = rill::fuzz::chosen_index_coding(in.below(rill::fuzz::index_choices)),
                  .bucket = 1U + in.number<std::uint8_t>()};
+    if (codes.indices == index_coding::whole_rows) codes.row = static_cast<std::uint16_t>(1 + in.below(20));
     if (!std::is_floating_point_v<T>) codes.values = value_coding::raw;
     return codes;
 }
@@ -99,7 +101,7 @@ void check(rill::fuzz::input in) {
     const unsigned count = 1 + in.below(3);
     for (unsigned i = 0; i < count; ++i) {
         const coding codes = any_coding<T, Index>(in);
-        all.push_back({any_stream<T, Index>(in, codes.is_lossless()), codes, {}});
+        all.push_back({any_stream<T, Index>(in, codes.is_lossless(), codes.row), codes, {}});
         sent<T, Index>& one = all.back();
         const wire::header head{.kind = operation::all_reduce,
                                 .age = 7,

@@ -60,7 +60,10 @@ void check_headers() {
                         head.element = element_type_of<T>;
                         head.index_bytes = sizeof(Index);
                         const auto indices = static_cast<index_coding>(number);
-                        head.codes = {.values = values, .indices = indices, .bucket = bucket};
+                        head.codes = {.values = values,
+                                      .indices = indices,
+                                      .bucket = bucket,
+                                      .row = static_cast<std::uint16_t>(bucket)};
                         head.range = {0, indices == index_coding::dense ? count : head.dimension};
                         head.count = count;
                         head.index_length = length;

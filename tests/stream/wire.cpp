@@ -109,6 +109,17 @@ TEST_CASE("golden bytes of Elias-Fano") {
           "000010400000e0bf000040bf0000a03f000030c0fd032704");
 }
 
+TEST_CASE("golden bytes of whole rows: a header that says how many entries share an index") {
+    stream<float> rows;
+    rows.clear({256, 288});
+    for (const std::size_t i : {256U, 257U, 270U, 271U, 272U}) rows.push_back(i, 1.0F);  // the range cuts the first row
+    CHECK(frame_hex(rows, {.indices = index_coding::whole_rows, .row = 3}) ==
+          "72696c6c01020104000600000403020118171615141312112827262524232221"
+          "3433323102000000e80300000000000000010000000000002001000000000000"
+          "05000000000000000a00000000000300000000000000f83f0300000000040000"
+          "0000803f0000803f0000803f0000803f0000803f02000000000000000005");
+}
+
 TEST_CASE("a header is read as it was written") {
     wire::header head = golden_head();
     head.element = element_type::float64;
@@ -118,6 +129,9 @@ TEST_CASE("a header is read as it was written") {
     head.count = 500;
     head.index_length = 123;
     wire::header_block block;
+    wire::encode(head, block.data());
+    CHECK(wire::decode(block.data()) == head);
+    head.codes = {.indices = index_coding::whole_rows, .row = 65535};
     wire::encode(head, block.data());
     CHECK(wire::decode(block.data()) == head);
 }

@@ -7,6 +7,7 @@
 #include <rill/core/coding.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/fingerprint.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/stream/stream_codings.hpp>
 #include <rill/stream/stream_view.hpp>
@@ -120,8 +121,13 @@ struct encoded {
     friend constexpr bool operator==(const encoded&, const encoded&) = default;
 
   private:
-    static constexpr rill::coding with_indices(rill::coding codes) {
+    constexpr rill::coding with_indices(rill::coding codes) const {
         codes.indices = Indices::coding;
+        if constexpr (Indices::coding == index_coding::whole_rows) {
+            rill::detail::require_option(indices.columns > 0 && indices.columns <= 65535,
+                                         "compress::whole_rows: columns", indices.columns, "from 1 to 65535");
+            codes.row = static_cast<std::uint16_t>(indices.columns);
+        }
         return codes;
     }
 };

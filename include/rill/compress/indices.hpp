@@ -2,6 +2,8 @@
 
 #include <rill/core/coding.hpp>
 
+#include <cstddef>
+
 namespace rill { inline namespace RILL_ABI { namespace compress {
 
 /// Index codings: policies that say how the indices of a sparse frame are written. All are lossless.
@@ -41,7 +43,19 @@ struct huffman_bitmap {
     friend constexpr bool operator==(huffman_bitmap, huffman_bitmap) = default;
 };
 
-/// Chooses, for each message, the smallest of the other codings.
+/// One index for each row of `columns` adjacent coordinates: for gradients whose entries come in whole rows (of an
+/// embedding, a factorisation machine, one weight per class). About (log2(1/density) + 2) / columns bits per entry. The
+/// last row may be shorter. An input of which a row is not whole is refused with `invalid_value`, which names the
+/// coordinate.
+struct whole_rows {
+    std::size_t columns = 1;  ///< from 1 to 65535
+
+    static constexpr const char* name = "whole_rows";
+    static constexpr index_coding coding = index_coding::whole_rows;
+    friend constexpr bool operator==(whole_rows, whole_rows) = default;
+};
+
+/// Chooses, for each message, the smallest of the other codings, but `whole_rows`.
 struct smallest {
     static constexpr const char* name = "smallest";
     static constexpr index_coding coding = index_coding::smallest;

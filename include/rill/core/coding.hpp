@@ -12,9 +12,10 @@ namespace rill { inline namespace RILL_ABI {
 /// How the values of a frame are written; the numbers are part of the wire format.
 enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4, qsgd8 = 8 };
 
-/// How the indices of a frame are written; the numbers are part of the wire format. `smallest` chooses among the others
-/// for every message and never appears in a frame; `dense` means that there are no indices, because the frame has every
-/// coordinate.
+/// How the indices of a frame are written; the numbers are part of the wire format. `whole_rows` needs
+/// entries that come in whole rows of `coding::row` adjacent coordinates. `smallest` chooses among the others, but
+/// `whole_rows`, for every message and never appears in a frame; `dense` means that there are no indices, because the
+/// frame has every coordinate.
 enum class index_coding : std::uint8_t {
     dense = 0,
     raw = 1,
@@ -22,6 +23,7 @@ enum class index_coding : std::uint8_t {
     bitmap = 3,
     elias_fano = 4,
     huffman = 5,
+    whole_rows = 6,
     smallest = 255
 };
 
@@ -34,6 +36,7 @@ constexpr std::string_view name_of(index_coding coding) {
         case index_coding::bitmap: return "bitmap";
         case index_coding::elias_fano: return "elias_fano";
         case index_coding::huffman: return "huffman";
+        case index_coding::whole_rows: return "whole_rows";
         case index_coding::smallest: return "smallest";
     }
     return {};
@@ -79,12 +82,14 @@ struct coding {
     value_coding values = value_coding::raw;
     index_coding indices = index_coding::raw;
     std::uint32_t bucket = 1024;  ///< consecutive entries that share a scale; QSGD only
+    std::uint16_t row = 1;        ///< adjacent entries that share an index, at least 1; `whole_rows` only
 
     /// Whether a frame of this coding is sent from the stream's own arrays, without a copy.
     constexpr bool is_view() const { return values == value_coding::raw && indices == index_coding::raw; }
     constexpr bool is_lossless() const { return rill::is_lossless(values); }
     constexpr std::uint64_t fingerprint() const {
-        return (static_cast<std::uint64_t>(values) << 40) | (static_cast<std::uint64_t>(indices) << 32) | bucket;
+        return (static_cast<std::uint64_t>(static_cast<std::uint16_t>(row - 1)) << 48) |
+               (static_cast<std::uint64_t>(values) << 40) | (static_cast<std::uint64_t>(indices) << 32) | bucket;
     }
     friend constexpr bool operator==(const coding&, const coding&) = default;
 };

@@ -11,6 +11,7 @@
 #include <rill/kernel/index_coding.hpp>
 #include <rill/kernel/index_elias_fano.hpp>
 #include <rill/kernel/index_huffman.hpp>
+#include <rill/kernel/index_rows.hpp>
 #include <rill/stream/detail/payload.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/stream_view.hpp>
@@ -33,12 +34,12 @@ std::uint64_t dense_frame_bytes(std::size_t count, const coding& codes = {}) {
 }
 
 /// Returns the bytes of the frame that `coded_frame` writes for a stream, header included. Exact. Cost: constant,
-/// except that packed gaps and the Huffman coding take a pass over the indices.
+/// except that packed gaps, the Huffman coding and whole rows take a pass over the indices.
 template <Element T, IndexType Index>
 std::uint64_t frame_bytes(const stream_view<T, Index>& view, const coding& codes = {}) {
     const coding resolved = rill::detail::resolve(codes, view);
     return dense_frame_bytes<T>(view.count(), resolved) +
-           rill::detail::index_length(resolved.indices, view.indices(), view.range());
+           rill::detail::index_length(resolved, view.indices(), view.range());
 }
 
 namespace detail {
@@ -82,20 +83,21 @@ std::uint64_t expected_gap_bytes(std::size_t count, std::size_t size) {
 
 /// Returns the bytes of the coded indices of `count` random coordinates of `range`.
 template <IndexType Index>
-std::uint64_t expected_index_bytes(index_coding codes, std::size_t count, segment range) {
-    switch (codes) {
+std::uint64_t expected_index_bytes(const coding& codes, std::size_t count, segment range) {
+    switch (codes.indices) {
         case index_coding::dense: return 0;
         case index_coding::raw: return std::uint64_t{count} * sizeof(Index);
         case index_coding::packed_gaps: return expected_gap_bytes<Index>(count, range.size());
-        case index_coding::bitmap: return kernel::encoded_index_bytes(codes, std::span<const Index>{}, range);
+        case index_coding::bitmap: return kernel::encoded_index_bytes(codes.indices, std::span<const Index>{}, range);
         case index_coding::elias_fano: return kernel::elias_fano::size_of(count, range);
         case index_coding::huffman:
             return static_cast<std::uint64_t>(std::llround(kernel::huffman_bitmap::expected_size(count, range)));
+        case index_coding::whole_rows: return kernel::whole_rows{codes.row}.size_of(count, range);
         case index_coding::smallest: break;
     }
     std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
     for (const index_coding each : index_codings)
-        least = std::min(least, expected_index_bytes<Index>(each, count, range));
+        least = std::min(least, expected_index_bytes<Index>({.indices = each}, count, range));
     return least;
 }
 
@@ -104,11 +106,11 @@ std::uint64_t expected_index_bytes(index_coding codes, std::size_t count, segmen
 /// Returns the bytes of a frame of `count` coordinates of `range`, header included, if only their number is known.
 ///
 /// Exact, except for packed gaps and the Huffman coding (and for `smallest` if it chooses one of these), where random
-/// coordinates are assumed.
+/// coordinates are assumed, and for whole rows, of which none is assumed to be cut by an end of `range`.
 template <Element T, IndexType Index>
 std::uint64_t sparse_frame_bytes(std::size_t count, segment range, const coding& codes = {}) {
     RILL_EXPECTS(count <= range.size(), "cost::sparse_frame_bytes: more entries than coordinates");
-    return dense_frame_bytes<T>(count, codes) + detail::expected_index_bytes<Index>(codes.indices, count, range);
+    return dense_frame_bytes<T>(count, codes) + detail::expected_index_bytes<Index>(codes, count, range);
 }
 
 }}}  // namespace rill::RILL_ABI::cost

@@ -12,6 +12,7 @@
 #include <rill/kernel/index_gaps.hpp>
 #include <rill/kernel/index_huffman.hpp>
 #include <rill/kernel/index_raw.hpp>
+#include <rill/kernel/index_rows.hpp>
 
 #include <cstddef>
 #include <initializer_list>
@@ -27,10 +28,10 @@ namespace detail {
                                   is_known ? " is a coding of indices that was not due" : " is no coding of indices"}));
 }
 
-/// Calls `visit` with an object of the coding's type; throws `protocol_error` for a number that is no coding of
-/// indices, or none of the set.
+/// Calls `visit` with an object of the coding's type, whose rows have `row` entries; throws `protocol_error` for a
+/// number that is no coding of indices, or none of the set.
 template <coding_set Among, class Visit>
-auto with_coding(index_coding coding, Visit visit) {
+auto with_coding(index_coding coding, std::size_t row, Visit visit) {
     switch (coding) {
         case index_coding::raw: return visit(raw_indices{});
         case index_coding::packed_gaps:
@@ -45,6 +46,9 @@ auto with_coding(index_coding coding, Visit visit) {
         case index_coding::huffman:
             if constexpr (Among.has(index_coding::huffman)) return visit(huffman_bitmap{});
             break;
+        case index_coding::whole_rows:
+            if constexpr (Among.has(index_coding::whole_rows)) return visit(kernel::whole_rows{row});
+            break;
         case index_coding::dense:
         case index_coding::smallest: break;
     }
@@ -53,31 +57,36 @@ auto with_coding(index_coding coding, Visit visit) {
 
 }  // namespace detail
 
-/// Returns how many bytes `encode_indices` writes. Cost: constant, except for packed gaps (a pass over the indices) and
-/// the Huffman coding (a pass over the parts of the bitmap in which a bit is set).
+/// Returns how many bytes `encode_indices` writes. `row`, here and below: the entries of a row, where the coding is
+/// `whole_rows`; it throws `invalid_value` if a row is not whole. Cost: constant, except for packed gaps (a pass over
+/// the indices), the Huffman coding (a pass over the parts of the bitmap in which a bit is set) and whole rows (a step
+/// for each).
 template <IndexType Index, coding_set Among = coding_set{}>
-std::size_t encoded_index_bytes(index_coding coding, std::span<const Index> indices, segment universe) {
-    return detail::with_coding<Among>(coding, [&](auto c) { return c.encoded_size(indices, universe); });
+std::size_t encoded_index_bytes(index_coding coding, std::span<const Index> indices, segment universe,
+                                std::size_t row = 1) {
+    return detail::with_coding<Among>(coding, row, [&](auto c) { return c.encoded_size(indices, universe); });
 }
 
 /// Writes strictly ascending indices inside `universe`; returns the bytes written.
 template <IndexType Index, coding_set Among = coding_set{}>
-std::size_t encode_indices(index_coding coding, std::span<const Index> indices, segment universe, byte_span out) {
-    return detail::with_coding<Among>(coding, [&](auto c) { return c.encode(indices, universe, out); });
+std::size_t encode_indices(index_coding coding, std::span<const Index> indices, segment universe, byte_span out,
+                           std::size_t row = 1) {
+    return detail::with_coding<Among>(coding, row, [&](auto c) { return c.encode(indices, universe, out); });
 }
 
 /// Throws `protocol_error` when `bytes` cannot hold `count` indices. A receiver calls it before it allocates room for
-/// them: after the check, `count` is at most 128 for each byte received.
+/// them: after the check, `count` is at most 128 for each byte received, of whole rows at most 8 rows.
 template <IndexType Index, coding_set Among = coding_set{}>
-void check_index_count(index_coding coding, byte_view bytes, std::size_t count, segment universe) {
-    detail::with_coding<Among>(coding, [&](auto c) { c.template check_count<Index>(bytes, count, universe); });
+void check_index_count(index_coding coding, byte_view bytes, std::size_t count, segment universe, std::size_t row = 1) {
+    detail::with_coding<Among>(coding, row, [&](auto c) { c.template check_count<Index>(bytes, count, universe); });
 }
 
 /// Reads `count` indices into the front of `out`. Validates all of `bytes`: the indices ascend strictly and lie inside
 /// `universe`. Otherwise throws a `protocol_error` that names the defect, and `out` is unspecified. Allocates nothing.
 template <IndexType Index, coding_set Among = coding_set{}>
-void decode_indices(index_coding coding, byte_view bytes, std::size_t count, segment universe, std::span<Index> out) {
-    detail::with_coding<Among>(coding, [&](auto c) { c.decode(bytes, count, universe, out); });
+void decode_indices(index_coding coding, byte_view bytes, std::size_t count, segment universe, std::span<Index> out,
+                    std::size_t row = 1) {
+    detail::with_coding<Among>(coding, row, [&](auto c) { c.decode(bytes, count, universe, out); });
 }
 
 /// Returns the coding that needs the fewest bytes; of equal ones, the one that decodes fastest. Cost: a pass over the

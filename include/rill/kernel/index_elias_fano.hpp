@@ -81,14 +81,27 @@ struct elias_fano {
     template <IndexType Index>
     static std::size_t encode(std::span<const Index> indices, segment universe, byte_span out) {
         detail::expect_encodable(indices, universe);
-        const detail::elias_fano_layout layout(indices.size(), universe.size());
+        return encode_from<Index>(indices.size(), universe, out, [&](Index* to, std::size_t first, std::size_t some) {
+            std::memcpy(to, indices.data() + first, some * sizeof(Index));
+        });
+    }
+
+    /// The same of `count` indices, which need not lie in memory: `fetch(to, first, some)` writes `some` of them, from
+    /// number `first` on. It is called in ascending order.
+    template <IndexType Index, class Fetch>
+    static std::size_t encode_from(std::size_t count, segment universe, byte_span out, Fetch&& fetch) {
+        const detail::elias_fano_layout layout(count, universe.size());
         RILL_EXPECTS(out.size() >= layout.bytes(), "elias_fano: too little room for the indices");
         const byte_span upper = out.subspan(layout.low_bytes, layout.upper_bytes);
         std::fill(upper.begin(), upper.end(), std::byte{0});
         detail::upper_bits bits(upper);
-        for (std::size_t first = 0; first < indices.size(); first += detail::block)
-            encode_block(indices, first, static_cast<Index>(universe.begin), layout,
+        for (std::size_t first = 0; first < count; first += detail::block) {
+            Index v[detail::block];
+            const std::size_t some = std::min(detail::block, count - first);
+            fetch(static_cast<Index*>(v), first, some);
+            encode_block(v, some, first, static_cast<Index>(universe.begin), layout,
                          out.subspan(first / 8 * layout.width), bits);
+        }
         return layout.bytes();
     }
 
@@ -123,12 +136,10 @@ struct elias_fano {
 
   private:
     template <IndexType Index>
-    static void encode_block(std::span<const Index> indices, std::size_t first, Index begin,
+    static void encode_block(Index (&v)[detail::block], std::size_t count, std::size_t first, Index begin,
                              const detail::elias_fano_layout& layout, byte_span low, detail::upper_bits& bits) {
         constexpr std::size_t block = detail::block;
-        const std::size_t count = std::min(block, indices.size() - first);
-        Index v[block], places[block];
-        std::memcpy(v, indices.data() + first, count * sizeof(Index));
+        Index places[block];
         std::fill(v + count, v + block, Index{0});
         const Index mask = static_cast<Index>((std::uint64_t{1} << layout.width) - 1);
         for (std::size_t j = 0; j < block; ++j) v[j] -= static_cast<Index>(begin + first + j);

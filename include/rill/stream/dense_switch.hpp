@@ -4,6 +4,7 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/index_elias_fano.hpp>
+#include <rill/kernel/index_rows.hpp>
 #include <rill/stream/detail/value_length.hpp>
 
 #include <algorithm>
@@ -34,14 +35,15 @@ class expected_union {
 };
 
 namespace detail {
-/// The bytes of the indices of `count` coordinates of `range`: exact for raw indices, bitmaps and Elias-Fano, which
-/// stands for the other codings too. They are seldom a fifth smaller or larger.
-[[gnu::noinline]] inline std::size_t estimated_index_bytes(index_coding codes, std::size_t index_bytes,
+/// The bytes of the indices of `count` coordinates of `range`: exact for raw indices, bitmaps, whole rows and
+/// Elias-Fano, which stands for the other codings too. They are seldom a fifth smaller or larger.
+[[gnu::noinline]] inline std::size_t estimated_index_bytes(const coding& codes, std::size_t index_bytes,
                                                            std::size_t count, segment range) {
-    switch (codes) {
+    switch (codes.indices) {
         case index_coding::dense:
         case index_coding::raw: return count * index_bytes;
         case index_coding::bitmap: return (range.size() + 7) / 8;
+        case index_coding::whole_rows: return kernel::whole_rows{codes.row}.size_of(count, range);
         case index_coding::packed_gaps:
         case index_coding::elias_fano:
         case index_coding::huffman:
@@ -63,7 +65,7 @@ struct dense_switch {
     template <class T, class Index>
     constexpr bool wants_dense(std::size_t count, segment range, const coding& codes = {}) const {
         const std::size_t sparse = detail::value_length(codes, sizeof(T), count) +
-                                   detail::estimated_index_bytes(codes.indices, sizeof(Index), count, range);
+                                   detail::estimated_index_bytes(codes, sizeof(Index), count, range);
         const std::size_t dense = detail::value_length(codes, sizeof(T), range.size());
         return count != 0 && static_cast<double>(sparse) > factor * static_cast<double>(dense);
     }

@@ -45,7 +45,8 @@ byte_pieces view_frame(wire::header head, const stream_view<T, Index>& view, std
 }
 
 /// Makes a frame of `view` in the given coding, in bytes taken from `memory`. Random rounding draws from `key`. Lossy
-/// codings throw `invalid_value`, which names the coordinate, if an entry is not finite, or too large for bfloat16.
+/// codings throw `invalid_value`, which names the coordinate, if an entry is not finite, or too large for bfloat16;
+/// `whole_rows`, if a row is not whole.
 template <coding_set Among = coding_set{}, Element T, IndexType Index, Executor Exec = serial>
 byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, const coding& codes, random_key key,
                       arena& memory, const Exec& executor = {}) {
@@ -53,7 +54,7 @@ byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, cons
     head.codes = detail::resolve<Among>(codes, view);
     if constexpr (Among.rounds)
         if (!head.codes.is_lossless()) detail::require_roundable(view, head.codes, executor);
-    const std::size_t index_length = detail::index_length<Among>(head.codes.indices, view.indices(), view.range());
+    const std::size_t index_length = detail::index_length<Among>(head.codes, view.indices(), view.range());
     const std::size_t value_length = detail::value_length<T>(head.codes, view.count());
     head.index_length = index_length;
     const byte_span out = memory.take(wire::header_bytes + index_length + value_length);
@@ -64,7 +65,8 @@ byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, cons
                                  payload.subspan(values_first ? 0 : index_length, value_length), executor);
     if (!view.is_dense())
         kernel::encode_indices<Index, Among>(head.codes.indices, view.indices(), view.range(),
-                                             payload.subspan(values_first ? value_length : 0, index_length));
+                                             payload.subspan(values_first ? value_length : 0, index_length),
+                                             head.codes.row);
     return out;
 }
 

@@ -86,6 +86,7 @@ N get(const std::byte* block, std::size_t at) {
     put(block, 56, std::uint64_t{h.range.end});
     put(block, 64, h.count);
     put(block, 72, h.index_length);
+    if (h.codes.indices == index_coding::whole_rows) put(block, 78, h.codes.row);  // the length takes 48 bits at most
     put(block, 80, h.weight);
     put(block, 88, h.contributors);
     put(block, 92, h.codes.bucket);
@@ -113,6 +114,7 @@ inline std::size_t element_bytes(element_type type) {
     require(is_known(h.codes.values), "unknown value coding");
     require(is_in_frames(h.codes.indices), "unknown index coding");
     require(h.codes.bucket > 0, "empty quantiser buckets");
+    require(h.codes.row > 0, "empty rows");
     const bool floating = h.element == element_type::float32 || h.element == element_type::float64;
     require(floating || h.codes.is_lossless(), "lossy coding of integers");
     require(h.range.begin <= h.range.end && h.range.end <= h.dimension, "range outside the dimension");
@@ -146,6 +148,10 @@ inline std::size_t element_bytes(element_type type) {
     h.range = {get<std::uint64_t>(block, 48), get<std::uint64_t>(block, 56)};
     h.count = get<std::uint64_t>(block, 64);
     h.index_length = get<std::uint64_t>(block, 72);
+    if (h.codes.indices == index_coding::whole_rows) {
+        h.codes.row = get<std::uint16_t>(block, 78);
+        h.index_length &= (std::uint64_t{1} << 48) - 1;
+    }
     h.weight = get<double>(block, 80);
     h.contributors = get<std::uint32_t>(block, 88);
     h.codes.bucket = get<std::uint32_t>(block, 92);

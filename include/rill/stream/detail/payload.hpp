@@ -12,6 +12,7 @@
 #include <rill/core/text.hpp>
 #include <rill/kernel/bf16.hpp>
 #include <rill/kernel/index_coding.hpp>
+#include <rill/kernel/index_rows.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/kernel/quantize.hpp>
 #include <rill/stream/detail/value_length.hpp>
@@ -61,6 +62,7 @@ template <coding_set Among = coding_set{}, Element T, IndexType Index>
 coding resolve(coding codes, const stream_view<T, Index>& view) {
     RILL_EXPECTS(std::floating_point<T> || codes.is_lossless(), "lossy codings need floating-point values");
     if (view.is_dense()) codes.indices = index_coding::dense;
+    if (codes.indices != index_coding::whole_rows) codes.row = 1;
     if constexpr (Among.indices == index_coding::smallest)
         if (codes.indices == index_coding::smallest)
             codes.indices = kernel::smallest_index_coding(view.indices(), view.range());
@@ -68,9 +70,9 @@ coding resolve(coding codes, const stream_view<T, Index>& view) {
 }
 
 template <coding_set Among = coding_set{}, IndexType Index>
-std::size_t index_length(index_coding codes, std::span<const Index> indices, segment range) {
-    if (codes == index_coding::dense) return 0;
-    return kernel::encoded_index_bytes<Index, Among>(codes, indices, range);
+std::size_t index_length(const coding& codes, std::span<const Index> indices, segment range) {
+    if (codes.indices == index_coding::dense) return 0;
+    return kernel::encoded_index_bytes<Index, Among>(codes.indices, indices, range, codes.row);
 }
 
 template <Element T>
@@ -95,6 +97,13 @@ void require_roundable(const stream_view<T, Index>& view, const coding& codes, c
         if (codes.values == value_coding::bf16)
             if (const auto bad = kernel::find_beyond_bf16(view.values(), executor))
                 refuse_entry(view, *bad, " is too large for bfloat16");
+}
+
+/// Throws `invalid_value`, which names two coordinates, if `codes` needs whole rows and a row of `view` is not whole.
+template <Element T, IndexType Index>
+void require_whole_rows(const stream_view<T, Index>& view, const coding& codes) {
+    if (codes.indices == index_coding::whole_rows && !view.is_dense())
+        kernel::whole_rows{codes.row}.count_rows(view.indices(), view.range());
 }
 
 /// Writes values, raw or rounded. `out` is aligned and has their coded size. Random rounding of value i uses random
@@ -146,9 +155,10 @@ std::span<const Index> decode_indices(const wire::header& head, byte_view bytes,
     if constexpr (Among.has_only_views()) {
         kernel::detail::refuse_coding(head.codes.indices);
     } else {
-        kernel::check_index_count<Index, Among>(head.codes.indices, bytes, count, head.range);
+        kernel::check_index_count<Index, Among>(head.codes.indices, bytes, count, head.range, head.codes.row);
         room.resize(count);
-        kernel::decode_indices<Index, Among>(head.codes.indices, bytes, count, head.range, span_of(room));
+        kernel::decode_indices<Index, Among>(head.codes.indices, bytes, count, head.range, span_of(room),
+                                             head.codes.row);
         return span_of(room);
     }
 }
