@@ -3,6 +3,7 @@
 #include <rill/compress/bucket_top_k.hpp>
 #include <rill/compress/keep_all.hpp>
 #include <rill/compress/random_mask.hpp>
+#include <rill/compress/row_top_k.hpp>
 #include <rill/compress/threshold.hpp>
 #include <rill/compress/top_k.hpp>
 
@@ -89,6 +90,7 @@ TEST_CASE_TEMPLATE("sent plus new residual is input plus old residual, bit for b
     check_mass<T>(compress::top_k{.density = 0.05});
     check_mass<T>(compress::top_k{.count = n});
     check_mass<T>(compress::bucket_top_k{.count = 2, .bucket = 64});
+    check_mass<T>(compress::row_top_k{.columns = 16, .count = 3});
     check_mass<T>(compress::threshold{.limit = 0.5});
     check_mass<T>(compress::random_mask{.density = 0.1});
     check_mass<T>(compress::keep_all{});

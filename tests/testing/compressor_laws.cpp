@@ -6,6 +6,7 @@
 #include <rill/compress/keep_all.hpp>
 #include <rill/compress/momentum_correction.hpp>
 #include <rill/compress/random_mask.hpp>
+#include <rill/compress/row_top_k.hpp>
 #include <rill/compress/threshold.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/compress/warming_top_k.hpp>
@@ -163,6 +164,9 @@ TEST_CASE("the shipped compressors keep the laws") {
     check_laws(compress::encoded{compress::keep_all{}, compress::qsgd{.bits = 2}});
     check_laws(compress::encoded{compress::keep_all{}, compress::qsgd{.bits = 4, .bucket = 32}});
     check_laws(compress::encoded{compress::top_k{.density = 0.1}, compress::bf16{}});
+    check_laws(compress::row_top_k{.columns = 6, .density = 0.2});
+    check_laws(
+        compress::encoded{compress::row_top_k{.columns = 6, .count = 4}, compress::qsgd{}, compress::whole_rows{6}});
     CHECK(
         broken<float>(compress::momentum_correction{compress::error_feedback{compress::top_k{.density = 0.1}}, 0.5}, 50)
             .empty());
