@@ -5,6 +5,8 @@
 #include <rill/aggregate/max.hpp>
 #include <rill/aggregate/mean.hpp>
 #include <rill/aggregate/mean_of_latest.hpp>
+#include <rill/aggregate/median.hpp>
 #include <rill/aggregate/min.hpp>
 #include <rill/aggregate/sign_of_sum.hpp>
 #include <rill/aggregate/sum.hpp>
+#include <rill/aggregate/trimmed_mean.hpp>

@@ -8,6 +8,7 @@
 #include <rill/concept/difference_compressor.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/gradient_code.hpp>
+#include <rill/concept/joint_aggregator.hpp>
 #include <rill/concept/matcher.hpp>
 #include <rill/concept/mixing.hpp>
 #include <rill/concept/monitored_transport.hpp>

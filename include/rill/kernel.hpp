@@ -5,6 +5,7 @@
 #include <rill/kernel/bf16.hpp>
 #include <rill/kernel/bucket_select.hpp>
 #include <rill/kernel/combine.hpp>
+#include <rill/kernel/combine_columns.hpp>
 #include <rill/kernel/copy.hpp>
 #include <rill/kernel/fold.hpp>
 #include <rill/kernel/fold_tiles.hpp>

@@ -8,6 +8,7 @@
 #include <rill/testing/executor_laws.hpp>
 #include <rill/testing/fault_kind.hpp>
 #include <rill/testing/gradient_code_laws.hpp>
+#include <rill/testing/joint_aggregator_laws.hpp>
 #include <rill/testing/law.hpp>
 #include <rill/testing/mixing_laws.hpp>
 #include <rill/testing/optimizer_laws.hpp>

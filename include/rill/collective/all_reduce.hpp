@@ -3,6 +3,7 @@
 #include <rill/aggregate/sum.hpp>
 #include <rill/collective/detail/call.hpp>
 #include <rill/collective/detail/fused_all_reduce.hpp>
+#include <rill/collective/detail/joint_fold.hpp>
 #include <rill/collective/detail/loans.hpp>
 #include <rill/collective/detail/transaction.hpp>
 #include <rill/concept/named_span.hpp>
@@ -181,17 +182,17 @@ void require_copy_phase_of(const Shape& shape, const stream_codings& codings) {
 
 template <class Group, class In, class Out, class Fold = aggregate::sum, class Own = contribution>
     requires(Tensors<In, Out> && !MeantAsCodec<Fold>)
-auto all_reduce_call(Group&, In&& in, Out&& out, const Fold& fold = {}, const Own& weighted = {}) {
+auto all_reduce_call(Group& group, In&& in, Out&& out, const Fold& fold = {}, const Own& weighted = {}) {
     if constexpr (require_group<Group>() && require_contribution<Own>() &&
-                  require_operation<In, Out, Fold, topology_of<Group>>() &&
-                  require_finished_parts<Fold, topology_of<Group>>()) {
+                  require_all_reduce<In, Out, Fold, topology_of<Group>>()) {
         const contribution own = weighted;
         require_weight(own);
         RILL_EXPECTS(size_of(in) == size_of(out) || own.weight == 0,
                      "all_reduce: input and output must be of one size");
         if (own.weight != 0) require_in_place_or_apart(in, out);
+        require_enough_ranks(fold, group.size(), group.rank());
         return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
-            return all_reduce_tensors(lane, input.get(), output.get(), fold, own);
+            return all_reduce_tensors(lane, input.get(), output.get(), fold_for_state(fold), own);
         };
     } else {
         return no_call{};
@@ -276,7 +277,8 @@ auto all_reduce_call(Group& group, In&& in, stream<T, Index>& output, Codec&& co
 /// nothing is sent: one pass over all inputs and outputs gives the same bits, and each access counts as a message of
 /// the topology. Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors:
 /// `mismatch`, `timeout`, `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged
-/// (lost if it is also the output), `output` unspecified.
+/// (lost if it is also the output), `output` unspecified. `fold` may be a `JointAggregator` (`median`, `trimmed_mean`),
+/// if the topology `folds_at_owners`.
 template <class Group, class In, class Out, class Fold = aggregate::sum, class Own = contribution>
     requires(detail::Tensors<In, Out> && !detail::MeantAsCodec<Fold>)
 receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const Own& own = {}) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/collective/detail/frame_place.hpp>
+#include <rill/collective/detail/joint_fold.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/run_schedule.hpp>
 #include <rill/concept/executor.hpp>
@@ -11,8 +12,10 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/core/span_of.hpp>
+#include <rill/kernel/combine_columns.hpp>
 #include <rill/kernel/copy.hpp>
 #include <rill/kernel/fold.hpp>
+#include <rill/kernel/tasks.hpp>
 #include <rill/session/contribution_sum.hpp>
 #include <rill/stream/frame.hpp>
 
@@ -78,7 +81,7 @@ class dense_state {
         contribution_sum total{0, 0, 0};
         operands_.clear();
         const auto add = [&](std::span<const T> values, contribution_sum what) {
-            operands_.add(values);
+            if (!detail::JointFold<Fold> || what.contributors != 0) operands_.add(values);
             total = total + what;
         };
         bool own_added = false;
@@ -95,8 +98,7 @@ class dense_state {
         const std::span<T> target = writable(to, parts);
         call_->await_readers(std::as_bytes(target));
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
-        kernel::fold_dense_k(
-            std::as_const(operands_).all(), target, [this](T a, T b) { return fold_.fold(a, b); }, executor_);
+        fold_operands(target);
         set(parts, to, total);
     }
 
@@ -147,6 +149,20 @@ class dense_state {
     contribution_sum total(int part) const { return parts_[static_cast<std::size_t>(part)].what; }
 
   private:
+    void fold_operands(std::span<T> target) {
+        const std::span<const std::span<const T>> operands = std::as_const(operands_).all();
+        if constexpr (detail::JointFold<Fold>) {
+            T* const outputs[] = {target.data()};
+            const auto combine = [this](std::span<T> values) { return fold_.aggregator.combine(values); };
+            kernel::run_tasks(executor_, kernel::tasks_for(executor_, target.size()), [&](segment part) {
+                kernel::combine_columns<T>(operands, std::span<T* const>(outputs), part, combine);
+            });
+        } else {
+            kernel::fold_dense_k(
+                operands, target, [this](T a, T b) { return fold_.fold(a, b); }, executor_);
+        }
+    }
+
     enum class place : unsigned char { input, output, scratch };
     struct part_state {
         place where;

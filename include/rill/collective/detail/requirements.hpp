@@ -8,6 +8,7 @@
 #include <rill/concept/detail/first_unmet.hpp>
 #include <rill/concept/detail/require_aggregator.hpp>
 #include <rill/concept/detail/require_compressor.hpp>
+#include <rill/concept/joint_aggregator.hpp>
 #include <rill/concept/tensor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/config.hpp>
@@ -74,7 +75,11 @@ template <class T, class Fold, class Shape>
 consteval bool require_foldable() {
     static_assert(Element<T>,
                   "rill::collective: this element type cannot travel; use float, double, std::int32_t or std::int64_t");
-    if constexpr (Element<T>) {
+    constexpr bool is_joint = MeantAsJoint<Fold>;
+    static_assert(!is_joint,
+                  "rill::collective: the aggregator needs all contributions to a coordinate at once (median, "
+                  "trimmed_mean); only all_reduce of dense tensors without a compressor takes it");
+    if constexpr (Element<T> && !is_joint) {
         constexpr bool folds = require_aggregator<Fold, T>();
         if constexpr (folds && Topology<Shape>)
             static_assert(Fold::is_commutative || Shape::preserves_rank_order,
@@ -142,6 +147,25 @@ consteval bool require_finished_parts() {
                   "in which finished parts travel; use topology::split_allgather, topology::ring, "
                   "topology::halving_doubling, topology::tree or topology::star");
     return met;
+}
+
+/// All checks of `all_reduce` of tensors.
+template <class In, class Out, class Fold, class Shape>
+consteval bool require_all_reduce() {
+    if constexpr (!MeantAsJoint<Fold>) {
+        return require_operation<In, Out, Fold, Shape>() && require_finished_parts<Fold, Shape>();
+    } else if constexpr (require_tensors<In, Out>()) {
+        static_assert(JointAggregator<Fold, tensor_element<Out>>,
+                      "rill::JointAggregator: a member is missing for this element type (trimmed_mean of integers?); "
+                      "see rill::JointAggregator");
+        constexpr bool at_owners = OwnerTopology<Shape>;
+        static_assert(at_owners,
+                      "rill::all_reduce: the aggregator needs all contributions to a coordinate at once (median, "
+                      "trimmed_mean), and the topology does not bring them together; use topology::split_allgather");
+        return at_owners && JointAggregator<Fold, tensor_element<Out>>;
+    } else {
+        return false;
+    }
 }
 
 /// All checks of `all_reduce` with a compressor. `Argument`: the codec's type as it was passed.
