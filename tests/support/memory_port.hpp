@@ -94,6 +94,7 @@ class port {
     static constexpr const char* name = "memory";
     static constexpr const char* outlived = "the port has ended";
     static constexpr bool is_simulation = true;
+    static constexpr bool wakes = false;
 
     explicit port(const place& at) : net_(at.net), rank_(at.rank) {}
 
@@ -121,7 +122,8 @@ class port {
         if (!taken.bytes.empty()) std::memcpy(into, taken.bytes.data(), taken.bytes.size());
         return {.source = taken.source, .size = taken.bytes.size()};
     }
-    void await_note() const {
+    template <class Lock>
+    void await_note(Lock&, deadline) const {
         while (at(rank_).empty()) net_.idle(rank_);
     }
 

@@ -10,8 +10,10 @@
 #include <rill/transport/detail/tcp_options.hpp>
 #include <rill/transport/detail/tcp_port.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
+#include <thread>
 
 namespace rill { inline namespace RILL_ABI { namespace tcp {
 
@@ -43,21 +45,28 @@ void run(Body&& body, const options& chosen = options::from_environment());
 /// say that they are the same rank or options differ, and `library_error` where the system refuses a call.
 ///
 /// When a peer's process ends without a farewell, all waits of all other ranks throw `peer_failure` that names it. A
-/// lost connection is not made anew. Any thread of the rank may call it. Progress is made only by calls that wait or
-/// poll. Destruction waits at most `options::farewell_timeout` until the peers have taken what was sent to them;
-/// handed-over messages larger than `eager_bytes` that no receiver has asked for are then lost. Memory: about 70 KiB
-/// per peer, at most `window_bytes` of copies per peer, and the messages that have arrived.
+/// lost connection is not made anew. Any thread of the rank may call it. A thread of its own makes progress while
+/// nobody waits. Destruction waits at most `options::farewell_timeout` until the peers have taken what was sent to
+/// them; handed-over messages larger than `eager_bytes` that no receiver has asked for are then lost. Memory: about 70
+/// KiB per peer, at most `window_bytes` of copies per peer, and the messages that have arrived.
 class endpoint : public mail::endpoint<detail::port> {
   public:
     explicit endpoint(const options& chosen = options::from_environment())
-        : mail::endpoint<detail::port>(open(chosen)) {}
+        : mail::endpoint<detail::port>(open(chosen)) {
+        if (chosen.ranks > 1) attendant_ = std::thread([this] { engine_->attend(ends_); });
+    }
     ~endpoint() {
+        engine_->dismiss(ends_);
+        if (attendant_.joinable()) attendant_.join();
         engine_->close();
         engine_->through().leave();
         engine_->end();
     }
 
   private:
+    std::atomic<bool> ends_{false};
+    std::thread attendant_;
+
     template <class Body>
     friend void run(Body&& body, const options& chosen);
 
@@ -71,7 +80,7 @@ class endpoint : public mail::endpoint<detail::port> {
                      "tcp: meeting_timeout and patience must be above 0");
         RILL_EXPECTS(chosen.abort_timeout.ns >= 0 && chosen.failure_timeout.ns >= 0 && chosen.farewell_timeout.ns >= 0,
                      "tcp: abort_timeout, failure_timeout and farewell_timeout must not be negative");
-        RILL_EXPECTS(chosen.spins >= 0 && chosen.nap.ns >= 0, "tcp: spins and nap must not be negative");
+        RILL_EXPECTS(chosen.spins >= 0, "tcp: spins must not be negative");
         auto made =
             std::make_shared<detail::engine>(std::make_shared<detail::connections>(detail::meeting(chosen).run()));
         made->open(chosen);

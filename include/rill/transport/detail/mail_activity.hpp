@@ -35,7 +35,10 @@ class activity {
     }
     ~activity() {
         if (engine_ == nullptr) return;
-        if (std::uncaught_exceptions() > unwinding_) state().stop.store(true, std::memory_order_release);
+        if (std::uncaught_exceptions() > unwinding_) {
+            state().stop.store(true, std::memory_order_release);
+            engine_->rouse();
+        }
         finish();
     }
 

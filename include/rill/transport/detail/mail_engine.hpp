@@ -77,10 +77,10 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
         return wait(on, until, [&] { return office_.post(peer, on, bytes); });
     }
     bool is_done(std::uint64_t id) {
-        const guard lock(mutex_);
+        guard lock(mutex_);
         if (office_.is_done(id)) return true;
         require_alive();
-        step();
+        if (!step()) lock.keep_quiet();
         return office_.is_done(id);
     }
     bool await(std::uint64_t id, channel on, deadline until) {

@@ -12,7 +12,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
-/// Lets activities of one rank wait for each other. Waits poll their condition and make progress meanwhile.
+/// Lets activities of one rank wait for each other. Waits poll their condition, or look again when it may have changed,
+/// and make progress meanwhile.
 template <class Port>
 class meeting_place {
   public:
@@ -25,9 +26,10 @@ class meeting_place {
         return engine_->wait({every_context}, until, std::forward<Ready>(ready));
     }
     /// Lets fibers of this thread test their conditions now, so that one that gets work sends its first messages at
-    /// once.
+    /// once; and threads that wait.
     void ring() {
         if (fiber_team& sharing = engine_->fibers(); !sharing.is_inside()) sharing.take_turns();
+        engine_->rouse();
     }
 
   private:

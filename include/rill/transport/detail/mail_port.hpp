@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
@@ -32,6 +33,11 @@ struct part_end {
 /// did: a part that is already arriving is received all the same. `abandon` gives a request up when the port ends:
 /// false where the port may still use the bytes. No call waits, except `await_note`, which waits until there is a note.
 ///
+/// A port that `wakes` lets several threads wait: its `await_note(lock, until)` gives up the engine's mutex meanwhile,
+/// and ends also when `wake` is called, or `until` has passed. It makes progress also while no thread waits: a thread
+/// of its own calls `attend(lock)`, which is `await_note` except that `wake` does not end it, or else `rest(lock,
+/// time)`. Any other port ignores the lock and the deadline.
+///
 /// `take_loss` says once of each peer that it has gone without a farewell, `no_rank` if there is none. What stands for
 /// messages from or to a peer that has gone has ended.
 ///
@@ -42,7 +48,8 @@ concept MailPort = std::constructible_from<typename P::library_error, rank_t, co
                    std::constructible_from<P, const typename P::place&> &&
                    std::default_initializable<typename P::request> && std::movable<typename P::request> &&
                    requires(P& own, const P& port, typename P::request& begun, const typename P::options& chosen,
-                            const std::byte* from, std::byte* into, std::size_t size, rank_t peer, std::uint32_t tag) {
+                            const std::byte* from, std::byte* into, std::size_t size, rank_t peer, std::uint32_t tag,
+                            std::mutex& lock, deadline until) {
                        { port.rank() } -> std::same_as<rank_t>;
                        { port.size() } -> std::same_as<int>;
                        { port.neighbours() } -> std::same_as<int>;  // ranks that share its cores, this one included
@@ -55,7 +62,8 @@ concept MailPort = std::constructible_from<typename P::library_error, rank_t, co
                        own.free();
                        { port.send_note(from, size, peer) } -> std::same_as<typename P::request>;
                        { port.receive_note(into, size) } -> std::same_as<received_note>;
-                       port.await_note();
+                       { P::wakes } -> std::convertible_to<bool>;
+                       port.await_note(lock, until);
                        { port.take_loss() } -> std::same_as<rank_t>;
                        { port.send_part(from, size, peer, tag) } -> std::same_as<typename P::request>;
                        { port.receive_part(into, size, peer, tag) } -> std::same_as<typename P::request>;

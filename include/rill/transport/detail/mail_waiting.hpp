@@ -13,10 +13,13 @@
 #include <rill/transport/detail/mail_sending.hpp>
 #include <rill/transport/detail/mail_turns.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
@@ -53,19 +56,67 @@ class waiting {
     template <class Ready>
     bool wait(channel on, deadline until, Ready&& ready, bool sleeps = false) {
         guard lock(mutex_);
-        if (++waits_begun_ % 16 == 0 && alive_) step();  // makes progress for others even if no wait ever has to wait
+        const presence here(waiting_);
+        if (++waits_begun_ % 16 == 0 && alive_)
+            step_for_all();  // makes progress for others even if no wait ever has to wait
         for (std::int64_t looks = 0;;) {
             throw_if_ended(on);
-            if (ready()) return true;
-            const bool moved = step();
+            if (ready()) {
+                if constexpr (Port::wakes) turns_.end_after(looks);
+                return true;
+            }
+            const bool moved = step_for_all();
             if (moved && looks_again(until, looks)) continue;
             if (has_passed(until, looks)) {
+                if (!moved && until.is_immediate()) lock.keep_quiet();
                 if (!moved) return false;
                 throw_if_ended(on);
                 return ready();
             }
             idle(lock, until, looks++, sleeps, !moved);
         }
+    }
+
+    /// For a thread of its own: makes progress while no other thread waits, until `stop`. It looks now and then whether
+    /// one does, so that waits need not tell it. What it throws, the next wait throws.
+    void attend(const std::atomic<bool>& stop) noexcept
+        requires(Port::wakes)
+    {
+        constexpr duration least_pause = milliseconds(2), most_pause = milliseconds(20);
+        std::unique_lock<optional_mutex> lock(mutex_);
+        unsigned seen = waits_begun_;
+        duration pause = least_pause;
+        while (!stop.load(std::memory_order_acquire) && alive_) {
+            if (waiting_ != 0 || seen != waits_begun_) {
+                pause = seen == waits_begun_ ? std::min(pause + pause, most_pause) : least_pause;
+                seen = waits_begun_;
+                through().rest(lock, pause);
+                continue;
+            }
+            pause = least_pause;
+            try {
+                while (step()) {
+                }
+                through().attend(lock);
+            } catch (...) {
+                thrown_ = std::current_exception();
+                through().wake();
+                through().rest(lock, most_pause);
+            }
+            through().wake();
+        }
+    }
+    /// Ends `attend`.
+    void dismiss(std::atomic<bool>& stop) noexcept
+        requires(Port::wakes)
+    {
+        const guard lock(mutex_);
+        stop.store(true, std::memory_order_release);
+        through().dismiss();
+    }
+    /// Lets all waits look again.
+    void rouse() noexcept {
+        if constexpr (Port::wakes) const guard lock(mutex_);
     }
 
     /// Waits until a fiber has finished.
@@ -86,17 +137,41 @@ class waiting {
     }
 
   protected:
-    using guard = std::unique_lock<optional_mutex>;
+    struct entrance : optional_mutex {
+        explicit entrance(const Port& of) : through(of) {}
+        const Port& through;
+    };
+    /// Holds the mutex. At its end all who wait in the port look again, since anything may have changed.
+    class guard {
+      public:
+        explicit guard(entrance& of) : of_(of) { lock(); }
+        guard(const guard&) = delete;
+        guard& operator=(const guard&) = delete;
+        ~guard() {
+            if constexpr (Port::wakes)
+                if (!is_quiet_) of_.through.wake();
+            unlock();
+        }
+        void lock() { of_.lock(); }
+        void unlock() { of_.unlock(); }
+        /// Nothing has changed.
+        void keep_quiet() { is_quiet_ = true; }
 
-    explicit waiting(const typename Port::place& of) : office_(of) {}
+      private:
+        entrance& of_;
+        bool is_quiet_ = false;
+    };
+
+    explicit waiting(const typename Port::place& of) : office_(of), mutex_(office_.through()) {}
     ~waiting() = default;
 
     /// Waits until `ready()`, even when contexts have ended; false when `until` has passed. True also when the port
     /// has ended.
     template <class Ready>
     bool wait_regardless(guard& lock, deadline until, Ready&& ready) {
+        const presence here(waiting_);
         for (std::int64_t looks = 0; alive_ && !ready();) {
-            const bool moved = step();
+            const bool moved = step_for_all();
             if (moved && looks_again(until, looks)) continue;
             if (has_passed(until, looks)) return moved && ready();
             idle(lock, until, looks++, false, !moved);
@@ -125,14 +200,35 @@ class waiting {
     }
 
     post_office<Port> office_;
-    optional_mutex mutex_;
+    entrance mutex_;
     fiber_team fibers_;
     turns turns_;
     bool alive_ = true;
 
   private:
+    /// Counts a thread that waits.
+    class presence {
+      public:
+        explicit presence(int& count) : count_(count) { ++count_; }
+        presence(const presence&) = delete;
+        presence& operator=(const presence&) = delete;
+        ~presence() { --count_; }
+
+      private:
+        int& count_;
+    };
+
+    /// What a step of one thread has moved, another may wait for.
+    bool step_for_all() {
+        const bool moved = step();
+        if constexpr (Port::wakes)
+            if (moved) through().wake();
+        return moved;
+    }
+
     void throw_if_ended(channel on) {
         require_alive();
+        if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
         if (const abort_notice* const notice = office_.knowledge().find_notice(on)) throw_error(*notice);
         if (fibers_.must_stop() || (own_activity != nullptr && own_activity->stop.load(std::memory_order_acquire)))
             throw_error({.context = on.context,
@@ -148,7 +244,7 @@ class waiting {
     /// Whether `until` has passed. An immediate wait still gives the fibers one turn.
     bool has_passed(deadline until, std::int64_t looks) const {
         if (until.is_immediate()) return looks > 0 || !fibers_.any();
-        return !until.is_never() && looks % 8 == 0 && Port::now() >= until.at;
+        return !until.is_never() && (looks % 8 == 0 || Port::wakes) && Port::now() >= until.at;
     }
 
     /// Passes the time until the next poll. `blocks`: the wait may block in the port, since nothing has arrived since
@@ -157,20 +253,23 @@ class waiting {
         if (fibers_.is_inside()) return fibers_.pass();
         if (fibers_.any())
             fibers_.take_turns();
-        else if (blocks && may_block(until))
-            return office_.through().await_note();
+        else if (blocks && may_block(until, looks))
+            return office_.through().await_note(lock, until);
         if (until.is_immediate()) return;
         lock.unlock();
         turns_.pass(looks, sleeps);
         lock.lock();
     }
-    bool may_block(deadline until) const {
+    bool may_block(deadline until, std::int64_t looks) {
+        if constexpr (Port::wakes) return !until.is_immediate() && turns_.are_over(looks);
         const duration beyond = office_.chosen().blocks_beyond;
         return beyond.ns != deadline::never.at.ns && !is_concurrent() && office_.only_waits_for_notes() &&
                until.at - Port::now() > beyond;
     }
 
     unsigned waits_begun_ = 0;
+    int waiting_ = 0;
+    std::exception_ptr thrown_;  ///< by a step that no wait made
 };
 
 }}}  // namespace rill::RILL_ABI::mail

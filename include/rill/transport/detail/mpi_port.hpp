@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/mail_engine.hpp>
 #include <rill/transport/detail/mail_port.hpp>
@@ -31,6 +32,7 @@ class port {
     static constexpr const char* outlived =
         "the endpoint has outlived MPI, which has been finalised, or its communicator";
     static constexpr bool is_simulation = detail::is_simulation;
+    static constexpr bool wakes = false;
 
     explicit port(MPI_Comm of) {
         require(MPI_Comm_rank(of, &rank_), "MPI_Comm_rank");
@@ -128,7 +130,8 @@ class port {
     }
 
     /// Blocks until there is a note.
-    void await_note() const {
+    template <class Lock>
+    void await_note(Lock&, deadline) const {
         MPI_Status status;
         require(MPI_Probe(MPI_ANY_SOURCE, note_tag, notes_, &status), "MPI_Probe");
     }

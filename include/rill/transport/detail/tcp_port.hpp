@@ -8,11 +8,11 @@
 #include <rill/transport/detail/mail_envelope.hpp>
 #include <rill/transport/detail/mail_port.hpp>
 #include <rill/transport/detail/tcp_conversation.hpp>
+#include <rill/transport/detail/tcp_loop.hpp>
 #include <rill/transport/detail/tcp_meeting.hpp>
 #include <rill/transport/detail/tcp_options.hpp>
 #include <rill/transport/detail/tcp_socket.hpp>
 
-#include <poll.h>
 #include <sys/uio.h>
 #include <algorithm>
 #include <cerrno>
@@ -29,7 +29,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 
-/// The connections of one rank, with what waits to be sent or taken. It makes progress when it is called.
+/// The connections of one rank, with what waits to be sent or taken. Who calls must hold the engine's mutex.
 class connections {
   public:
     /// A receive of a part.
@@ -42,7 +42,7 @@ class connections {
     };
     using place_of_part = std::shared_ptr<receive>;
 
-    explicit connections(mesh&& made) : mesh_(std::move(made)) {}
+    explicit connections(mesh&& made) : mesh_(std::move(made)), loop_(mesh_.rank) {}
 
     const mesh& of() const { return mesh_; }
 
@@ -57,7 +57,9 @@ class connections {
             talk.window_bytes = chosen.window_bytes;
             peers_.push_back(std::make_unique<peer_state>(peer, talk));
             peers_.back()->is_open = peer != mesh_.rank;
-            if (peer != mesh_.rank) peers_.back()->talk.attach(0);
+            if (peer == mesh_.rank) continue;
+            peers_.back()->talk.attach(0);
+            loop_.watch(line(*peers_.back()), static_cast<std::uint64_t>(peer), false);
         }
     }
 
@@ -103,7 +105,7 @@ class connections {
     }
 
     mail::received_note take_note(std::byte* into, std::size_t capacity) {
-        if (notes_.empty()) progress(0);
+        if (notes_.empty()) look();
         if (notes_.empty()) return {};
         note taken = std::move(notes_.front());
         notes_.pop_front();
@@ -113,9 +115,19 @@ class connections {
         if (spare_.size() < most_spare) spare_.push_back(std::move(taken.bytes));
         return told;
     }
-    void await_note() {
-        while (notes_.empty() && losses_.empty()) progress(100);
+    template <class Lock>
+    void await_note(Lock& lock, deadline until) {
+        if (std::exchange(has_news_, false)) return;
+        loop_.wait(lock, timer_, until, [this](std::uint64_t name, std::uint32_t events) { serve(name, events); });
+        keep_time();
     }
+    template <class Lock>
+    void attend(Lock& lock) {
+        if (std::exchange(has_news_, false)) return;
+        loop_.attend(lock, timer_, [this](std::uint64_t name, std::uint32_t events) { serve(name, events); });
+        keep_time();
+    }
+    loop& waits() { return loop_; }
     rank_t take_loss() {
         if (losses_.empty()) return no_rank;
         const rank_t lost = losses_.front();
@@ -129,9 +141,10 @@ class connections {
             for (auto& each : peers_)
                 if (each->is_open) each->talk.say_goodbye(), write(*each);
             const time_point until = wall_clock() + farewell_;
+            mail::optional_mutex nobody;
             const auto waits = [](const auto& each) { return each->is_open && !each->talk.is_idle(); };
             while (std::any_of(peers_.begin(), peers_.end(), waits) && wall_clock() < until) {
-                progress(5);
+                await_note(nobody, until);
                 notes_.clear();
             }
             for (auto& each : peers_)  // tells the peers what was taken of their last words
@@ -205,38 +218,46 @@ class connections {
     peer_state& at(rank_t peer) { return *peers_[static_cast<std::size_t>(peer)]; }
     const socket& line(const peer_state& to) const { return mesh_.to_peers[static_cast<std::size_t>(to.rank)]; }
 
-    void progress(int milliseconds) {
-        polled_.clear();
+    /// Takes what has come.
+    void look() {
+        bool any = false;
+        loop_.look([&](std::uint64_t name, std::uint32_t events) {
+            any = true;
+            serve(name, events);
+        });
+        keep_time();
+        if (!any) return;
+        has_news_ = true;
+        loop_.wake();  // those who wait for these sockets find nothing there
+    }
+    void serve(std::uint64_t name, std::uint32_t events) {
+        peer_state& peer = *peers_[static_cast<std::size_t>(name)];
+        if (peer.is_open && (events & EPOLLOUT) != 0) write(peer);
+        if (peer.is_open && (events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) read(peer);
+    }
+    /// Does what is due by now.
+    void keep_time() {
         const time_point now = wall_clock();
+        if (now < timer_.at) return;
+        timer_ = deadline::never;
         for (auto& each : peers_) {
             if (!each->is_open) continue;
             if (each->talk.ack_due().at <= now) write(*each);
-            if (!each->is_open) continue;
-            polled_.push_back({.fd = line(*each).get(),
-                               .events = static_cast<short>(POLLIN | (each->wants_to_write ? POLLOUT : 0)),
-                               .revents = 0});
-        }
-        if (::poll(polled_.data(), polled_.size(), milliseconds) <= 0) return;
-        std::size_t i = 0;
-        for (auto& each : peers_) {
-            if (i == polled_.size() || polled_[i].fd != line(*each).get()) continue;
-            const short seen = polled_[i++].revents;
-            if (seen == 0 || !each->is_open) continue;
-            if ((seen & POLLOUT) != 0) write(*each);
-            if (each->is_open && (seen & ~POLLOUT) != 0) read(*each);
+            if (each->is_open) timer_ = std::min(timer_, each->talk.ack_due());
         }
     }
 
     void read(peer_state& peer) {
+        constexpr int most_reads = 8;  // then it is the turn of others
         sink takes{*this, peer};
-        for (;;) {
+        for (int i = 0; i < most_reads; ++i) {
             byte_span room[2];
             const std::size_t count = peer.talk.room(room);
             iovec into[2];
             std::size_t size = 0;
-            for (std::size_t i = 0; i < count; ++i) {
-                into[i] = {.iov_base = room[i].data(), .iov_len = room[i].size()};
-                size += room[i].size();
+            for (std::size_t k = 0; k < count; ++k) {
+                into[k] = {.iov_base = room[k].data(), .iov_len = room[k].size()};
+                size += room[k].size();
             }
             const ssize_t got = ::readv(line(peer).get(), into, static_cast<int>(count));
             if (got < 0 && errno == EINTR) continue;
@@ -251,10 +272,17 @@ class connections {
             if (static_cast<std::size_t>(got) < size) break;
         }
         write(peer);
+        timer_ = std::min(timer_, peer.talk.ack_due());
     }
 
     void write(peer_state& peer, bool acknowledges_now = false) {
         if (peer.is_deaf) return;
+        const bool waited = peer.wants_to_write;
+        write_all(peer, acknowledges_now);
+        if (waited != peer.wants_to_write)
+            loop_.change(line(peer), static_cast<std::uint64_t>(peer.rank), peer.wants_to_write);
+    }
+    void write_all(peer_state& peer, bool acknowledges_now) {
         constexpr std::size_t most_pieces = 64;
         const time_point now = acknowledges_now ? deadline::never.at : wall_clock();
         for (;;) {
@@ -289,6 +317,7 @@ class connections {
     /// Ends all that stands for messages from or to the peer.
     void shut(peer_state& peer) noexcept {
         if (!std::exchange(peer.is_open, false)) return;
+        loop_.forget(line(peer));
         mesh_.to_peers[static_cast<std::size_t>(peer.rank)] = socket();
         peer.talk.detach();
         const auto end = [](const place_of_part& each) {
@@ -304,10 +333,12 @@ class connections {
     mesh mesh_;
     duration farewell_{};
     std::vector<std::unique_ptr<peer_state>> peers_;
+    bool has_news_ = false;  ///< something was served of which a step has not asked since
     std::deque<note> notes_;
     std::vector<std::vector<std::byte>> spare_;
     std::vector<rank_t> losses_;
-    std::vector<pollfd> polled_;
+    loop loop_;
+    deadline timer_ = deadline::never;  ///< when something is due at the earliest
 };
 
 /// The mail engine's port over the connections of one rank. Activities are threads.
@@ -325,6 +356,7 @@ class port {
     static constexpr const char* name = "TCP";
     static constexpr const char* outlived = "the endpoint has ended";
     static constexpr bool is_simulation = false;
+    static constexpr bool wakes = true;
 
     explicit port(const place& at) : lines_(at) {}
 
@@ -342,7 +374,20 @@ class port {
     mail::received_note receive_note(std::byte* into, std::size_t capacity) const {
         return lines_->take_note(into, capacity);
     }
-    void await_note() const { lines_->await_note(); }
+    template <class Lock>
+    void await_note(Lock& lock, deadline until) const {
+        lines_->await_note(lock, until);
+    }
+    void wake() const noexcept { lines_->waits().wake(); }
+    template <class Lock>
+    void attend(Lock& lock) const {
+        lines_->attend(lock);
+    }
+    template <class Lock>
+    void rest(Lock& lock, duration time) const {
+        lines_->waits().rest(lock, time);
+    }
+    void dismiss() const noexcept { lines_->waits().dismiss(); }
     rank_t take_loss() const { return lines_->take_loss(); }
     /// Says goodbye to all peers and closes all connections.
     void leave() const noexcept { lines_->leave(); }
