@@ -2,11 +2,19 @@
 
 #include "samples.hpp"
 #include "sparse_samples.hpp"
+#include "step_cost.hpp"
 
 #include <rill/testing/sparse_objective_laws.hpp>
+#include <rill/topology/split_allgather.hpp>
 #include <rill/train/accuracy.hpp>
+#include <rill/train/bsp.hpp>
+#include <rill/train/minibatches.hpp>
+#include <rill/train/schedule.hpp>
 #include <rill/train/sgd.hpp>
 #include <rill/train/softmax_regression.hpp>
+#include <rill/train/sparse_bsp.hpp>
+#include <rill/train/trainer.hpp>
+#include <rill/transport/simulated.hpp>
 
 #include <doctest/doctest.h>
 
@@ -105,4 +113,50 @@ TEST_CASE("sparse_softmax: learns, and refuses labels that are no classes") {
         CHECK_THROWS_AS(model.loss(w, {data, first_rows(1)}), contract_violation);
     }
     CHECK_THROWS_AS(sparse_softmax<float>(45, 1), contract_violation);
+}
+
+TEST_CASE("sparse_softmax: a step touches and allocates as much with many millions of columns as with ten thousand") {
+    constexpr std::size_t classes = 4;
+    const auto cost_with = [](std::size_t columns) {
+        return cost_of_step(sparse_softmax<float>(columns, classes), columns);
+    };
+    const step_cost few = cost_with(10'000), many = cost_with(250'000'000);
+    for (const step_cost& cost : {few, many}) {
+        CHECK(cost.entries > 200 * classes);
+        CHECK(cost.pages <= 2 * cost.entries / classes);  // a row of weights lies in one page or two
+#ifndef RILL_TEST_SANITIZED
+        CHECK(cost.later_allocations == 0);
+        CHECK(cost.allocated < 40 * 20 * 30 * 2 + 20 * classes * 8 + cost.entries * 16);
+#endif
+    }
+    CHECK(many.pages >= few.pages);
+}
+
+TEST_CASE("sparse_softmax: over sparse_bsp with whole_rows the parameters are those of bsp, bit for bit") {
+    constexpr int ranks = 3;
+    constexpr constant_rate rate{0.5};
+    std::vector<std::vector<float>> results(ranks), expected(ranks);
+    simulated::run(ranks, {}, [&](auto& net) {
+        const auto rank = static_cast<std::size_t>(net.rank());
+        const sparse_dataset mine = three_classes(40, 5 + rank);
+        const minibatches_of<sparse_dataset> batches{mine, {.batch = 5, .key = random_key{rank}}};
+        const coding by_rows{.indices = index_coding::whole_rows, .row = 3};
+        const auto sparse_with = [&](const coding& codes) {
+            return sparse_bsp{topology::split_allgather{}, stream_codings{codes, codes, codes}, sgd{}, rate};
+        };
+        trainer rows{net, sparse_softmax<float>(45, 3), batches, sparse_with(by_rows)};
+        trainer entries{net, sparse_softmax<float>(45, 3), batches, sparse_with({})};
+        trainer dense{net, sparse_softmax<float>(45, 3), batches, bsp{topology::split_allgather{}, sgd{}, rate}};
+        std::uint64_t bytes = 0, more_bytes = 0;
+        for (int step = 0; step < 20; ++step) {
+            bytes += rows.step().exchange.wire.bytes_sent;
+            more_bytes += entries.step().exchange.wire.bytes_sent;
+            dense.step();
+        }
+        CHECK(bytes < more_bytes);
+        results[rank].assign(rows.parameters().begin(), rows.parameters().end());
+        expected[rank].assign(dense.parameters().begin(), dense.parameters().end());
+    });
+    for (const auto& result : results) CHECK(result == expected[0]);
+    CHECK(results[0] != std::vector<float>(46 * 3));
 }
