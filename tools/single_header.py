@@ -20,7 +20,7 @@ FILES = {
                 "rill/gradient_code.hpp", "rill/cost.hpp", "rill/transport.hpp", "rill/compiled.hpp"], []),
     "rill/transport/simulated.hpp": (["rill/transport/simulated.hpp"], [UMBRELLA]),
     "rill/transport/mpi.hpp": (["rill/transport/mpi.hpp"], [UMBRELLA]),
-    "rill/train.hpp": (["rill/train.hpp", "rill/system.hpp", "rill/adapt/eigen.hpp"], [UMBRELLA]),
+    "rill/train.hpp": (["rill/train.hpp", "rill/train/automatic.hpp", "rill/system.hpp", "rill/adapt/eigen.hpp"], [UMBRELLA]),
     "rill/testing.hpp": (["rill/testing.hpp"], [UMBRELLA, "rill/transport/simulated.hpp"]),
 }
 

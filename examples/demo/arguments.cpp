@@ -22,7 +22,8 @@ constexpr const char* more =
     "  rill_demo --keep 16 --bucket 512 --source-bits 4 --momentum 0   Algorithm 1 of the paper\n"
     "  rill_demo --ranks 16 --batch 16      more ranks, the same images per step\n"
     "  rill_demo --quick                    300 steps; fails unless both runs learn\n"
-    "  mpirun -np 4 rill_demo --transport mpi   a process per rank\n\n"
+    "  mpirun -np 4 rill_demo --transport mpi   a process per rank\n"
+    "  rill_demo --topology auto            exchanges as is fastest here, and says why\n\n"
     "Exit codes: 0 done; 1 no data, a file that cannot be written, or a run that did not learn; more than 1 wrong\n"
     "arguments.";
 
@@ -46,6 +47,10 @@ void describe(CLI::App& app, arguments& chosen) {
     app.add_option("--momentum", chosen.momentum,
                    "sparse: of the optimizer, in [0, 1); the peak of the rate is 1 - momentum, as in the dense run")
         ->check(CLI::Range(0.0, 0.999));
+    app.add_option("--topology", chosen.topology,
+                   "who sends to whom; auto: what is measured to be the fastest, for each of the runs")
+        ->check(CLI::IsMember(
+            {"auto", "split_allgather", "recursive_doubling", "halving_doubling", "ring", "tree", "star"}));
     app.add_option("--seed", chosen.seed, "of the first parameters, the order of images and the rounding");
     app.add_option("--transport", chosen.transport,
                    "in_process: a thread per rank; simulated: one thread, virtual time; mpi: the processes that mpirun "

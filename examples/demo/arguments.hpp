@@ -17,6 +17,7 @@ struct arguments {
     std::size_t bucket = 0;  ///< 0: the largest of all entries
     std::size_t keep = 0;
     double momentum = 0.7;
+    std::string topology = "split_allgather";  ///< of both runs; "auto": each takes what is measured to be the fastest
     std::uint64_t seed = 1;
     std::string transport = "in_process";
     std::string data = "/usr/share/datasets/fashion-mnist";

@@ -94,6 +94,7 @@ outcome train_rank(Net& net, const arguments& chosen, const images& data, const 
         {.initial = key.derive(2), .group = {.seed = chosen.seed}}};
     const bool is_first = net.rank() == 0;
     outcome result{.steps = steps_of(chosen, data)};
+    if (is_first && chosen.topology == "auto") shown.note("auto: " + trainer.strategy().choice().reason());
     sent own;
     for (std::uint64_t step = 1, due = 10; step <= result.steps; ++step) {
         const double start = seconds_now();

@@ -15,8 +15,8 @@ using namespace rill::train;
 namespace {
 const std::string names =
     "step,loss,seconds,compute_seconds,exchange_seconds,update_seconds,contributors,weight,age,rounds,messages_sent,"
-    "bytes_sent,messages_received,bytes_received,skipped\n";
-const std::string written = "3,0.5,0.01,0.005,0.004,1e-06,4,3.5,2,6,7,800,9,1000,\n";
+    "bytes_sent,messages_received,bytes_received,choice,skipped\n";
+const std::string written = "3,0.5,0.01,0.005,0.004,1e-06,4,3.5,2,6,7,800,9,1000,,\n";
 }  // namespace
 
 TEST_CASE("csv_metrics: a line of names, then one for each step, there as soon as it is written") {
@@ -40,7 +40,7 @@ TEST_CASE("csv_metrics: quotes texts that need it, and has a column for the labe
     skipped.invalid = {{.rank = 1, .coordinate = 2}, {.rank = 3, .coordinate = 4}};
     write(skipped);
     CHECK(text_of(here / "steps.csv") ==
-          "label," + names + "\"a \"\"b\"\", c\nd\",3,nan,0.01,0.005,0.004,1e-06,4,3.5,2,6,7,800,9,1000,\"" +
+          "label," + names + "\"a \"\"b\"\", c\nd\",3,nan,0.01,0.005,0.004,1e-06,4,3.5,2,6,7,800,9,1000,,\"" +
               describe_skip(skipped) + "\"\n");
 }
 

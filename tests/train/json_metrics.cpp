@@ -17,7 +17,7 @@ TEST_CASE("json_metrics: an object on each line, there as soon as it is written"
     const std::string line =
         R"({"step":3,"loss":0.5,"seconds":0.01,"compute_seconds":0.005,"exchange_seconds":0.004,)"
         R"("update_seconds":1e-06,"contributors":4,"weight":3.5,"age":2,"rounds":6,"messages_sent":7,)"
-        R"("bytes_sent":800,"messages_received":9,"bytes_received":1000,"skipped":""})"
+        R"("bytes_sent":800,"messages_received":9,"bytes_received":1000,"choice":"","skipped":""})"
         "\n";
     CHECK(text_of(here / "steps.jsonl") == line);
     write(full_record());

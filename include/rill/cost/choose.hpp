@@ -2,11 +2,14 @@
 
 #include <rill/collective/all_gather.hpp>
 #include <rill/collective/group.hpp>
+#include <rill/collective/group_options.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/fingerprint.hpp>
+#include <rill/core/random.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/cost/dense_messages.hpp>
@@ -41,6 +44,8 @@ struct gradient_shape {
     double density = 1;         ///< the share of the coordinates that each rank contributes, at random
     /// How the values of contributions may be coded. Other than `raw` permits a loss, which is taken where it pays.
     value_coding values = value_coding::raw;
+    /// How the values of finished sums may be coded in the copy phase, where the topology has one; as `values`.
+    value_coding copy = value_coding::raw;
     std::uint32_t bucket = 1024;  ///< see `coding`
     /// Whether the entries are selected from a dense gradient, so that not to compress saves the time of selecting.
     bool selects = false;
@@ -69,10 +74,16 @@ struct exchange_choice {
     duration expected{};    ///< the time of an exchange
     gradient_shape gradient{};
     measured_costs costs{};
-    std::vector<exchange_candidate> candidates;  ///< all that were compared, the fastest first
+    std::vector<exchange_candidate> candidates{};  ///< all that were compared, the fastest first
 
-    /// One text: the choice, the best of another kind, and what decides between them.
+    /// One text: the choice, the best of another kind, and what decides between them. Of a choice of `choose`.
     std::string reason() const;
+    /// The choice as a text, such as "ring with streams, indices as elias_fano".
+    std::string composition() const;
+    /// Tells choices apart: a hash of topology and codings.
+    std::uint64_t fingerprint() const {
+        return mix64(rill::fingerprint(topology), codings.fingerprint(), std::uint64_t{compress});
+    }
 };
 
 namespace detail {
@@ -88,12 +99,15 @@ inline exchange_candidate dense_candidate(const rill::topology::any& shape, cons
 /// `i`: of `measured_codings`.
 inline exchange_candidate stream_candidate(const rill::topology::any& shape, const measured_costs& costs,
                                            const gradient_shape& gradient, std::size_t i, dense_switch when,
-                                           value_coding values) {
+                                           value_coding values, value_coding copied) {
+    const auto code = [&](value_coding each) {
+        return coding{.values = each, .indices = measured_codings[i], .bucket = gradient.bucket};
+    };
     const coding lossless{.indices = measured_codings[i]};
-    const coding source{.values = values, .indices = measured_codings[i], .bucket = gradient.bucket};
-    exchange_candidate made{.topology = shape,
-                            .compress = true,
-                            .codings = {.contribution = source, .partial = lossless, .copy = lossless, .when = when}};
+    exchange_candidate made{
+        .topology = shape,
+        .compress = true,
+        .codings = {.contribution = code(values), .partial = lossless, .copy = code(copied), .when = when}};
     const auto entries = std::max<std::size_t>(
         1, static_cast<std::size_t>(std::llround(static_cast<double>(gradient.dimension) * gradient.density)));
     const std::size_t most = std::min(entries, gradient.dimension);
@@ -120,14 +134,19 @@ inline std::vector<exchange_candidate> all_candidates(const measured_costs& cost
                                                     rill::topology::star{}};
     std::vector<exchange_candidate> all;
     for (const auto& shape : shapes) all.push_back(dense_candidate(shape, costs, gradient));
-    const bool may_round = !is_lossless(gradient.values);
+    const auto permitted = [](value_coding lossy) {
+        std::vector<value_coding> codes{value_coding::raw};
+        if (!is_lossless(lossy)) codes.push_back(lossy);
+        return codes;
+    };
     for (std::size_t i = 0; i < measured_codings.size(); ++i)
         for (const double factor : {1.0, 0.5})
-            for (const auto& shape : shapes) {
-                const dense_switch when{factor};
-                all.push_back(stream_candidate(shape, costs, gradient, i, when, value_coding::raw));
-                if (may_round) all.push_back(stream_candidate(shape, costs, gradient, i, when, gradient.values));
-            }
+            for (const auto& shape : shapes)
+                for (const value_coding values : permitted(gradient.values))
+                    for (const value_coding copied : permitted(gradient.copy))
+                        if (is_lossless(copied) || has_copy_phase(shape))
+                            all.push_back(
+                                stream_candidate(shape, costs, gradient, i, dense_switch{factor}, values, copied));
     // Of equally fast ones the first stays first: the simpler one.
     std::stable_sort(all.begin(), all.end(),
                      [](const exchange_candidate& a, const exchange_candidate& b) { return a.time() < b.time(); });
@@ -159,16 +178,19 @@ inline std::string text_of_number(double number) {
     return text;
 }
 
+/// `of`: a candidate or a choice.
+template <class Exchange>
+std::string composition_of(const Exchange& of) {
+    const std::string text = of.topology.shape_name();
+    if (!of.compress) return text + " with dense vectors";
+    const auto rounded = [](const char* what, value_coding codes) {
+        return is_lossless(codes) ? std::string() : std::string(what) + text_of_coding(codes);
+    };
+    return text + " with streams, indices as " + std::string(name_of(of.codings.contribution.indices)) +
+           rounded(", values as ", of.codings.contribution.values) + rounded(", sums as ", of.codings.copy.values);
+}
 inline std::string describe(const exchange_candidate& of) {
-    std::string text = of.topology.shape_name();
-    if (of.compress) {
-        text.append(" with streams, indices as ").append(name_of(of.codings.contribution.indices));
-        if (!of.codings.contribution.is_lossless())
-            text += std::string(", values as ") + text_of_coding(of.codings.contribution.values);
-    } else {
-        text += " with dense vectors";
-    }
-    return text + ", " + text_of_time(of.time());
+    return composition_of(of) + ", " + text_of_time(of.time());
 }
 
 /// What saves the most time of `chosen` against `other`.
@@ -187,16 +209,19 @@ inline std::string what_decides(const exchange_candidate& chosen, const exchange
 /// Throws `mismatch` on all ranks unless all have asked for the same.
 template <class Group>
 void require_equal(Group& group, const gradient_shape& gradient) {
-    constexpr std::array names{"dimension", "density", "values", "bucket", "selects"};
+    constexpr std::array names{"dimension", "density", "values", "copy", "bucket", "selects"};
     using numbers = std::array<std::int64_t, names.size()>;
-    const numbers own{static_cast<std::int64_t>(gradient.dimension), std::bit_cast<std::int64_t>(gradient.density),
-                      static_cast<std::int64_t>(gradient.values), std::int64_t{gradient.bucket},
+    const numbers own{static_cast<std::int64_t>(gradient.dimension),
+                      std::bit_cast<std::int64_t>(gradient.density),
+                      static_cast<std::int64_t>(gradient.values),
+                      static_cast<std::int64_t>(gradient.copy),
+                      std::int64_t{gradient.bucket},
                       gradient.selects ? 1 : 0};
     std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(group.size()));
     all_gather(group, own, all);
     const auto text = [&](std::size_t i, std::int64_t number) {
         if (i == 1) return text_of_number(std::bit_cast<double>(number));
-        if (i == 2) return std::string(text_of_coding(static_cast<value_coding>(number)));
+        if (i == 2 || i == 3) return std::string(text_of_coding(static_cast<value_coding>(number)));
         return std::to_string(number);
     };
     for (std::size_t at = 0; at < all.size(); ++at) {
@@ -217,6 +242,8 @@ inline void require_gradient(const gradient_shape& gradient) {
 }
 
 }  // namespace detail
+
+inline std::string exchange_choice::composition() const { return detail::composition_of(*this); }
 
 inline std::string exchange_choice::reason() const {
     if (costs.ranks == 1) return "Do not compress: a single rank sends nothing.";
@@ -260,15 +287,18 @@ inline exchange_choice choose(const measured_costs& costs, const gradient_shape&
 
 /// Measures what an exchange costs among all ranks of `net`, and chooses how gradients are added up.
 ///
-/// Collective: every rank calls it with the same `gradient` and gets the same choice. Cost: that of `measure_costs`.
+/// Collective: every rank calls it with the same `gradient` and gets the same choice. Cost: that of `measure_costs`,
+/// with messages no larger than the dense gradient, or 4 KB.
 /// Errors: `mismatch` on all ranks if one has another `gradient`, which names the rank and what differs; those of
-/// `measure_costs`.
+/// `measure_costs`. `timeout`: of each operation, as in `group_options`.
 template <Transport Net>
-exchange_choice choose(Net& net, const gradient_shape& gradient) {
+exchange_choice choose(Net& net, const gradient_shape& gradient, duration timeout = group_options{}.timeout) {
     detail::require_gradient(gradient);
-    group workers{net, rill::topology::tree{}, {.name = "choose"}};
+    group workers{net, rill::topology::tree{}, {.timeout = timeout, .name = "choose"}};
     detail::require_equal(workers, gradient);
     costs_probe probe;
+    const std::size_t largest = std::max<std::size_t>(gradient.dimension * sizeof(float), 4096);
+    probe.link.largest_bytes = std::min(probe.link.largest_bytes, largest);
     if (gradient.dimension != 0) probe.dimension = std::min(probe.dimension, gradient.dimension);
     probe.density = std::max(gradient.density, 1.0 / static_cast<double>(probe.dimension));
     return choose(measure_costs(workers, probe), gradient);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -39,6 +40,9 @@ struct step_record {
     /// Why the step was skipped; else empty. If the strategy keeps replicas equal, all ranks have the same list; else
     /// it tells of this rank alone.
     std::vector<invalid_gradient> invalid{};
+    /// How gradients are exchanged, where the strategy has chosen that (`automatic`); else empty. Valid while the
+    /// strategy lives.
+    std::string_view choice{};
     bool is_over = false;  ///< the run has ended, and nothing was done
 
     bool skipped() const { return !invalid.empty(); }

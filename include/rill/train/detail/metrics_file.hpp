@@ -45,7 +45,7 @@ void append_number(std::string& line, Number value) {
     line.append(text, std::to_chars(std::begin(text), std::end(text), value).ptr);
 }
 
-/// Calls `visit(name, value)` for each metric of a step, in their order in a file: numbers, then one text.
+/// Calls `visit(name, value)` for each metric of a step, in their order in a file: numbers, then texts.
 template <class Visit>
 void visit_metrics(const step_record& record, Visit&& visit) {
     const receipt& exchange = record.exchange;
@@ -64,6 +64,7 @@ void visit_metrics(const step_record& record, Visit&& visit) {
     visit("bytes_sent", exchange.wire.bytes_sent);
     visit("messages_received", exchange.wire.messages_received);
     visit("bytes_received", exchange.wire.bytes_received);
+    visit("choice", record.choice);
     visit("skipped", record.skipped() ? describe_skip(record) : std::string());
 }
 
