@@ -7,7 +7,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <deque>
 #include <string>
+#include <thread>
 #include <utility>
 
 using namespace rill;
@@ -46,6 +49,51 @@ TEST_CASE("without rank 0 the others name it") {
         if (own.rank == 0) own.ranks = 0;
     });
     CHECK_MESSAGE(has(said[1], "rank 0 has not come to 127.0.0.1:"), said[1]);
+}
+
+TEST_CASE("ranks with one key meet, and one with another key or none is told and named") {
+    const tcp::key one = tcp::key::from_text("0123456789abcdefghijklmnopqrstuv");
+    const tcp::key other = tcp::key::from_text("0123456789abcdefghijklmnopqrstuV");
+    auto said = meet(3, [&](tcp::options& own) { own.key = one; });
+    for (const std::string& each : said) CHECK(each == "");
+
+    said = meet(3, [&](tcp::options& own) { own.key = own.rank == 1 ? other : one; });
+    CHECK_MESSAGE(has(said[0], "rank 1 has not come to 127.0.0.1:"), said[0]);
+    CHECK_MESSAGE(has(said[0], "rank 1 has another key than rank 0"), said[0]);
+    CHECK_MESSAGE(has(said[1], "rank 1 has another key than rank 0"), said[1]);
+    CHECK_MESSAGE(has(said[2], "rank 1 has another key than rank 0"), said[2]);
+
+    said = meet(2, [&](tcp::options& own) { own.key = own.rank == 0 ? one : tcp::key(); });
+    CHECK_MESSAGE(has(said[0], "a process came without a key"), said[0]);
+    CHECK_MESSAGE(has(said[1], "rank 1 has no key, rank 0 has one"), said[1]);
+    said = meet(2, [&](tcp::options& own) { own.key = own.rank == 1 ? one : tcp::key(); });
+    CHECK_MESSAGE(has(said[0], "a process came with a key"), said[0]);
+    CHECK_MESSAGE(has(said[1], "rank 1 has a key, rank 0 has none"), said[1]);
+    said = meet(2, [&](tcp::options& own) {
+        own.key = own.rank == 1 ? one : other;
+        own.security = tcp::security::open;
+    });
+    for (const std::string& each : said) CHECK(each == "");
+}
+
+TEST_CASE("with a key, a rank of another job ends the meeting only where it has the key") {
+    const tcp::key one = tcp::key::from_text("0123456789abcdefghijklmnopqrstuv");
+    const tcp::key other = tcp::key::from_text("0123456789abcdefghijklmnopqrstuV");
+    for (const bool has_key : {true, false}) {
+        const std::string point = ranks::free_point();
+        tcp::options stranger{.rank = 1, .ranks = 2, .meeting = point, .job = "other", .key = has_key ? one : other};
+        std::string said_of_stranger;
+        const auto thrown = ranks::on_threads(2, {.meeting = point, .key = one}, [&](const tcp::options& own) {
+            if (own.rank == 1) {
+                said_of_stranger = ranks::text_of(ranks::thrown_by([&] { tcp::endpoint net(stranger); }));
+                if (has_key) return;
+            }
+            tcp::endpoint net(own);
+        });
+        CHECK(ranks::text_of(thrown[0]) == (has_key ? "rill: rank 1 belongs to another job" : ""));
+        CHECK_MESSAGE(has(said_of_stranger, has_key ? "rank 1 belongs to another job" : "another key"),
+                      said_of_stranger);
+    }
 }
 
 TEST_CASE("two of one rank, and ranks that differ, are refused on rank 0 and where they come from") {
@@ -96,27 +144,33 @@ TEST_CASE("a taken port is named") {
     CHECK_MESSAGE(has(said, "rank 0: cannot listen at " + point + ": Address already in use"), said);
 }
 
-TEST_CASE("an address beyond this host is refused unless security is open") {
+TEST_CASE("without a key, an address beyond this host is refused") {
     for (const int rank : {0, 1})
-        CHECK_THROWS_WITH_AS(tcp::endpoint({.rank = rank, .ranks = 2, .meeting = "192.0.2.1:29400"}),
-                             doctest::Contains("is not on the loopback interface"), tcp::library_error);
+        CHECK_THROWS_WITH_AS(
+            tcp::endpoint({.rank = rank, .ranks = 2, .meeting = "192.0.2.1:29400"}),
+            doctest::Contains(
+                "is not on the loopback interface, and there is no key: tools/launch --make-key makes one"),
+            tcp::library_error);
 }
 
-TEST_CASE("strangers keep no ranks from meeting") {
+TEST_CASE("strangers that come again and again keep no ranks from meeting") {
     using namespace tcp::detail;
     const std::string point = ranks::free_point();
-    std::vector<tcp::detail::socket> strangers;
-    const auto thrown = ranks::on_threads(2, {.meeting = point}, [&](const tcp::options& own) {
-        if (own.rank == 0) return tcp::run([](auto&) {}, own);
-        const socket_address at = resolve(point, no_rank).front();
-        const time_point until = wall_clock() + seconds(20);
-        while (strangers.size() < 10 && wall_clock() < until)
-            if (tcp::detail::socket made = connect_to(at, until)) {
-                const std::string text(200, 'x');
-                if (strangers.size() % 2 == 0) ::send(made.get(), text.data(), text.size(), MSG_NOSIGNAL);
-                strangers.push_back(std::move(made));
-            }
-        tcp::run([](auto&) {}, own);
+    const socket_address at = resolve(point, no_rank).front();
+    const std::string text(200, 'x');
+    std::atomic<bool> is_over = false;
+    std::thread crowd([&] {
+        std::deque<tcp::detail::socket> held;
+        while (!is_over) {
+            tcp::detail::socket made = start_connecting(at);
+            if (held.size() % 2 == 0) ::send(made.get(), text.data(), text.size(), MSG_NOSIGNAL);
+            held.push_back(std::move(made));
+            if (held.size() > 200) held.pop_front();
+        }
     });
+    tcp::options chosen{.meeting = point, .key = tcp::key::from_text("0123456789abcdefghijklmnopqrstuv")};
+    const auto thrown = ranks::on_threads(4, chosen, [&](const tcp::options& own) { tcp::run([](auto&) {}, own); });
+    is_over = true;
+    crowd.join();
     for (const auto& each : thrown) CHECK(ranks::text_of(each) == "");
 }

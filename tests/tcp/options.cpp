@@ -1,7 +1,11 @@
 #include <rill/transport/tcp.hpp>
 
+#include "../support/scratch.hpp"
+
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 
@@ -49,6 +53,29 @@ TEST_CASE("each launcher's variables say who and where") {
     CHECK(read({{"MASTER_ADDR", "fe80::1"}, {"MASTER_PORT", "5"}}).meeting == "[fe80::1]:5");
 }
 
+TEST_CASE("the key is in a variable or in a file") {
+    const scratch_directory place;
+    const std::string text = "0123456789abcdefghijklmnopqrstuv", path = place / "key", home = place / "";
+    std::ofstream(path) << text << "\n";
+    const std::map<std::string, std::string> two{{"RILL_RANK", "0"}, {"RILL_RANKS", "2"}};
+    const auto with = [&](std::map<std::string, std::string> more) {
+        more.insert(two.begin(), two.end());
+        return more;
+    };
+    std::filesystem::permissions(path, std::filesystem::perms::owner_read);
+    CHECK(read(with({{"RILL_KEY", text}})).key == tcp::key::from_text(text));
+    CHECK(read(with({{"RILL_KEY_FILE", path}})).key == tcp::key::from_text(text));
+    CHECK_FALSE(read(with({{"HOME", place / "nobody"}})).key);
+    std::filesystem::create_directories(place / ".config/rill");
+    std::filesystem::copy_file(path, place / ".config/rill/key");
+    CHECK(read(with({{"HOME", home}})).key == tcp::key::from_text(text));
+    CHECK_FALSE(read({{"HOME", home}}).key);
+    CHECK_FALSE(read(with({{"HOME", home}, {"RILL_SECURITY", "open"}})).key);
+    std::filesystem::permissions(path, std::filesystem::perms::group_read, std::filesystem::perm_options::add);
+    CHECK_THROWS_WITH_AS(read(with({{"RILL_KEY_FILE", path}})), doctest::Contains("can be used by others"),
+                         tcp::library_error);
+}
+
 TEST_CASE("gaps and contradictions name the variable") {
     const std::pair<std::map<std::string, std::string>, const char*> wrong[] = {
         {{{"RILL_RANK", "1"}}, "the variable RILL_RANK is set, but RILL_RANKS is not"},
@@ -57,7 +84,11 @@ TEST_CASE("gaps and contradictions name the variable") {
         {{{"RANK", "x"}, {"WORLD_SIZE", "4"}}, "the variable RANK is \"x\", which is no number from 0 to 65535"},
         {{{"RANK", "0"}, {"WORLD_SIZE", "0"}}, "the variable WORLD_SIZE is \"0\", which is no number from 1 to 65535"},
         {{{"MASTER_ADDR", "h"}}, "the variable MASTER_ADDR is set, but MASTER_PORT is not"},
-        {{{"RILL_SECURITY", "no"}}, "the variable RILL_SECURITY is \"no\", which is neither loopback nor open"}};
+        {{{"RILL_KEY", "short"}}, "the variable RILL_KEY has no key of at least 22 characters"},
+        {{{"RILL_KEY", "k"}, {"RILL_KEY_FILE", "f"}}, "the variables RILL_KEY and RILL_KEY_FILE are both set"},
+        {{{"RILL_KEY", "k"}, {"RILL_SECURITY", "open"}}, "the variable RILL_SECURITY is open, but RILL_KEY is set"},
+        {{{"RILL_KEY_FILE", "/no/such/file"}}, "the key file /no/such/file cannot be opened"},
+        {{{"RILL_SECURITY", "no"}}, "the variable RILL_SECURITY is \"no\", which is neither keyed nor open"}};
     for (const auto& [variables, text] : wrong)
         CHECK_THROWS_WITH_AS(read(variables), doctest::Contains(text), tcp::library_error);
 }

@@ -84,3 +84,51 @@ TEST_CASE("all survivors name a process that was killed") {
             CHECK(end_of(started[rank]) == (static_cast<int>(rank) == victim ? 128 + SIGKILL : 7));
     }
 }
+
+namespace {
+
+/// Starts a process that meets as the options say. It exits with 0, or with a number for what it was told.
+pid_t start_to_meet(const tcp::options& chosen) {
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    ::alarm(60);
+    try {
+        tcp::run([](auto&) {}, chosen);
+    } catch (const error& caught) {
+        const std::string said = caught.what();
+        if (said.find("rank 2 has another key than rank 0") != said.npos) ::_exit(3);
+        if (said.find("rank 2 belongs to another job") != said.npos) ::_exit(4);
+        if (said.find("two processes say that they are rank 2") != said.npos) ::_exit(5);
+        ::_exit(1);
+    }
+    ::_exit(0);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a process with a wrong key keeps none from meeting; a rank of another job or a second one ends the meeting") {
+    tcp::options first{.ranks = 3, .meeting = ranks::free_point(), .failure_timeout = seconds(5)};
+    first.key = tcp::key::from_text("0123456789abcdefghijklmnopqrstuv");
+    tcp::options second = first, third = first;
+    second.rank = 1;
+    third.rank = 2;
+    SUBCASE("a wrong key") {
+        tcp::options wrong = third;
+        wrong.key = tcp::key::from_text("0123456789abcdefghijklmnopqrstuV");
+        const pid_t at_zero = start_to_meet(first);
+        CHECK(end_of(start_to_meet(wrong)) == 3);
+        const pid_t others[] = {start_to_meet(second), start_to_meet(third)};
+        CHECK(end_of(at_zero) == 0);
+        for (const pid_t child : others) CHECK(end_of(child) == 0);
+    }
+    SUBCASE("another job") {
+        tcp::options wrong = third;
+        wrong.job = "other";
+        for (const pid_t child : {start_to_meet(first), start_to_meet(wrong)}) CHECK(end_of(child) == 4);
+    }
+    SUBCASE("two of one rank") {
+        for (const pid_t child : {start_to_meet(first), start_to_meet(third), start_to_meet(third)})
+            CHECK(end_of(child) == 5);
+    }
+}

@@ -18,6 +18,17 @@ inline std::string free_point(const std::string& host = "127.0.0.1") {
     return host + ":" + std::to_string(socket_address::local_of(listen_at(points.front(), 1)).port());
 }
 
+/// What `act()` throws; null where it returns.
+template <class Act>
+std::exception_ptr thrown_by(Act&& act) {
+    try {
+        act();
+        return nullptr;
+    } catch (...) {
+        return std::current_exception();
+    }
+}
+
 /// Calls `act(options)` on a thread for each rank; returns what they threw.
 template <class Act>
 std::vector<std::exception_ptr> on_threads(int count, rill::tcp::options chosen, Act&& act) {
@@ -26,13 +37,8 @@ std::vector<std::exception_ptr> on_threads(int count, rill::tcp::options chosen,
     chosen.ranks = count;
     for (int rank = 0; rank < count; ++rank) {
         chosen.rank = rank;
-        threads.emplace_back([&, rank, own = chosen] {
-            try {
-                act(own);
-            } catch (...) {
-                thrown[static_cast<std::size_t>(rank)] = std::current_exception();
-            }
-        });
+        threads.emplace_back(
+            [&, rank, own = chosen] { thrown[static_cast<std::size_t>(rank)] = thrown_by([&] { act(own); }); });
     }
     for (std::thread& each : threads) each.join();
     return thrown;

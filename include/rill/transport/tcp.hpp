@@ -42,7 +42,8 @@ void run(Body&& body, const options& chosen = options::from_environment());
 ///
 /// Its construction is the meeting: it returns when all ranks have come and each is connected to each. It throws
 /// `timeout` that names the ranks which have not come within `options::meeting_timeout`, `mismatch` where two processes
-/// say that they are the same rank or options differ, and `library_error` where the system refuses a call.
+/// say that they are the same rank or keys, jobs, versions or options differ, and `library_error` where the system
+/// refuses a call.
 ///
 /// When a peer's process ends without a farewell, all waits of all other ranks throw `peer_failure` that names it. A
 /// lost connection is not made anew. Any thread of the rank may call it. A thread of its own makes progress while

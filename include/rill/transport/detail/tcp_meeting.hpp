@@ -1,5 +1,7 @@
+// How the ranks of a job come together.
 #pragma once
 
+#include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/random.hpp>
@@ -7,17 +9,23 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/tcp_framing.hpp>
+#include <rill/transport/detail/tcp_handshake.hpp>
+#include <rill/transport/detail/tcp_key.hpp>
 #include <rill/transport/detail/tcp_options.hpp>
+#include <rill/transport/detail/tcp_pending.hpp>
+#include <rill/transport/detail/tcp_roster.hpp>
 #include <rill/transport/detail/tcp_socket.hpp>
 
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,59 +33,126 @@
 
 namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 
-/// The connections of one rank to all others.
+/// The connections of one rank to all others, and what it takes to make one anew.
 struct mesh {
     rank_t rank = 0;
     int ranks = 1;
-    int neighbours = 1;              ///< ranks of this host, this one included
-    std::vector<socket> to_peers{};  ///< by rank; that to itself is empty
+    int neighbours = 1;                  ///< ranks of this host, this one included
+    std::vector<socket> to_peers{};      ///< by rank; that to itself is empty
+    std::vector<socket> listeners{};     ///< where peers reach this rank
+    std::vector<roster_entry> roster{};  ///< by rank: where this rank reaches its peers
+    handshake::identity own{};           ///< says `purpose::mail`
+    tcp::key secret{};
 };
 
-/// What a rank says first on each connection, always as many bytes.
-struct greeting {
-    static constexpr std::size_t size_bytes = 96;
-    static constexpr std::uint64_t known_magic = 0x31'70'63'74'6C'6C'69'72;  // "rilltcp1"
-
-    std::uint64_t magic = known_magic;
-    std::uint64_t rank = 0, ranks = 0, port = 0, is_for_meeting = 0;
-    std::uint64_t job = 0, incarnation = 0, host = 0;
-    std::uint64_t version = 0, eager_bytes = 0, chunk_bytes = 0, mailbox_bytes = 0;
-
-    static constexpr std::uint64_t greeting::*fields[] = {
-        &greeting::magic,          &greeting::rank,        &greeting::ranks,       &greeting::port,
-        &greeting::is_for_meeting, &greeting::job,         &greeting::incarnation, &greeting::host,
-        &greeting::version,        &greeting::eager_bytes, &greeting::chunk_bytes, &greeting::mailbox_bytes};
-
-    void write(std::byte* at) const {
-        for (const auto field : fields) put(at, this->*field, 8), at += 8;
+inline roster_address roster_address_of(const socket_address& from) {
+    roster_address made{.is_v6 = from.is_v6(), .port = from.port()};
+    if (made.is_v6) {
+        const auto& raw = reinterpret_cast<const sockaddr_in6&>(from.bytes);
+        std::memcpy(made.bytes.data(), &raw.sin6_addr, 16);
+        made.scope = raw.sin6_scope_id;
+    } else {
+        std::memcpy(made.bytes.data(), &reinterpret_cast<const sockaddr_in&>(from.bytes).sin_addr, 4);
     }
-    static greeting read(const std::byte* at) {
-        greeting made;
-        for (const auto field : fields) made.*field = get(at, 8), at += 8;
+    return made;
+}
+inline socket_address socket_address_of(const roster_address& from) {
+    socket_address made;
+    if (from.is_v6) {
+        auto& raw = reinterpret_cast<sockaddr_in6&>(made.bytes);
+        raw.sin6_family = AF_INET6;
+        std::memcpy(&raw.sin6_addr, from.bytes.data(), 16);
+        raw.sin6_scope_id = from.scope;
+        made.size = sizeof raw;
+    } else {
+        auto& raw = reinterpret_cast<sockaddr_in&>(made.bytes);
+        raw.sin_family = AF_INET;
+        std::memcpy(&raw.sin_addr, from.bytes.data(), 4);
+        made.size = sizeof raw;
+    }
+    made.set_port(from.port);
+    return made;
+}
+
+/// What rank 0 and another rank tell each other once they have proved who they are.
+struct meeting_word {
+    enum class kind : std::uint8_t {
+        entry = 1,  ///< to rank 0: options that must be equal, then a roster of the rank alone
+        roster,     ///< of all ranks
+        refusal     ///< the kind of a failure, then a text
+    };
+    static constexpr std::size_t head_bytes = 8, most_text = 4096;
+    static constexpr std::size_t most_entry = 32 + roster_entry::most_host + 32 * roster_entry::most_addresses;
+
+    /// The most bytes that follow the head of a word to a rank of a job.
+    static std::size_t most(kind of, rank_t ranks) {
+        switch (of) {
+            case kind::entry: return 24 + most_entry;
+            case kind::roster: return 4 + most_entry * static_cast<std::size_t>(ranks);
+            case kind::refusal: return 1 + most_text;
+        }
+        return 0;
+    }
+    static std::vector<std::byte> write(kind of, byte_view content) {
+        std::vector<std::byte> made(head_bytes + content.size());
+        put(made.data(), static_cast<std::uint64_t>(of), 1);
+        put(made.data() + 4, content.size(), 4);
+        if (!content.empty()) std::memcpy(made.data() + head_bytes, content.data(), content.size());
         return made;
     }
 };
 
+/// Reads one word of a meeting, as it arrives, and no byte behind it. Memory: what has arrived, and 64 KiB.
+class meeting_reader {
+  public:
+    enum class state { waits, whole, lost, wrong };
+
+    explicit meeting_reader(rank_t ranks) : ranks_(ranks) {}
+
+    meeting_word::kind kind() const { return static_cast<meeting_word::kind>(bytes_[0]); }
+    byte_view content() const { return byte_view(bytes_).subspan(meeting_word::head_bytes); }
+
+    /// Reads what the socket has.
+    state read(const socket& from) {
+        while (filled_ < goal_) {
+            bytes_.resize(std::min(goal_, filled_ + most_step));
+            const ssize_t got = ::recv(from.get(), bytes_.data() + filled_, bytes_.size() - filled_, 0);
+            if (got < 0 && errno == EINTR) continue;
+            if (got < 0 && errno == EAGAIN) return state::waits;
+            if (got <= 0) return state::lost;
+            filled_ += static_cast<std::size_t>(got);
+            if (filled_ != goal_ || goal_ != meeting_word::head_bytes) continue;
+            const std::uint64_t size = get(bytes_.data() + 4, 4);
+            if (get(bytes_.data() + 1, 3) != 0 || size > meeting_word::most(kind(), ranks_)) return state::wrong;
+            goal_ += static_cast<std::size_t>(size);
+        }
+        return state::whole;
+    }
+
+  private:
+    static constexpr std::size_t most_step = std::size_t{64} << 10;
+
+    rank_t ranks_;
+    std::vector<std::byte> bytes_;
+    std::size_t filled_ = 0, goal_ = meeting_word::head_bytes;
+};
+
 /// Brings the ranks together: each connects to rank 0, which tells all where all listen; then each connects to the
-/// ranks below it. The deadline is that of the whole meeting: no arrival prolongs it.
+/// ranks below it. The deadline is that of the whole meeting: no arrival prolongs it. Whoever does not prove that it
+/// has the job's key changes nothing but the text of the error.
 class meeting {
   public:
     explicit meeting(const options& chosen) : chosen_(chosen), until_(wall_clock() + chosen.meeting_timeout) {
         made_.rank = chosen.rank;
         made_.ranks = chosen.ranks;
         made_.to_peers.resize(static_cast<std::size_t>(chosen.ranks));
-        std::uint64_t incarnation = 0;
-        if (::getrandom(&incarnation, sizeof incarnation, 0) != sizeof incarnation)
-            fail("cannot get random bytes: " + system_text());
-        own_ = {.rank = static_cast<std::uint64_t>(chosen.rank),
-                .ranks = static_cast<std::uint64_t>(chosen.ranks),
-                .job = hash_of(chosen.job),
-                .incarnation = incarnation,
-                .host = host_of(),
-                .version = mix64(RILL_VERSION_MAJOR, RILL_VERSION_MINOR),
-                .eager_bytes = chosen.eager_bytes,
-                .chunk_bytes = chosen.chunk_bytes,
-                .mailbox_bytes = chosen.mailbox_bytes};
+        if (chosen.security == security::keyed) made_.secret = chosen.key;
+        made_.own = {.why = handshake::purpose::mail,
+                     .job = hash_of(chosen.job),
+                     .build = mix64(mix64(RILL_VERSION_MAJOR, RILL_VERSION_MINOR), RILL_VERSION_PATCH),
+                     .ranks = chosen.ranks,
+                     .rank = chosen.rank,
+                     .incarnation = random_number() | 1};
     }
 
     mesh run() {
@@ -86,20 +161,38 @@ class meeting {
             gather();
         else
             join();
+        for (const roster_entry& each : made_.roster)
+            if (each.rank != made_.rank && each.host == entry_of(made_.rank).host) ++made_.neighbours;
         for (const socket& each : made_.to_peers)
             if (each) tune(each, chosen_.patience);
         return std::move(made_);
     }
 
   private:
-    static constexpr duration most_silence = seconds(5);  ///< of a connection that has not greeted
-    static constexpr std::size_t entry_bytes = 16 + sizeof(sockaddr_in6);
+    using state = handshake::state;
+    using refusal = handshake::refusal;
 
-    struct guest {
-        socket from;
-        time_point since{};
-        std::size_t filled = 0;
-        std::byte bytes[greeting::size_bytes]{};
+    static constexpr duration again_after = milliseconds(250);  ///< of a dial that nobody answers: Linux waits for 1 s
+    static constexpr duration again_after_refusal = milliseconds(20);
+    static constexpr std::size_t most_rounds = 8;  ///< of dials that are under way
+    static constexpr int most_accepted = 16;       ///< in one turn
+
+    /// A rank that this one dials: at all of its addresses, side by side.
+    struct target {
+        rank_t rank = 0;
+        std::uint64_t incarnation = 0;  ///< 0: not known
+        std::vector<socket_address> at{};
+        handshake::purpose why = handshake::purpose::mail;
+        time_point again{};
+        std::list<pending_connection> dials{};
+        bool is_proving = false;  ///< on its only dial
+        std::string trouble{};
+    };
+    /// A rank that has proved to rank 0 who it is.
+    struct newcomer {
+        meeting_reader words;
+        std::uint64_t incarnation = 0;
+        bool has_told = false;
     };
 
     static std::uint64_t hash_of(std::string_view text) {
@@ -107,275 +200,425 @@ class meeting {
         for (const char each : text) hash = mix64(hash, static_cast<unsigned char>(each));
         return hash;
     }
-    static std::uint64_t host_of() {
-        char name[256] = "";
+    static std::string host_name() {
+        char name[roster_entry::most_host + 1] = "";
         ::gethostname(name, sizeof name - 1);
-        return hash_of(name);
+        return name[0] == 0 ? "localhost" : name;
     }
+    static std::string name_of(rank_t rank) { return "rank " + std::to_string(rank); }
 
     std::string within() const { return text_of({" within ", chosen_.meeting_timeout.seconds(), " s"}); }
     [[noreturn]] void fail(const std::string& what) const { throw library_error(chosen_.rank, what); }
+    [[noreturn]] static void fail_for_all(failure kind, const std::string& text) {
+        throw_error({.context = every_context, .kind = kind, .reason = text});
+    }
+    roster_entry& entry_of(rank_t rank) { return made_.roster[static_cast<std::size_t>(rank)]; }
+    socket& line_to(rank_t rank) { return made_.to_peers[static_cast<std::size_t>(rank)]; }
 
     std::vector<socket_address> addresses() const {
         std::vector<socket_address> all = resolve(chosen_.meeting, chosen_.rank);
-        if (chosen_.security == security::open) return all;
+        if (made_.secret || chosen_.security == security::open) return all;
         for (const socket_address& each : all)
             if (!each.is_loopback())
                 fail("the meeting point " + chosen_.meeting +
-                     " is not on the loopback interface, and security::open is not asked for");
+                     " is not on the loopback interface, and there is no key: tools/launch --make-key makes one");
         return all;
     }
+    handshake::identity identity_for(handshake::purpose why) {
+        ++made_.own.attempt;
+        handshake::identity own = made_.own;
+        own.why = why;
+        return own;
+    }
 
-    /// Accepts and reads greetings; calls `greeted(socket&&, greeting)` for each whole one of this protocol, until it
-    /// returns true. False when the time has passed. Strangers are dropped.
-    template <class Greeted, class Watched>
-    bool receive_guests(const socket& listener, Greeted&& greeted, Watched&& watched) {
-        const std::size_t most_guests = 64 + 2 * static_cast<std::size_t>(chosen_.ranks);
-        std::vector<guest> guests;
-        std::vector<pollfd> polled;
-        while (wall_clock() < until_) {
-            polled.assign(1, {.fd = guests.size() < most_guests ? listener.get() : -1, .events = POLLIN, .revents = 0});
-            for (const guest& each : guests) polled.push_back({.fd = each.from.get(), .events = POLLIN, .revents = 0});
-            wait_for(polled, until_);
-            watched();
-            if ((polled[0].revents & (POLLERR | POLLNVAL)) != 0) fail("the listening socket has failed");
-            if (polled[0].revents != 0) {
-                socket from(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-                if (from)
-                    guests.push_back({.from = std::move(from), .since = wall_clock()});
-                else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-                    fail("cannot accept a connection: " + system_text());
-            }
-            for (std::size_t i = 0; i < guests.size();) {
-                guest& each = guests[i];
-                const ssize_t got =
-                    ::recv(each.from.get(), each.bytes + each.filled, greeting::size_bytes - each.filled, 0);
-                const bool waits = got < 0 && (errno == EAGAIN || errno == EINTR);
-                if (got > 0) each.filled += static_cast<std::size_t>(got);
-                const bool is_whole = each.filled == greeting::size_bytes;
-                if (!is_whole && (got > 0 || (waits && wall_clock() < each.since + most_silence))) {
-                    ++i;
-                    continue;
-                }
-                guest done = std::move(each);
-                guests.erase(guests.begin() + static_cast<std::ptrdiff_t>(i));
-                if (!is_whole) continue;
-                const greeting said = greeting::read(done.bytes);
-                if (said.magic == greeting::known_magic && greeted(std::move(done.from), said)) return true;
-            }
+    // What all ranks do: dial, and serve those that dial.
+
+    /// Waits until something happens, at most until `until`, and lets all dials and guests proceed. `also` are further
+    /// descriptors to wait for. Calls `arrived(guest)` for each guest that asks or has settled; it closes a settled
+    /// one.
+    template <class Arrived>
+    void take_turn(time_point until, std::vector<pollfd>& also, Arrived&& arrived) {
+        time_point now = wall_clock();
+        guests_.drop_late(now);
+        for (target& each : targets_) {
+            dial(each, now);
+            if (!each.is_proving) until = std::min(until, each.again);
         }
+        std::vector<pollfd>& polled = polled_;
+        polled.assign(also.begin(), also.end());
+        const auto add = [&](int descriptor, short events) {
+            polled.push_back({.fd = descriptor, .events = events, .revents = 0});
+        };
+        for (const socket& each : made_.listeners) add(each.get(), POLLIN);
+        for (const pending_connection& each : guests_.waiting()) add(each.on().get(), each.wanted());
+        for (const target& each : targets_)
+            for (const pending_connection& one : each.dials) add(one.on().get(), one.wanted());
+        wait_for(polled, until);
+
+        std::copy_n(polled.begin(), also.size(), also.begin());
+        std::size_t at = also.size() + made_.listeners.size();
+        for (auto each = guests_.waiting().begin(); each != guests_.waiting().end();) {
+            const auto here = each++;
+            if (polled[at++].revents == 0) continue;
+            if (!stays(*here, arrived)) guests_.waiting().erase(here);
+        }
+        now = wall_clock();
+        for (target& each : targets_) proceed(each, at, now);
+        std::erase_if(targets_, [&](const target& each) { return bool(line_to(each.rank)); });
+        for (std::size_t i = 0; i < made_.listeners.size(); ++i)
+            if (polled[also.size() + i].revents != 0) accept_guests(made_.listeners[i], now, arrived);
+    }
+    /// Whether the handshake with a guest goes on.
+    template <class Arrived>
+    static bool stays(pending_connection& with, Arrived& arrived) {
+        bool goes_on = with.proceed();
+        if (goes_on && with.now() == state::asks) {
+            arrived(with);
+            goes_on = with.proceed();
+        }
+        if (!goes_on || !with.is_settled()) return goes_on;
+        arrived(with);
         return false;
+    }
+    template <class Arrived>
+    void accept_guests(const socket& listener, time_point now, Arrived& arrived) {
+        for (int i = 0; i < most_accepted; ++i) {
+            socket from(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+            if (from) {
+                const auto why = chosen_.rank == 0 ? handshake::purpose::meeting : handshake::purpose::mail;
+                auto made =
+                    pending_connection::accepted(std::move(from), identity_for(why), made_.secret.prover(), now);
+                // Its hello has most often come: fewer turns, fewer strangers that may push it out.
+                if (stays(made, arrived)) guests_.admit(std::move(made));
+                continue;
+            }
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                fail("cannot accept a connection: " + system_text());
+            if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK) fail("the listening socket has failed");
+            if (errno != EINTR && errno != ECONNABORTED) return;
+        }
+    }
+
+    void dial(target& to, time_point now) {
+        if (to.is_proving && to.dials.front().since() + reception::most_time <= now) {
+            to.dials.clear();
+            to.is_proving = false;
+        }
+        if (to.is_proving || now < to.again) return;
+        to.again = now + again_after;
+        while (to.dials.size() >= most_rounds * to.at.size()) to.dials.pop_front();
+        for (const socket_address& each : to.at) {
+            socket made = start_connecting(each);
+            if (made)
+                to.dials.push_back(pending_connection::dialled(std::move(made), identity_for(to.why),
+                                                               {.rank = to.rank, .incarnation = to.incarnation},
+                                                               made_.secret.prover(), now));
+            else
+                to.trouble = system_text();
+        }
+        if (to.dials.empty()) to.again = now + again_after_refusal;
+    }
+    /// The dials of a target; their results are in `polled_` from `at` on.
+    void proceed(target& to, std::size_t& at, time_point now) {
+        const std::size_t count = to.dials.size();
+        const std::size_t first = at;
+        at += count;
+        auto each = to.dials.begin();
+        for (std::size_t i = first; i < first + count; ++i) {
+            const auto here = each++;
+            if (polled_[i].revents == 0) continue;
+            bool goes_on = here->proceed();
+            if (!goes_on) to.trouble = errno == 0 ? "the connection was closed" : system_text();
+            if (goes_on && here->now() == state::asks) {
+                to.dials.erase(to.dials.begin(), here);
+                to.dials.erase(each, to.dials.end());
+                to.is_proving = true;
+                here->prove(0);
+                goes_on = here->proceed();
+                i = first + count;  // it is the only one
+            }
+            if (goes_on && here->now() == state::refused) {
+                to.trouble = refusal_of(to, here->said());
+                if (!is_of_another(here->said().why(), to, here->said().peer()))
+                    fail_for_all(failure::mismatch, to.trouble);
+                goes_on = false;
+            }
+            if (goes_on && here->is_settled()) {
+                line_to(to.rank) = here->take();
+                return;
+            }
+            if (goes_on) continue;
+            to.dials.erase(here);
+            to.is_proving = false;
+            if (to.dials.empty()) to.again = now + again_after_refusal;
+        }
+    }
+
+    /// Why a rank that dialled does not fit to the one that it dialled.
+    static std::string mismatch_of(refusal why, const handshake::identity& dialled, const handshake::identity& by) {
+        const std::string who = name_of(by.rank), other = name_of(dialled.rank);
+        switch (why) {
+            case refusal::version: return who + " has another version of rill";
+            case refusal::job: return who + " belongs to another job";
+            case refusal::build: return who + " has another version of rill";
+            case refusal::ranks: return text_of({who, " expects ", by.ranks, " ranks, ", other, " ", dialled.ranks});
+            case refusal::rank:
+                return by.rank == dialled.rank ? "two processes say that they are " + who : who + " is none of the job";
+            case refusal::purpose: return "the ranks have met already: " + who + " comes too late";
+            case refusal::key: return who + " has another key than " + other;
+            default: return text_of({other, " refuses ", who, ", reason ", static_cast<int>(why)});
+        }
+    }
+    /// Whether somebody else than the target has answered, so that the target may still come.
+    static bool is_of_another(refusal why, const target& to, const handshake::identity& peer) {
+        return why == refusal::foreign || why == refusal::incarnation || (why == refusal::rank && peer.rank != to.rank);
+    }
+    std::string refusal_of(const target& to, const handshake& by) const {
+        if (by.why() == refusal::foreign) return "what answers is no rank of a job";
+        if (is_of_another(by.why(), to, by.peer()))
+            return by.why() == refusal::rank ? "what answers is " + name_of(by.peer().rank)
+                                             : "what answers is another start of " + name_of(to.rank);
+        if (by.why() == refusal::security)
+            return made_.secret ? name_of(made_.rank) + " has a key, " + name_of(to.rank) + " has none"
+                                : name_of(made_.rank) + " has no key, " + name_of(to.rank) + " has one";
+        handshake::identity dialled = by.peer();
+        dialled.rank = to.rank;  // not yet read where the protocols differ
+        return mismatch_of(by.why(), dialled, made_.own);
     }
 
     // Rank 0.
 
     void gather() {
-        socket listener;
         for (const socket_address& each : addresses())
-            if ((listener = listen_at(each, 2 * chosen_.ranks + 16))) break;
-        if (!listener) fail("cannot listen at " + chosen_.meeting + ": " + system_text());
-        std::vector<greeting> all(static_cast<std::size_t>(chosen_.ranks));
-        all[0] = own_;
-        int missing = chosen_.ranks - 1;
-        const auto forget_lost = [&] {  // one that has come and gone may come again
-            for (socket& each : made_.to_peers) {
-                char one = 0;
-                if (each && ::recv(each.get(), &one, 1, MSG_PEEK) == 0) each = socket(), ++missing;
-            }
-        };
-        const bool complete = receive_guests(
-            listener,
-            [&](socket&& from, const greeting& said) {
-                if (said.is_for_meeting == 0) return false;  // of another meeting, which was here before
-                if (const std::string fault = fault_of_guest(said); !fault.empty()) {
-                    tell_refusal(from, failure::mismatch, fault);
-                    refuse_all(failure::mismatch, fault);
-                }
-                all[said.rank] = said;
-                made_.to_peers[said.rank] = std::move(from);
-                return --missing == 0;
-            },
-            forget_lost);
-        if (!complete) {
-            std::string who, more;
+            if (socket made = listen_at(each, SOMAXCONN)) made_.listeners.push_back(std::move(made));
+        if (made_.listeners.empty()) fail("cannot listen at " + chosen_.meeting + ": " + system_text());
+        made_.roster.resize(static_cast<std::size_t>(chosen_.ranks));
+        entry_of(0) = own_entry();
+        come_.assign(static_cast<std::size_t>(chosen_.ranks), newcomer{.words = meeting_reader(chosen_.ranks)});
+        std::vector<pollfd> polled;
+        std::vector<rank_t> of;
+        while (missing() != 0) {
+            if (wall_clock() >= until_) refuse_all(failure::timeout, who_is_missing());
+            polled.clear();
+            of.clear();
             for (rank_t peer = 1; peer < chosen_.ranks; ++peer)
-                if (!made_.to_peers[static_cast<std::size_t>(peer)]) {
-                    more = who.empty() ? "" : "s";
-                    who += (who.empty() ? "" : ", ") + std::to_string(peer);
+                if (line_to(peer)) {
+                    polled.push_back({.fd = line_to(peer).get(), .events = POLLIN, .revents = 0});
+                    of.push_back(peer);
                 }
-            refuse_all(failure::timeout, "rank" + more + " " + who + (more.empty() ? " has" : " have") +
-                                             " not come to " + chosen_.meeting + within());
+            take_turn(until_, polled, [&](pending_connection& each) { welcome(each); });
+            for (std::size_t i = 0; i < of.size(); ++i)
+                if (polled[i].revents != 0 && line_to(of[i]).get() == polled[i].fd) listen_to(of[i]);
         }
-        send_roster(all);
+        std::vector<std::byte> roster = meeting_word::write(meeting_word::kind::roster, encode_roster(made_.roster));
+        for (rank_t peer = 1; peer < chosen_.ranks; ++peer) send_all(peer, roster);
     }
 
-    /// Why a guest cannot be one of the ranks; empty where it can.
-    std::string fault_of_guest(const greeting& said) const {
-        const std::string who = "rank " + std::to_string(said.rank);
-        if (said.job != own_.job) return who + " belongs to another job";
-        if (said.ranks != own_.ranks)
-            return who + " expects " + std::to_string(said.ranks) + " ranks, rank 0 " + std::to_string(own_.ranks);
-        if (said.version != own_.version) return who + " has another version of rill";
-        if (said.eager_bytes != own_.eager_bytes) return who + " has another value of eager_bytes";
-        if (said.chunk_bytes != own_.chunk_bytes) return who + " has another value of chunk_bytes";
-        if (said.mailbox_bytes != own_.mailbox_bytes) return who + " has another value of mailbox_bytes";
-        if (said.rank >= own_.ranks) return who + " is beyond the " + std::to_string(own_.ranks) + " ranks of the job";
-        if (said.rank == 0 || made_.to_peers[said.rank]) return "two processes say that they are " + who;
-        return "";
+    std::size_t missing() const {
+        return come_.size() - 1 -
+               static_cast<std::size_t>(
+                   std::count_if(come_.begin(), come_.end(), [](const newcomer& each) { return each.has_told; }));
+    }
+    std::string who_is_missing() const {
+        std::string who, more;
+        for (rank_t peer = 1; peer < chosen_.ranks; ++peer)
+            if (!come_[static_cast<std::size_t>(peer)].has_told) {
+                more = who.empty() ? "" : "s";
+                who += (who.empty() ? "" : ", ") + std::to_string(peer);
+            }
+        return "rank" + more + " " + who + (more.empty() ? " has" : " have") + " not come to " + chosen_.meeting +
+               within() + (stranger_.empty() ? "" : ": " + stranger_);
     }
 
-    void tell_refusal(const socket& to, failure kind, const std::string& text) const {
-        std::vector<std::byte> bytes(16 + text.size());
-        put(bytes.data(), 1 + static_cast<std::uint64_t>(kind), 8);
-        put(bytes.data() + 8, text.size(), 8);
-        std::memcpy(bytes.data() + 16, text.data(), text.size());
+    /// A guest asks or has settled.
+    void welcome(pending_connection& by) {
+        const handshake::identity& peer = by.said().peer();
+        if (by.now() == state::asks) return by.accept(0);
+        if (by.now() == state::refused) {
+            const refusal why = by.said().why();
+            if (why == refusal::key) stranger_ = mismatch_of(why, made_.own, peer);
+            if (why == refusal::security)
+                stranger_ = std::string("a process came ") + (made_.secret ? "without a key" : "with a key");
+            if (why == refusal::version) stranger_ = "a process with another version of rill came";
+            // One that exchanges mail was in a job that has been here before.
+            if (by.said().is_proven() && peer.why == handshake::purpose::meeting)
+                refuse_all(failure::mismatch, mismatch_of(why, made_.own, peer));
+            return;
+        }
+        newcomer& its = come_[static_cast<std::size_t>(peer.rank)];
+        socket& line = line_to(peer.rank);
+        if (line && its.incarnation != peer.incarnation) {
+            const std::string text = "two processes say that they are " + name_of(peer.rank);
+            tell_refusal(by.take(), failure::mismatch, text);
+            refuse_all(failure::mismatch, text);
+        }
+        its = {.words = meeting_reader(chosen_.ranks), .incarnation = peer.incarnation};
+        line = by.take();
+    }
+    /// Reads what a rank tells that has proved who it is.
+    void listen_to(rank_t peer) {
+        newcomer& its = come_[static_cast<std::size_t>(peer)];
+        const auto got = its.has_told ? meeting_reader::state::lost : its.words.read(line_to(peer));
+        if (got == meeting_reader::state::waits) return;
+        if (got == meeting_reader::state::lost) {  // it may come again
+            line_to(peer) = socket();
+            its = {.words = meeting_reader(chosen_.ranks)};
+            return;
+        }
+        if (got == meeting_reader::state::wrong || its.words.kind() != meeting_word::kind::entry ||
+            its.words.content().size() < 24)
+            refuse_all(failure::protocol, name_of(peer) + " sent rank 0 no entry of the roster");
+        const byte_view content = its.words.content();
+        const std::uint64_t own[] = {chosen_.eager_bytes, chosen_.chunk_bytes, chosen_.mailbox_bytes};
+        const char* const names[] = {"eager_bytes", "chunk_bytes", "mailbox_bytes"};
+        for (std::size_t i = 0; i < 3; ++i)
+            if (get(content.data() + 8 * i, 8) != own[i])
+                refuse_all(failure::mismatch, name_of(peer) + " has another value of " + names[i]);
+        auto entries = decode_roster(content.subspan(24), chosen_.ranks, 0, peer);
+        if (entries.size() != 1 || entries[0].rank != peer || entries[0].incarnation != its.incarnation)
+            refuse_all(failure::protocol, name_of(peer) + " sent rank 0 the entry of another rank");
+        entry_of(peer) = std::move(entries[0]);
+        its.has_told = true;
+    }
+
+    static void tell_refusal(const socket& to, failure kind, const std::string& text) {
+        std::vector<std::byte> content(1 + std::min(text.size(), meeting_word::most_text));
+        put(content.data(), static_cast<std::uint64_t>(kind), 1);
+        std::memcpy(content.data() + 1, text.data(), content.size() - 1);
+        const std::vector<std::byte> bytes = meeting_word::write(meeting_word::kind::refusal, content);
         ::send(to.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);  // an empty buffer of the system takes it whole
         ::shutdown(to.get(), SHUT_WR);
+        std::byte rest[meeting_word::most_entry];  // what is not read would take the refusal away
+        while (::recv(to.get(), rest, sizeof rest, MSG_DONTWAIT) > 0) {
+        }
     }
     [[noreturn]] void refuse_all(failure kind, const std::string& text) {
         for (const socket& each : made_.to_peers)
             if (each) tell_refusal(each, kind, text);
-        throw_error({.context = every_context, .kind = kind, .reason = text});
-    }
-
-    void send_roster(const std::vector<greeting>& all) {
-        std::vector<std::byte> bytes(16 + entry_bytes * all.size());
-        put(bytes.data() + 8, bytes.size() - 16, 8);
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            std::byte* const at = bytes.data() + 16 + i * entry_bytes;
-            put(at, all[i].incarnation, 8);
-            put(at + 8, all[i].host, 8);
-            if (all[i].host == own_.host && i != 0) ++made_.neighbours;
-            if (i == 0) continue;
-            socket_address where = socket_address::peer_of(made_.to_peers[i]);
-            where.set_port(static_cast<std::uint16_t>(all[i].port));
-            std::memcpy(at + 16, &where.bytes, sizeof(sockaddr_in6));
-        }
-        for (rank_t peer = 1; peer < chosen_.ranks; ++peer)
-            send_all(made_.to_peers[static_cast<std::size_t>(peer)], bytes.data(), bytes.size(), peer);
+        fail_for_all(kind, text);
     }
 
     // The others.
 
     void join() {
-        socket& first = made_.to_peers[0];
-        const std::vector<socket_address> points = addresses();
-        while (!first) {
-            for (const socket_address& each : points)
-                if ((first = connect_to(each, until_))) break;
-            if (first) break;
-            if (wall_clock() >= until_)
-                throw timeout(
-                    abort_notice{.kind = failure::timeout,
-                                 .culprit = 0,
-                                 .reason = text_of({"rank 0 has not come to ", chosen_.meeting, within(), ": rank ",
-                                                    chosen_.rank, " cannot connect: ", system_text()})});
-            wait_for({}, wall_clock() + milliseconds(20));
+        targets_.push_back({.rank = 0, .at = addresses(), .why = handshake::purpose::meeting});
+        std::vector<pollfd> polled;
+        const auto nobody = [](pending_connection&) {};
+        while (!line_to(0)) {
+            if (wall_clock() >= until_) throw_absent(0, "rank 0 has not come to " + chosen_.meeting + within());
+            take_turn(until_, polled, nobody);
         }
-        socket_address here = socket_address::local_of(first);
+        socket_address here = socket_address::local_of(line_to(0));
         here.set_port(0);
-        const socket listener = listen_at(here, 2 * chosen_.ranks + 16);
+        socket listener = listen_at(here, SOMAXCONN);
         if (!listener) fail("cannot listen: " + system_text());
-        own_.port = socket_address::local_of(listener).port();
-        greet(first, true, 0);
-        const std::vector<std::byte> roster = receive_roster(first);
-        const auto entry = [&](std::size_t i) { return roster.data() + i * entry_bytes; };
-        for (std::size_t i = 0; i < own_.ranks; ++i)
-            if (i != own_.rank && get(entry(i) + 8, 8) == own_.host) ++made_.neighbours;
-        for (std::size_t peer = 1; peer < own_.rank; ++peer) {
-            socket_address where;
-            std::memcpy(&where.bytes, entry(peer) + 16, sizeof(sockaddr_in6));
-            where.size = where.is_v6() ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-            socket& to = made_.to_peers[peer];
-            if (!(to = connect_to(where, until_)))
-                fail("cannot connect to rank " + std::to_string(peer) + ": " + system_text());
-            greet(to, false, static_cast<rank_t>(peer));
+        here = socket_address::local_of(listener);
+        roster_entry own = own_entry();
+        own.addresses = {roster_address_of(here)};
+        std::vector<std::byte> content(24);
+        put(content.data(), chosen_.eager_bytes, 8);
+        put(content.data() + 8, chosen_.chunk_bytes, 8);
+        put(content.data() + 16, chosen_.mailbox_bytes, 8);
+        const std::vector<std::byte> entry = encode_roster({&own, 1});
+        content.insert(content.end(), entry.begin(), entry.end());
+        send_all(0, meeting_word::write(meeting_word::kind::entry, content));
+        receive_roster();
+        // The addresses of rank 0 are those by which this rank has reached it.
+        entry_of(0).addresses = {roster_address_of(socket_address::peer_of(line_to(0)))};
+        made_.listeners.push_back(std::move(listener));
+
+        for (rank_t peer = 1; peer < chosen_.rank; ++peer) {
+            target& made = targets_.emplace_back(target{.rank = peer, .incarnation = entry_of(peer).incarnation});
+            for (const roster_address& each : entry_of(peer).addresses) made.at.push_back(socket_address_of(each));
         }
-        std::uint64_t missing = own_.ranks - 1 - own_.rank;
-        const bool complete = missing == 0 || receive_guests(
-                                                  listener,
-                                                  [&](socket&& from, const greeting& said) {
-                                                      const bool is_expected =
-                                                          said.is_for_meeting == 0 && said.rank > own_.rank &&
-                                                          said.rank < own_.ranks && said.job == own_.job &&
-                                                          !made_.to_peers[said.rank] &&
-                                                          said.incarnation == get(entry(said.rank), 8);
-                                                      if (!is_expected) return false;
-                                                      made_.to_peers[said.rank] = std::move(from);
-                                                      return --missing == 0;
-                                                  },
-                                                  [] {});
-        if (complete) return;
-        std::size_t peer = own_.rank + 1;
-        while (made_.to_peers[peer]) ++peer;
-        throw timeout(
-            abort_notice{.kind = failure::timeout,
-                         .culprit = static_cast<rank_t>(peer),
-                         .reason = text_of({"rank ", peer, " has not connected to rank ", chosen_.rank, within()})});
+        for (rank_t peer = first_unconnected(); peer != no_rank; peer = first_unconnected()) {
+            if (wall_clock() >= until_) {
+                const bool was_dialled = peer < chosen_.rank;
+                throw_absent(peer,
+                             was_dialled
+                                 ? text_of({"rank ", chosen_.rank, " cannot connect to rank ", peer, within()})
+                                 : text_of({"rank ", peer, " has not connected to rank ", chosen_.rank, within()}));
+            }
+            take_turn(until_, polled, [&](pending_connection& each) { admit(each); });
+        }
+    }
+    rank_t first_unconnected() {
+        for (rank_t peer = 0; peer < chosen_.ranks; ++peer)
+            if (peer != chosen_.rank && !line_to(peer)) return peer;
+        return no_rank;
+    }
+    /// Somebody dials this rank: it must be a rank above it, in the incarnation that has met rank 0.
+    void admit(pending_connection& by) {
+        const handshake::identity& peer = by.said().peer();
+        if (by.now() == state::agreed) line_to(peer.rank) = by.take();
+        if (by.now() != state::asks) return;
+        if (peer.rank < chosen_.rank) return by.refuse(refusal::rank);
+        if (peer.incarnation != entry_of(peer.rank).incarnation) return by.refuse(refusal::incarnation);
+        by.accept(0);
+    }
+    [[noreturn]] void throw_absent(rank_t who, std::string text) const {
+        for (const target& each : targets_)
+            if (each.rank == who && !each.trouble.empty())
+                text += ": " + name_of(chosen_.rank) + " cannot connect: " + each.trouble;
+        throw timeout(abort_notice{.kind = failure::timeout, .culprit = who, .reason = std::move(text)});
     }
 
-    void greet(const socket& to, bool is_for_meeting, rank_t peer) {
-        std::byte bytes[greeting::size_bytes];
-        own_.is_for_meeting = is_for_meeting ? 1 : 0;
-        own_.write(bytes);
-        send_all(to, bytes, sizeof bytes, peer);
+    roster_entry own_entry() const {
+        roster_entry made{
+            .rank = chosen_.rank, .incarnation = made_.own.incarnation, .host = host_name(), .addresses = {}};
+        for (const socket& each : made_.listeners)
+            if (made.addresses.size() < roster_entry::most_addresses)
+                made.addresses.push_back(roster_address_of(socket_address::local_of(each)));
+        return made;
     }
 
-    std::vector<std::byte> receive_roster(const socket& from) {
-        std::byte head[16];
-        receive_all(from, head, sizeof head);
-        const std::uint64_t kind = get(head, 8), size = get(head + 8, 8);
-        const bool is_roster = kind == 0;
-        if (kind > 1 + static_cast<std::uint64_t>(failure::deadlock) ||
-            (is_roster ? size != entry_bytes * own_.ranks : size > 4096))
-            throw protocol_error(abort_notice{.kind = failure::protocol,
-                                              .culprit = 0,
-                                              .reason = "what answers at " + chosen_.meeting + " is not rank 0"});
-        std::vector<std::byte> content(static_cast<std::size_t>(size));
-        receive_all(from, content.data(), content.size());
-        if (is_roster) return content;
-        throw_error({.context = every_context,
-                     .kind = static_cast<failure>(kind - 1),
-                     .reason = std::string(reinterpret_cast<const char*>(content.data()), content.size())});
+    void receive_roster() {
+        meeting_reader words(chosen_.ranks);
+        // Rank 0 waits until the same deadline, by its own start; then it says who is missing.
+        const time_point last = until_ + chosen_.meeting_timeout;
+        meeting_reader::state got = words.read(line_to(0));
+        for (; got == meeting_reader::state::waits; got = words.read(line_to(0))) {
+            if (wall_clock() >= last) fail("rank 0 has not answered" + within());
+            pollfd one{.fd = line_to(0).get(), .events = POLLIN, .revents = 0};
+            wait_for({&one, 1}, last);
+        }
+        if (got == meeting_reader::state::lost) fail("the connection to rank 0 is lost while the ranks meet");
+        const bool is_refusal = got == meeting_reader::state::whole && words.kind() == meeting_word::kind::refusal &&
+                                !words.content().empty() &&
+                                get(words.content().data(), 1) <= static_cast<std::uint64_t>(failure::deadlock);
+        if (is_refusal) {
+            const byte_view text = words.content().subspan(1);
+            fail_for_all(static_cast<failure>(words.content()[0]),
+                         std::string(reinterpret_cast<const char*>(text.data()), text.size()));
+        }
+        if (got == meeting_reader::state::wrong || words.kind() != meeting_word::kind::roster)
+            refuse_bytes(chosen_.rank, 0, "no roster");
+        made_.roster = decode_roster(words.content(), chosen_.ranks, chosen_.rank, 0);
+        if (made_.roster.size() != made_.to_peers.size()) refuse_bytes(chosen_.rank, 0, "a roster without all ranks");
     }
 
-    void send_all(const socket& to, const std::byte* from, std::size_t size, rank_t peer) const {
-        while (size != 0) {
-            const ssize_t sent = ::send(to.get(), from, size, MSG_NOSIGNAL);
+    void send_all(rank_t peer, byte_view bytes) {
+        while (!bytes.empty()) {
+            const ssize_t sent = ::send(line_to(peer).get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
             if (sent > 0) {
-                from += sent;
-                size -= static_cast<std::size_t>(sent);
+                bytes = bytes.subspan(static_cast<std::size_t>(sent));
                 continue;
             }
             if ((errno != EAGAIN && errno != EINTR) || wall_clock() >= until_)
-                fail("the connection to rank " + std::to_string(peer) +
-                     " is lost while the ranks meet: " + system_text());
-            pollfd one{.fd = to.get(), .events = POLLOUT, .revents = 0};
+                fail("the connection to " + name_of(peer) + " is lost while the ranks meet: " + system_text());
+            pollfd one{.fd = line_to(peer).get(), .events = POLLOUT, .revents = 0};
             wait_for({&one, 1}, until_);
-        }
-    }
-    void receive_all(const socket& from, std::byte* into, std::size_t size) const {
-        // Rank 0 waits until the same deadline, by its own start; then it says who is missing.
-        const time_point last = until_ + chosen_.meeting_timeout;
-        while (size != 0) {
-            const ssize_t got = ::recv(from.get(), into, size, 0);
-            if (got > 0) {
-                into += got;
-                size -= static_cast<std::size_t>(got);
-                continue;
-            }
-            if (got == 0 || (errno != EAGAIN && errno != EINTR))
-                fail("the connection to rank 0 is lost while the ranks meet");
-            if (wall_clock() >= last) fail("rank 0 has not answered" + within());
-            pollfd one{.fd = from.get(), .events = POLLIN, .revents = 0};
-            wait_for({&one, 1}, last);
         }
     }
 
     const options& chosen_;
     time_point until_;
-    greeting own_;
     mesh made_;
+    reception guests_{chosen_.ranks};
+    std::vector<target> targets_;
+    std::vector<pollfd> polled_;
+    std::vector<newcomer> come_;
+    std::string stranger_;  ///< what somebody lacked who could not prove that it belongs to the job
 };
 
 }}}  // namespace rill::RILL_ABI::tcp::detail

@@ -4,7 +4,9 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/tcp_error.hpp>
+#include <rill/transport/detail/tcp_key.hpp>
 
+#include <unistd.h>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -17,10 +19,10 @@
 
 namespace rill { inline namespace RILL_ABI { namespace tcp {
 
-/// Who may connect. Nothing that travels is proved or encrypted.
+/// Who may connect. Nothing that travels is encrypted, and only the handshakes are proved.
 enum class security : std::uint8_t {
-    loopback,  ///< only processes of this host: an address that is not a loopback address is refused
-    open       ///< whoever reaches the ports: only in a network in which every host is trusted
+    keyed,  ///< who proves that it has the job's key; without a key, only processes of this host
+    open    ///< whoever reaches the ports: only in a network in which every host is trusted
 };
 
 /// Who this process is, where the ranks meet, and how they exchange messages. `ranks`, `meeting`, `job`,
@@ -32,7 +34,9 @@ struct options {
     /// `host:port` or `[address]:port` where rank 0 listens. The others listen at the address by which they reach it.
     std::string meeting = "127.0.0.1:29400";
     std::string job{};  ///< ranks of other jobs are refused
-    tcp::security security = tcp::security::loopback;
+    tcp::security security = tcp::security::keyed;
+    /// Without a key, an address that is not a loopback address is refused. `security::open` does not use it.
+    tcp::key key{};
     /// How long the ranks wait for each other at the start.
     duration meeting_timeout = seconds(60);
     /// After this time without an answer of its host, a peer is held for gone. A process that stands still on a host
@@ -69,8 +73,9 @@ struct options {
     /// Reads who this process is from the variables of its launcher, the first that is there: RILL_RANK and RILL_RANKS;
     /// RANK and WORLD_SIZE (torchrun); SLURM_PROCID and SLURM_NTASKS; PMI_RANK and PMI_SIZE; OMPI_COMM_WORLD_RANK and
     /// OMPI_COMM_WORLD_SIZE. The meeting point is RILL_MEETING, or MASTER_ADDR and MASTER_PORT, or the default.
-    /// RILL_JOB or SLURM_JOB_ID names the job; RILL_SECURITY is `loopback` or `open`. Without any of them: one rank.
-    /// Throws `library_error` that names the variable which is missing or wrong.
+    /// RILL_JOB or SLURM_JOB_ID names the job; RILL_SECURITY is `keyed` or `open`. The key is in RILL_KEY, or in the
+    /// file that RILL_KEY_FILE names, or in `~/.config/rill/key`. Without any of them: one rank, no key. Throws
+    /// `library_error` that names the variable which is missing or wrong, or the file.
     static options from_environment() {
         return from_variables([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
     }
@@ -133,9 +138,27 @@ options options::from_variables(Get&& get) {
     if (const char* const chosen = get("RILL_SECURITY")) {
         if (std::string_view(chosen) == "open")
             read.security = tcp::security::open;
-        else if (std::string_view(chosen) != "loopback")
+        else if (std::string_view(chosen) != "keyed")
             detail::refuse_variable(std::string("the variable RILL_SECURITY is \"") + chosen +
-                                    "\", which is neither loopback nor open");
+                                    "\", which is neither keyed nor open");
+    }
+    const char* const key = get("RILL_KEY");
+    const char* const file = get("RILL_KEY_FILE");
+    if (key != nullptr && file != nullptr)
+        detail::refuse_variable("the variables RILL_KEY and RILL_KEY_FILE are both set");
+    if (read.security == tcp::security::open) {
+        if (key != nullptr || file != nullptr)
+            detail::refuse_variable(std::string("the variable RILL_SECURITY is open, but ") +
+                                    (key != nullptr ? "RILL_KEY" : "RILL_KEY_FILE") + " is set");
+    } else if (key != nullptr) {
+        if (std::string_view(key).size() < tcp::key::least_text)
+            detail::refuse_variable("the variable RILL_KEY has no key of at least 22 characters");
+        read.key = tcp::key::from_text(key);
+    } else if (file != nullptr) {
+        read.key = tcp::key::from_file(file);
+    } else if (const char* const home = get("HOME"); home != nullptr && read.ranks > 1) {
+        const std::string own = std::string(home) + "/.config/rill/key";
+        if (::access(own.c_str(), F_OK) == 0) read.key = tcp::key::from_file(own);
     }
     return read;
 }
