@@ -79,6 +79,12 @@ class Netlab(unittest.TestCase):
         self.assertEqual([netlab("exec", host, "hostname").stdout for host in (0, 1)], ["h0\n", "h1\n"])
         self.assertRegex(netlab("status").stdout, r"h0 10\.77\.0\.1 none 0\nh1 10\.77\.0\.2 none 0\n")
 
+    def test_ranks_of_tcp_are_dealt_in_blocks(self):
+        netlab("up", 2, "none")
+        told = netlab("run", 4, "--", "sh", "-c", "echo $RILL_RANK of $RILL_RANKS on $(hostname) meet at $RILL_MEETING").stdout
+        self.assertEqual(sorted(told.splitlines()),
+                         [f"[{rank}] {rank} of 4 on h{rank // 2} meet at h0:29400" for rank in range(4)])
+
     def test_rate_and_bytes(self):
         netlab("up", 2, "none")
         netlab("rate", 0, "20mbit")
@@ -134,6 +140,8 @@ class Netlab(unittest.TestCase):
         self.refused("is up already", "up", 2, "none")
         self.refused("no host '2': there are 0 to 1", "cut", 0, 2)
         self.refused("nothing is cut from 0 to 1", "heal", 0, 1)
+        self.refused("RANKS must be 1 to 4096, not 'x'", "run", "x", "--", "true")
+        self.refused("usage: netlab run RANKS", "run", 2, "true", "false")
         self.refused("openmpi or mpich, not 'lam'", "mpirun", "lam", 2, "--", "true")
 
     def refused(self, message, *arguments):
