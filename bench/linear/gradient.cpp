@@ -4,14 +4,13 @@
 // grams of text occur: by `sparse_linear`, and by sorting all columns, making them unique and searching each entry.
 #include <rill/train/sparse_linear.hpp>
 
+#include "shared/text_like.hpp"
 #include "shared/turns.hpp"
 
-#include <rill/core/random.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/train/sparse_dataset.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -24,26 +23,6 @@
 namespace {
 
 using namespace rill;
-
-/// Columns of which the k-th most frequent occurs 1 / k times as often as the first, in random places.
-train::sparse_dataset text_like(std::size_t rows, std::size_t columns) {
-    random_sequence random(random_key{1});
-    train::sparse_dataset data{.rows = rows, .columns = columns};
-    for (std::size_t r = 0; r < rows; ++r) {
-        std::vector<std::uint32_t> row(117);
-        for (std::uint32_t& column : row) {
-            const double place =
-                std::exp(static_cast<double>(random.uniform()) * std::log(static_cast<double>(columns)));
-            column = static_cast<std::uint32_t>(mix64(static_cast<std::uint64_t>(place)) % columns);
-        }
-        std::sort(row.begin(), row.end());
-        row.erase(std::unique(row.begin(), row.end()), row.end());
-        data.indices.insert(data.indices.end(), row.begin(), row.end());
-        data.starts.push_back(data.indices.size());
-        data.labels.push_back(random.below(2) == 0 ? 1.0F : -1.0F);
-    }
-    return data;
-}
 
 /// The gradient as one would write it first.
 void sort_and_unique(std::span<const float> parameters, const train::sparse_batch& samples, stream<float>& output) {
@@ -76,7 +55,7 @@ void sort_and_unique(std::span<const float> parameters, const train::sparse_batc
 int main(int argc, char** argv) {
     if (argc != 4) return 2;
     const std::size_t rows = std::strtoull(argv[1], nullptr, 10), columns = std::strtoull(argv[2], nullptr, 10);
-    const train::sparse_dataset data = text_like(rows, columns);
+    const train::sparse_dataset data = bench::text_like(rows, columns);
     std::vector<std::uint32_t> all(rows);
     std::iota(all.begin(), all.end(), 0U);
     const train::sparse_batch samples{data, all};
