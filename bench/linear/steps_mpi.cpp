@@ -204,9 +204,14 @@ class contest {
                 bench::require(false, "the mean at entry " + std::to_string(i));
     }
 
+    /// The coordinates that a rank owns.
+    rill::segment part_of(int rank) const {
+        return rill::split(dense_.size(), static_cast<std::size_t>(ranks_), static_cast<std::size_t>(rank));
+    }
+
     /// The coordinates that each rank has moved: those of all ranks reach every rank.
     void play_moves() {
-        const rill::segment own = rill::split(dense_.size(), ranks_, rank_);
+        const rill::segment own = part_of(rank_);
         rill::stream<float> moved(dense_.size()), all;
         const std::size_t count = std::min(moved_by_a_rank, own.size());
         for (std::size_t k = 0; k < count; ++k)
@@ -217,11 +222,11 @@ class contest {
 
     /// The same as dense vectors: each rank's slice of the parameters.
     void play_slices() {
-        const rill::segment own = rill::split(dense_.size(), ranks_, rank_);
+        const rill::segment own = part_of(rank_);
         const std::vector<float> slice(own.size(), static_cast<float>(rank_ + 1));
         play("slices", [&] { return rill::all_gather(ring_, slice, dense_sum_).wire.bytes_sent; });
         for (int r = 0; r < ranks_; ++r)
-            if (const rill::segment part = rill::split(dense_.size(), ranks_, r); !part.empty())
+            if (const rill::segment part = part_of(r); !part.empty())
                 bench::require(dense_sum_[part.end - 1] == static_cast<float>(r + 1), "the slices of all");
     }
 
