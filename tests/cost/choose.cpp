@@ -127,6 +127,39 @@ TEST_CASE("choose: few rounds for small vectors, few bytes for large ones, coded
     });
 }
 
+namespace {
+
+/// Of all shapes, with streams in Elias-Fano coding.
+void check_predictions(int ranks, const simulated::network& net, double density) {
+    const cost::gradient_shape gradient{.dimension = 20'000, .density = density};
+    for (const cost::exchange_candidate& each : chosen(ranks, net, gradient).candidates) {
+        if (!each.compress || each.codings.contribution.indices != index_coding::elias_fano ||
+            each.codings.when != dense_switch{})
+            continue;
+        const std::string shape = each.topology.shape_name();
+        CAPTURE(shape);
+        const double found = ratio(each.time(), stream_time(each.topology, ranks, gradient, each.codings, net));
+        CHECK(found >= 1 / 1.3);
+        CHECK(found <= 1.3);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("choose: streams take what is predicted, over half-duplex lines and to cards that receive one at a time") {
+    const simulated::network half{.latency = microseconds(5), .bandwidth = gigabit, .half_duplex = true};
+    const simulated::network incast{.latency = microseconds(5), .bandwidth = gigabit, .cards = [](rank_t) {
+                                        return network_card::single_receive(gigabit);
+                                    }};
+    for (const int ranks : {2, 3, 8})
+        for (const double density : {0.001, 0.03, 0.3}) {
+            CAPTURE(ranks);
+            CAPTURE(density);
+            check_predictions(ranks, half, density);
+            check_predictions(ranks, incast, density);
+        }
+}
+
 TEST_CASE("choose: one rank sends nothing; a gradient without coordinates, or without entries, is one too") {
     const auto alone = chosen(1, {}, {.dimension = 1000, .density = 0.01});
     CHECK(alone.reason() == "Do not compress: a single rank sends nothing.");
@@ -152,7 +185,9 @@ TEST_CASE("choose: values are rounded only where the caller permits it") {
 
 TEST_CASE("choose: from measured figures, without a network; each figure counts") {
     const cost::measured_costs costs{
-        .ranks = 8, .link = {.link = {microseconds(5), gigabit}, .both_ways = gigabit, .all_to_one = gigabit}};
+        .ranks = 8,
+        .link = {
+            .link = {microseconds(5), gigabit}, .both_ways = gigabit, .all_to_one = gigabit, .one_to_all = gigabit}};
     const cost::gradient_shape gradient{.dimension = 300'000, .density = 0.01, .selects = true};
     const auto best = cost::choose(costs, gradient);
     CHECK(best.compress);

@@ -34,8 +34,10 @@ TEST_CASE("without cards a link is as fast under load as alone, and all ranks me
             CAPTURE(ranks);
             CAPTURE(bandwidth);
             const rill::network_link given{microseconds(50), bandwidth};
-            const cost::measured_link expected{
-                .link = given, .both_ways = bandwidth, .all_to_one = bandwidth * static_cast<std::uint64_t>(ranks - 1)};
+            const cost::measured_link expected{.link = given,
+                                               .both_ways = bandwidth,
+                                               .all_to_one = bandwidth * static_cast<std::uint64_t>(ranks - 1),
+                                               .one_to_all = bandwidth * static_cast<std::uint64_t>(ranks - 1)};
             const auto all = loaded(ranks, {.links = uniform_links{given}});
             CHECK(all == std::vector<cost::measured_link>(static_cast<std::size_t>(ranks), expected));
         }
@@ -47,6 +49,17 @@ TEST_CASE("a card that receives one message at a time limits what all others sen
     CHECK(all == std::vector<cost::measured_link>(5, all[0]));
     CHECK(static_cast<double>(all[0].both_ways) == doctest::Approx(1e8).epsilon(0.01));
     CHECK(static_cast<double>(all[0].all_to_one) == doctest::Approx(1e8).epsilon(0.02));
+    CHECK(static_cast<double>(all[0].one_to_all) == doctest::Approx(1e8).epsilon(0.02));
+}
+
+TEST_CASE("a half-duplex line is half as fast both ways; a card that only receives one at a time limits no sender") {
+    const auto half = loaded(3, {.latency = microseconds(20), .bandwidth = 100'000'000, .half_duplex = true});
+    CHECK(half[0].link.bandwidth == 100'000'000);
+    CHECK(static_cast<double>(half[0].both_ways) == doctest::Approx(5e7).epsilon(0.1));
+    const auto card = [](rank_t) { return network_card::single_receive(100'000'000); };
+    const auto incast = loaded(5, {.latency = microseconds(20), .bandwidth = 100'000'000, .cards = card});
+    CHECK(static_cast<double>(incast[0].all_to_one) == doctest::Approx(1e8).epsilon(0.02));
+    CHECK(static_cast<double>(incast[0].one_to_all) == doctest::Approx(4e8).epsilon(0.02));
 }
 
 TEST_CASE("from times with a step: the size from which a message costs a round trip, and the link without it") {

@@ -269,8 +269,8 @@ inline std::string exchange_choice::reason() const {
 ///
 /// Compares all shapes of `topology::any`, dense and as streams in each of `measured_codings`, with two dense switches;
 /// and with the values that `gradient` permits. The time of each is that of the network, which `predict` computes from
-/// the measured link, plus the computing of the busiest rank. The link counts for all ranks. Both ways share it where
-/// a schedule uses both at once; a rank sends to many at once as fast as it was measured to receive from many.
+/// the measured link, plus the computing of the busiest rank. The link counts for all ranks. Messages both ways
+/// between two ranks share it, and messages of one rank to or from several share its card, as was measured.
 ///
 /// Cost: some 60 predictions, each of O(messages). Memory: that of one.
 inline exchange_choice choose(const measured_costs& costs, const gradient_shape& gradient) {

@@ -26,6 +26,7 @@ struct measured_link {
     network_link link{};                ///< one message at a time, as by `measure_link`
     std::uint64_t both_ways = 0;        ///< of each way, while both ways between two ranks are in use
     std::uint64_t all_to_one = 0;       ///< of what one rank receives from all others at once
+    std::uint64_t one_to_all = 0;       ///< of what one rank sends to all others at once
     std::uint64_t round_trip_from = 0;  ///< the bytes from which a message costs a round trip more; 0: none does
 
     friend bool operator==(const measured_link&, const measured_link&) = default;
@@ -50,9 +51,10 @@ class loaded_probe {
         } else {
             if (self == probe_.to) {
                 alone_.answer(call);
-                answer(call, true);
+                answer(call, load::both_ways);
             }
-            answer(call, false);
+            answer(call, load::to_one);
+            answer(call, load::to_all);
             messages_.receive(call, probe_.from, figures_.size(), [&](std::span<const std::int32_t> values) {
                 std::copy(values.begin(), values.end(), figures_.begin());
             });
@@ -60,10 +62,13 @@ class loaded_probe {
         return {.link = {duration(static_cast<std::int64_t>(read(0))), read(1)},
                 .both_ways = read(2),
                 .all_to_one = read(3),
-                .round_trip_from = read(4)};
+                .one_to_all = read(4),
+                .round_trip_from = read(5)};
     }
 
   private:
+    enum class load : std::uint8_t { both_ways, to_one, to_all };
+
     /// A figure takes two elements of a message.
     void write(std::size_t i, std::uint64_t figure) {
         figures_[2 * i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(figure));
@@ -84,7 +89,7 @@ class loaded_probe {
         const stepped_link found = fit_stepped_link(alone_.trips(call));
         write(0, static_cast<std::uint64_t>(found.link.latency.ns));
         write(1, found.link.bandwidth);
-        write(4, found.round_trip_from);
+        write(5, found.round_trip_from);
         write(2, speed(call, [&](std::size_t count) {
                   messages_.send(call, probe_.to, messages_.zeros(0));
                   messages_.send(call, probe_.to, messages_.zeros(count));
@@ -94,10 +99,16 @@ class loaded_probe {
             for_each_other(call, [&](rank_t other) { messages_.send(call, other, messages_.zeros(0)); });
             for_each_other(call, [&](rank_t other) { messages_.receive(call, other, count); });
         });
-        write(3, of_each * static_cast<std::uint64_t>(call.net().size() - 1));
+        const std::uint64_t to_each = speed(call, [&](std::size_t count) {
+            for_each_other(call, [&](rank_t other) { messages_.send(call, other, messages_.zeros(count)); });
+            for_each_other(call, [&](rank_t other) { messages_.receive(call, other, 0); });
+        });
+        const auto others = static_cast<std::uint64_t>(call.net().size() - 1);
+        write(3, of_each * others);
+        write(4, to_each * others);
     }
-    /// Each trip is an empty message there and one of `count` elements back. What a longer one takes more is the way
-    /// back alone. `fit_link` expects it twice, of there and back.
+    /// Each trip is a message of `count` elements one way, and an empty one the other way. What a longer one takes more
+    /// is its way alone. `fit_link` expects it twice, of there and back.
     template <class Trip>
     std::uint64_t speed(exchange<Net>& call, Trip&& trip) {
         std::vector<round_trip> trips;
@@ -107,13 +118,13 @@ class loaded_probe {
         });
         return fit_link(trips).bandwidth;
     }
-    /// Answers an empty message with a full one. `both_ways`: one comes at the same time.
-    void answer(exchange<Net>& call, bool both_ways) {
+    /// Answers the messages that `measure` sends.
+    void answer(exchange<Net>& call, load kind) {
         messages_.for_each_size([&](std::size_t count) {
             for (int i = -1; i < probe_.repetitions; ++i) {
-                messages_.receive(call, probe_.from, 0);
-                messages_.send(call, probe_.from, messages_.zeros(count));
-                if (both_ways) messages_.receive(call, probe_.from, count);
+                messages_.receive(call, probe_.from, kind == load::to_all ? count : 0);
+                messages_.send(call, probe_.from, messages_.zeros(kind == load::to_all ? 0 : count));
+                if (kind == load::both_ways) messages_.receive(call, probe_.from, count);
             }
         });
     }
@@ -121,18 +132,19 @@ class loaded_probe {
     link_probe probe_;
     ping_pong<Net> alone_;
     probe_messages<Net> messages_;
-    std::array<std::int32_t, 10> figures_{};
+    std::array<std::int32_t, 12> figures_{};
 };
 
 }  // namespace detail
 
 /// Measures a link alone, as `measure_link` does, and under load: with both ways between `probe.from` and `probe.to` in
-/// use at once, and with all other ranks sending to `probe.from` at once. Finds the size from which a message costs a
-/// round trip more, because the transport announces it first.
+/// use at once, with all other ranks sending to `probe.from` at once, and with it sending to all of them. Finds the
+/// size from which a message costs a round trip more, because the transport announces it first.
 ///
 /// Collective: every rank calls it with the same `probe` and gets the same figures, those of rank `from`. On a
 /// simulated network with equal links and without cards, the figures are exact. A group of one rank has no links: all
-/// figures are 0. Cost: some (4 + P) 1.3 (repetitions + 1) largest_bytes / bandwidth. Errors: those of `measure_link`.
+/// figures are 0. Cost: some (3 + 2 P) 1.3 (repetitions + 1) largest_bytes / bandwidth. Errors: those of
+/// `measure_link`.
 template <class Group>
 measured_link measure_loaded_link(Group& group, link_probe probe = {}) {
     if (probe.to == no_rank) probe.to = group.size() - 1;

@@ -43,9 +43,10 @@ struct links_without_cards {
 /// `messages`: `dense_messages`, `stream_messages`, or any `MessageModel`. `starts`: when each rank enters; without it,
 /// all enter at 0. Computing takes no time.
 ///
-/// For lone messages on equal links, the elapsed time of a simulated run is met to the nanosecond. If cards queue or
-/// ranks enter late, a run can differ: the prediction ignores that a receiver which has not read yet holds up its
-/// sender, and that a message of a later round overtakes another one at a card.
+/// For lone messages on equal links, the elapsed time of a simulated run is met to the nanosecond. If cards queue,
+/// lines are half-duplex or ranks enter late, a run can differ: both messages of a round on one line end together, the
+/// prediction ignores that a receiver which has not read yet holds up its sender, and that a message of a later round
+/// overtakes another one at a card.
 ///
 /// Cost: O(messages) time. Memory: O(ranks) in addition to that of `messages`, and O(messages of a round) if a card
 /// limits receiving.

@@ -25,7 +25,7 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 
 namespace detail {
 
-using saved_costs = std::array<std::uint64_t, 9 + 2 * cost::measured_codings.size()>;
+using saved_costs = std::array<std::uint64_t, 10 + 2 * cost::measured_codings.size()>;
 
 inline saved_costs numbers_of(const cost::measured_costs& costs) {
     const cost::measured_link& link = costs.link;
@@ -39,7 +39,7 @@ inline saved_costs numbers_of(const cost::measured_costs& costs) {
                         std::bit_cast<std::uint64_t>(computing.fold),
                         std::bit_cast<std::uint64_t>(computing.merge),
                         std::bit_cast<std::uint64_t>(computing.select)};
-    std::size_t i = 9;
+    std::size_t i = 10;
     for (const auto* of : {&computing.encode, &computing.decode})
         for (const double each : *of) numbers[i++] = std::bit_cast<std::uint64_t>(each);
     return numbers;
@@ -50,9 +50,10 @@ inline cost::measured_costs costs_of(const saved_costs& numbers) {
                                .link = {.link = {duration(static_cast<std::int64_t>(numbers[1])), numbers[2]},
                                         .both_ways = numbers[3],
                                         .all_to_one = numbers[4],
-                                        .round_trip_from = numbers[5]},
-                               .computing = {.fold = real(6), .merge = real(7), .select = real(8)}};
-    std::size_t i = 9;
+                                        .one_to_all = numbers[5],
+                                        .round_trip_from = numbers[6]},
+                               .computing = {.fold = real(7), .merge = real(8), .select = real(9)}};
+    std::size_t i = 10;
     for (auto* of : {&costs.computing.encode, &costs.computing.decode})
         for (double& each : *of) each = real(i++);
     return costs;

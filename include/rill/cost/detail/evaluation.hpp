@@ -11,6 +11,7 @@
 #include <rill/transport/network_card.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -117,7 +118,7 @@ class evaluation {
             const transfer to = mine.send(round, i);
             const std::uint64_t bytes = messages_.bytes(rank, to.parts, mine.kind(round));
             const network_link way = network_.link_of(rank, to.peer);
-            time_point start = std::max(self.now, can_send_at);
+            time_point start = std::max({self.now, can_send_at, line_free_at(rank, round, to.peer)});
             if (const use& before = used(to.peer); before.turn == turn_) start = std::max(start, before.free_at);
             const duration on_link = transfer_time(bytes, way.bandwidth);
             const duration on_card = transfer_time(bytes, self.card.send);
@@ -127,6 +128,42 @@ class evaluation {
             visit(flight{to.peer, head, head + std::max(on_link, on_card), start + on_link, bytes});
         }
         return can_send_at;
+    }
+    /// When a rank can begin to send to a peer: once it has begun the round and its earlier messages there have left.
+    time_point begin_of(rank_t rank, rank_t peer) {
+        time_point begin = at(rank).now;
+        for (const busy_link& each : at(rank).busy)
+            if (each.peer == peer) begin = std::max(begin, each.free_at);
+        return begin;
+    }
+    /// When the line to `peer` is free of what that peer sends back in the same round, if it begins first.
+    time_point line_free_at(rank_t rank, int round, rank_t peer) {
+        const double share = share_of_line();
+        if (share == 0) return {};
+        const time_point own = begin_of(rank, peer), other = begin_of(peer, rank);
+        if (other > own || (other == own && peer > rank)) return {};
+        const Plan& mine = plan(rank);
+        int first = 0, last = mine.receives(round);
+        while (first < last) {  // they ascend in peers
+            const int middle = (first + last) / 2;
+            if (mine.receive(round, middle).peer < peer)
+                first = middle + 1;
+            else
+                last = middle;
+        }
+        if (first == mine.receives(round)) return {};
+        const transfer back = mine.receive(round, first);
+        if (back.peer != peer) return {};
+        const std::uint64_t bytes = messages_.bytes(peer, back.parts, mine.kind(round));
+        const duration alone = transfer_time(bytes, network_.link_of(peer, rank).bandwidth);
+        return other + duration(std::llround(share * static_cast<double>(alone.ns)));
+    }
+    /// The part of a message's time for which the way back of its link is in use too: 1 on a half-duplex line.
+    double share_of_line() const {
+        if constexpr (requires { network_.share_of_line(); })
+            return network_.share_of_line();
+        else
+            return 0;
     }
     use& used(rank_t peer) { return used_in_turn_[static_cast<std::size_t>(peer)]; }
 

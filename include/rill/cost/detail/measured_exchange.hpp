@@ -26,33 +26,25 @@ namespace rill { inline namespace RILL_ABI { namespace cost::detail {
 struct measured_network {
     network_link each{};
     network_card card{};
+    double shared = 0;
 
-    /// `both_ways`: whether a pair uses both ways at once. Cards limit only what is clearly less than the sum of links.
-    static measured_network of(const measured_costs& costs, bool both_ways) {
+    /// Cards limit only what is clearly less than the sum of links.
+    static measured_network of(const measured_costs& costs) {
         const measured_link& found = costs.link;
-        measured_network made{.each = {found.link.latency, both_ways ? found.both_ways : found.link.bandwidth}};
-        const double links = static_cast<double>(found.link.bandwidth) * (costs.ranks - 1);
-        const bool are_limited = links == 0 || static_cast<double>(found.all_to_one) < 0.95 * links;
-        if (are_limited) made.card = network_card::full_duplex(found.all_to_one);
+        const auto bandwidth = static_cast<double>(found.link.bandwidth), links = bandwidth * (costs.ranks - 1);
+        const auto limit = [&](std::uint64_t measured) {
+            return links == 0 || static_cast<double>(measured) < 0.95 * links ? measured : 0;
+        };
+        measured_network made{.each = found.link, .card = {limit(found.one_to_all), limit(found.all_to_one)}};
+        if (found.both_ways != 0)
+            made.shared = std::clamp(bandwidth / static_cast<double>(found.both_ways) - 1, 0.0, 1.0);
         return made;
     }
 
     network_link link_of(rank_t, rank_t) const { return each; }
     network_card card_of(rank_t) const { return card; }
+    double share_of_line() const { return shared; }
 };
-
-/// Whether a pair of ranks sends both ways in some round.
-template <Topology Shape>
-bool uses_both_ways(const Shape& shape, int ranks) {
-    for (rank_t rank = 0; rank < ranks; ++rank) {
-        const auto plan = shape.all_reduce(ranks, rank);
-        for (int round = 0; round < plan.rounds(); ++round)
-            for (int i = 0; i < plan.sends(round); ++i)
-                for (int j = 0; j < plan.receives(round); ++j)
-                    if (plan.send(round, i).peer == plan.receive(round, j).peer) return true;
-    }
-    return false;
-}
 
 /// What an entry of a message costs: its bytes, and nanoseconds of computing.
 struct entry_costs {
@@ -121,8 +113,7 @@ class computed_messages {
 template <class Candidate, MessageModel Messages>
 void predict_measured(Candidate& of, const measured_costs& costs, const entry_costs& each, Messages messages) {
     computed_messages<Messages> computed(messages, costs.link, each);
-    const auto network = measured_network::of(costs, uses_both_ways(of.topology, costs.ranks));
-    const prediction found = predict_all_reduce(of.topology, costs.ranks, computed, network);
+    const prediction found = predict_all_reduce(of.topology, costs.ranks, computed, measured_network::of(costs));
     of.rounds = found.rounds;
     of.network = found.elapsed;
     of.computing = computed.computing();

@@ -37,12 +37,13 @@ class link_table {
 
     /// Computes the flight of a message that is posted now, and occupies its link and its sender's card.
     flight depart(time_point now, rank_t source, rank_t receiver, std::size_t bytes) {
+        const time_point back_free_at = network_.half_duplex ? link_between(receiver, source).free_at : time_point{};
         used_link& way = link_between(source, receiver);
         const auto fate = faults_.concerns_messages()
                               ? faults_.of_message(source, receiver, way.messages + 1, now - time_point{})
                               : rill::detail::fault_judge::verdict{};
         const duration on_link = transfer_time(bytes, way.properties.bandwidth);
-        time_point start = std::max(now, way.free_at);
+        time_point start = std::max({now, way.free_at, back_free_at});
         duration length = on_link;
         if (!cards_.empty()) {
             card& sends = cards_[static_cast<std::size_t>(source)];

@@ -26,6 +26,8 @@ struct network {
     std::uint64_t bandwidth = 1'250'000'000;  ///< bytes per second of each directed link; 0: without limit
     /// Any `LinkModel`, or none. Where it is set, it replaces `latency` and `bandwidth`.
     any_model<network_link(rank_t source, rank_t receiver)> links{};
+    /// Whether the two directions between two ranks share one line, which one message at a time occupies.
+    bool half_duplex = false;
     /// Any `CardModel`, or none. Without it the ranks' cards limit nothing.
     any_model<network_card(rank_t)> cards{};
     /// Any `ComputeModel`, or none. It says how long `compute` takes; without it, no time.
@@ -59,6 +61,7 @@ struct network {
     network_link link_of(rank_t source, rank_t receiver) const {
         return links ? links(source, receiver) : network_link{latency, bandwidth};
     }
+    double share_of_line() const { return half_duplex ? 1 : 0; }
     network_card card_of(rank_t rank) const { return cards ? cards(rank) : network_card{}; }
 
     /// The time that the jitter adds to message `number` of a link.
