@@ -4,6 +4,7 @@
 #include <rill/collective/detail/joint_fold.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/run_schedule.hpp>
+#include <rill/concept/aggregator.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/named_span.hpp>
 #include <rill/concept/topology.hpp>
