@@ -7,11 +7,15 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace rill;
@@ -20,8 +24,9 @@ namespace {
 
 /// Starts a process for each rank; it exits with what `act(options)` returns.
 template <class Act>
-std::vector<pid_t> start(int count, Act&& act) {
-    tcp::options chosen{.ranks = count, .meeting = ranks::free_point(), .failure_timeout = seconds(5)};
+std::vector<pid_t> start(int count, Act&& act, tcp::options chosen = {.failure_timeout = seconds(5)}) {
+    chosen.ranks = count;
+    chosen.meeting = ranks::free_point();
     std::vector<pid_t> started;
     for (chosen.rank = 0; chosen.rank < count; ++chosen.rank) {
         const pid_t child = ::fork();
@@ -82,6 +87,87 @@ TEST_CASE("all survivors name a process that was killed") {
         const std::vector<pid_t> started = start(4, dies);
         for (std::size_t rank = 0; rank < started.size(); ++rank)
             CHECK(end_of(started[rank]) == (static_cast<int>(rank) == victim ? 128 + SIGKILL : 7));
+    }
+}
+
+TEST_CASE("a process that is stopped for less than the patience goes on; for longer, all others name it") {
+    constexpr int count = 3, victim = 1, steps = 60;
+    const auto works = [](const tcp::options& chosen) {
+        bool right = false;
+        try {
+            tcp::run(
+                [&](auto& net) {
+                    group workers{net, topology::ring{}};
+                    const std::vector<float> one(10'000, 1.0F);
+                    std::vector<float> sum(one.size());
+                    for (int step = 0; step < steps; ++step) {
+                        if (net.rank() == victim && step == 20) ::raise(SIGSTOP);
+                        all_reduce(workers, one, sum);
+                    }
+                    right = sum == std::vector<float>(one.size(), 1.0F * count);
+                },
+                chosen);
+        } catch (const error& caught) {
+            return caught.culprit() == victim ? 7 : 8;
+        }
+        return right ? 0 : 1;
+    };
+    const auto wait_for_stop = [](pid_t child) {
+        int status = 0;
+        ::waitpid(child, &status, WUNTRACED);
+        return WIFSTOPPED(status);
+    };
+
+    std::vector<pid_t> started = start(count, works, {.patience = seconds(30)});
+    REQUIRE(wait_for_stop(started[victim]));
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ::kill(started[victim], SIGCONT);
+    for (const pid_t child : started) CHECK(end_of(child) == 0);
+
+    started = start(count, works, {.patience = milliseconds(1500), .failure_timeout = milliseconds(500)});
+    REQUIRE(wait_for_stop(started[victim]));
+    for (const int other : {0, 2}) CHECK(end_of(started[static_cast<std::size_t>(other)]) == 7);
+    ::kill(started[victim], SIGCONT);
+    const int end = end_of(started[victim]);
+    CHECK_MESSAGE((end == 7 || end == 8), end);
+}
+
+TEST_CASE("a rank that has no descriptors left says that it cannot make a connection anew") {
+    const auto runs_out = [](const tcp::options& chosen) {
+        try {
+            tcp::run(
+                [&](auto& net) {
+                    group workers{net, topology::ring{}};
+                    std::vector<float> sum(1000, 1.0F);
+                    for (int step = 0;; ++step) {
+                        all_reduce(workers, sum, sum);
+                        if (net.rank() != 0 || step != 20) continue;
+                        constexpr rlim_t first = 3;
+                        const rlimit most{.rlim_cur = first, .rlim_max = first};
+                        ::setrlimit(RLIMIT_NOFILE, &most);
+                        const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
+                        for (int each = first; each < 256; ++each) {
+                            sockaddr_storage peer{};
+                            socklen_t size = sizeof peer;
+                            if (::getpeername(each, reinterpret_cast<sockaddr*>(&peer), &size) == 0)
+                                ::connect(each, &nobody, sizeof nobody);  // ends the connection
+                        }
+                    }
+                },
+                chosen);
+        } catch (const error& caught) {
+            const std::string said = caught.what();
+            const bool says_why = said.find("rank 0: cannot make the lost connection to rank ") != said.npos &&
+                                  said.find(" anew: Too many open files") != said.npos;
+            return caught.culprit() != 0 ? 1 : says_why ? 7 : 8;
+        }
+        return 2;
+    };
+    const std::vector<pid_t> started = start(3, runs_out);
+    CHECK(end_of(started[0]) == 7);
+    for (const int other : {1, 2}) {
+        const int end = end_of(started[static_cast<std::size_t>(other)]);
+        CHECK_MESSAGE((end == 7 || end == 8), end);
     }
 }
 

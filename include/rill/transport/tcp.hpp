@@ -6,6 +6,7 @@
 #include <rill/core/time.hpp>
 #include <rill/transport/detail/mail_endpoint.hpp>
 #include <rill/transport/detail/mail_envelope.hpp>
+#include <rill/transport/detail/tcp_connections.hpp>
 #include <rill/transport/detail/tcp_meeting.hpp>
 #include <rill/transport/detail/tcp_options.hpp>
 #include <rill/transport/detail/tcp_port.hpp>
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <memory>
 #include <thread>
+#include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace tcp {
 
@@ -45,23 +47,29 @@ void run(Body&& body, const options& chosen = options::from_environment());
 /// say that they are the same rank or keys, jobs, versions or options differ, and `library_error` where the system
 /// refuses a call.
 ///
-/// When a peer's process ends without a farewell, all waits of all other ranks throw `peer_failure` that names it. A
-/// lost connection is not made anew. Any thread of the rank may call it. A thread of its own makes progress while
-/// nobody waits. Destruction waits at most `options::farewell_timeout` until the peers have taken what was sent to
-/// them; handed-over messages larger than `eager_bytes` that no receiver has asked for are then lost. Memory: about 70
-/// KiB per peer, at most `window_bytes` of copies per peer, and the messages that have arrived.
+/// A connection that is lost is made anew, and each message arrives once all the same. A peer is gone when its process
+/// has ended without a farewell, or when it says nothing for `options::patience`: then all waits of all other ranks
+/// throw `peer_failure` that names it.
+///
+/// Any thread of the rank may call it. A thread of its own makes progress while nobody waits. Destruction waits at most
+/// `options::farewell_timeout` until the peers have taken what was sent to them; handed-over messages larger than
+/// `eager_bytes` that no receiver has asked for are then lost. Memory: about 70 KiB per peer, at most `window_bytes` of
+/// copies per peer, and the messages that have arrived.
 class endpoint : public mail::endpoint<detail::port> {
   public:
-    explicit endpoint(const options& chosen = options::from_environment())
-        : mail::endpoint<detail::port>(open(chosen)) {
-        if (chosen.ranks > 1) attendant_ = std::thread([this] { engine_->attend(ends_); });
-    }
+    explicit endpoint(const options& chosen = options::from_environment()) : endpoint(meet(chosen), chosen) {}
     ~endpoint() {
         engine_->dismiss(ends_);
         if (attendant_.joinable()) attendant_.join();
         engine_->close();
         engine_->through().leave();
         engine_->end();
+    }
+
+  protected:
+    /// Of ranks that have met.
+    endpoint(detail::mesh&& met, const options& chosen) : mail::endpoint<detail::port>(open(std::move(met), chosen)) {
+        if (chosen.ranks > 1) attendant_ = std::thread([this] { engine_->attend(ends_); });
     }
 
   private:
@@ -71,7 +79,7 @@ class endpoint : public mail::endpoint<detail::port> {
     template <class Body>
     friend void run(Body&& body, const options& chosen);
 
-    static std::shared_ptr<detail::engine> open(const options& chosen) {
+    static detail::mesh meet(const options& chosen) {
         RILL_EXPECTS(0 <= chosen.rank && chosen.rank < chosen.ranks, "tcp: rank must be from 0 to ranks - 1");
         RILL_EXPECTS(chosen.eager_bytes >= mail::least_eager_bytes && chosen.eager_bytes <= std::size_t{1} << 30,
                      "tcp: eager_bytes must be between 1024 and 2^30");
@@ -82,8 +90,10 @@ class endpoint : public mail::endpoint<detail::port> {
         RILL_EXPECTS(chosen.abort_timeout.ns >= 0 && chosen.failure_timeout.ns >= 0 && chosen.farewell_timeout.ns >= 0,
                      "tcp: abort_timeout, failure_timeout and farewell_timeout must not be negative");
         RILL_EXPECTS(chosen.spins >= 0, "tcp: spins must not be negative");
-        auto made =
-            std::make_shared<detail::engine>(std::make_shared<detail::connections>(detail::meeting(chosen).run()));
+        return detail::meeting(chosen).run();
+    }
+    static std::shared_ptr<detail::engine> open(detail::mesh&& met, const options& chosen) {
+        auto made = std::make_shared<detail::engine>(std::make_shared<detail::connections>(std::move(met)));
         made->open(chosen);
         return made;
     }

@@ -39,8 +39,8 @@ struct options {
     tcp::key key{};
     /// How long the ranks wait for each other at the start.
     duration meeting_timeout = seconds(60);
-    /// After this time without an answer of its host, a peer is held for gone. A process that stands still on a host
-    /// that runs is not noticed.
+    /// A peer that says nothing for this time is held for gone. A rank that computes is not silent, since a thread of
+    /// its endpoint speaks for it; a process that is stopped is.
     duration patience = seconds(10);
     /// Bound of the bytes that one rank has handed over to another and the other has not taken; and, apart from these,
     /// of the bytes in large messages that it has sent to another unasked.
