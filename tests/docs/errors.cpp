@@ -147,6 +147,14 @@ TEST_CASE("invalid_value") {
         if (net.rank() != 0 && net.rank() != 3) own.clear({0, 100});
         all_gather(workers, own, all);
     }));
+    require_message(told<invalid_value>([](auto& net) {
+        group workers{net, topology::split_allgather{}};
+        stream<float> own(100), sum;
+        for (const std::size_t i : {8U, 9U, 10U, 11U})
+            if (net.rank() != 2 || i != 10) own.push_back(i, 1.0F);
+        const coding rows{.indices = index_coding::whole_rows, .row = 4};
+        all_reduce(workers, own, sum, aggregate::sum{}, {rows, rows, rows});
+    }));
 }
 
 TEST_CASE("protocol_error") {

@@ -4,7 +4,10 @@
 #include <rill/collective/group.hpp>
 #include <rill/collective/tensors.hpp>
 #include <rill/compress/encoded.hpp>
+#include <rill/compress/error_feedback.hpp>
+#include <rill/compress/indices.hpp>
 #include <rill/compress/keep_all.hpp>
+#include <rill/compress/row_top_k.hpp>
 #include <rill/compress/values.hpp>
 #include <rill/protocol/rounds.hpp>
 #include <rill/straggler/bounded.hpp>
@@ -19,6 +22,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstddef>
@@ -146,6 +150,34 @@ TEST_CASE("rounds: values may be rounded for sending, within the bound of the re
                 steps.end();
             }
         });
+}
+
+TEST_CASE("rounds: entries that come in whole rows travel by rows, to the same bits") {
+    constexpr std::size_t dimension = 200, columns = 7;
+    const auto sum_with = [](auto indices) {
+        std::vector<float> sum(dimension);
+        rill::simulated::run(5, {}, [&](endpoint& net) {
+            rill::group workers{net, star{}};
+            rill::rounds steps{workers, tree{2}};
+            auto codec = rill::compress::error_feedback{
+                rill::compress::encoded{
+                    rill::compress::row_top_k{.columns = columns, .count = 3}, rill::compress::raw{},
+                    indices}}.bind(dimension);
+            std::vector<float> model(1), own(dimension), update(dimension);
+            while (steps.next(model)) {
+                for (std::size_t i = 0; i < dimension; ++i)
+                    own[i] = std::sin(static_cast<float>(net.rank() * 100) + static_cast<float>(i));
+                steps.reduce(own, update, codec);
+                if (!steps.is_root()) continue;
+                sum = update;
+                if (steps.number() == 4) steps.end();
+            }
+        });
+        return sum;
+    };
+    const std::vector<float> by_rows = sum_with(rill::compress::whole_rows{columns});
+    CHECK(by_rows == sum_with(rill::compress::raw_indices{}));
+    CHECK(std::count(by_rows.begin(), by_rows.end(), 0.0F) < 180);
 }
 
 TEST_CASE("rounds: threads under load, whatever the policies") {

@@ -24,10 +24,10 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// Multinomial logistic regression on sparse rows. Labels are the numbers of the classes, from 0.
 ///
 /// Parameters: for each column one weight per class, side by side, then the biases; so the gradient has a run of
-/// `classes` entries for each column of the batch, and one for the biases. Models `SparseObjective`, and `Objective`
-/// with the same bits.
-/// Cost of `gradient`: two passes over the entries of the batch for each class, and a radix sort of them. Scratch
-/// memory: 24 bytes for each entry, and a value for each row and class.
+/// `classes` entries for each column of the batch, and one for the biases: whole rows for the index coding
+/// `whole_rows`. Models `SparseObjective`, and `Objective` with the same bits. Cost of `gradient`: two passes over the
+/// entries of the batch for each class, and a radix sort of them. Scratch memory: 24 bytes for each entry, and a value
+/// for each row and class.
 template <std::floating_point T = float>
 class sparse_softmax {
   public:
