@@ -188,9 +188,10 @@ void value_seeds(const folder& to, const std::string& name) {
 void stream_seeds(const folder& to) {
     for (unsigned type = 0; type < 6; ++type)
         for (unsigned v = 0; v < 5; ++v)
-            for (unsigned i = 0; i < 6; ++i) {
+            for (unsigned i = 0; i <= index_codings.size(); ++i) {
                 seed made;
                 made.byte(type).byte(0).byte(v).byte(i).byte(15);  // one frame, and its codings
+                if (i == 6) made.byte(4);                          // entries of a row
                 made.number(std::uint16_t{300}).byte(0).byte(9);   // the range
                 made.byte(i == 3 && v % 2 == 0 ? 1 : 0);           // dense or sparse
                 to.write(
