@@ -25,7 +25,7 @@ def roots_of(command, root):
     if words[:2] == ["./dev", "demo"]:
         return sorted((root / "examples/demo").glob("*.cpp")), {"examples/demo", "examples/CMakeLists.txt", *SHARED}
     if words[0] == "tools/compile_seconds.py":
-        return [], {words[0], "include"}
+        return [], {words[0], "tools/by_hand", "include"}
     return None
 
 

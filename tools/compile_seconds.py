@@ -3,12 +3,13 @@
 
 usage: compile_seconds.py [HEADER [COMPILER]]      (default: rill/rill.hpp g++)
        compile_seconds.py --each [COMPILER]        every public header alone, costly ones last; then the costliest
-       compile_seconds.py --ratios [FILE]          what calls cost with g++ -O2, as ratios to including the headers
+       compile_seconds.py --ratios [FILE]          what calls cost with g++ -O2, as ratios to sums written by hand
 
 With --each a header is compiled once, and the costliest ones five times. Left out are the folders that bring third
 parties or are for tests: adapt, system, testing, train, and what needs MPI. With --ratios the programs are compiled in
-turns; a ratio is that of the medians of user CPU seconds. They are written to FILE (default:
-build/bench/compile.json), with the bytes of code.
+turns; a ratio is that of the medians of user CPU seconds. One ratio is to a program that computes the same with the
+standard library alone (tools/by_hand), dense or sparse, the other to including the headers of rill. They are written to
+FILE (default: build/bench/compile.json), with the bytes of code.
 """
 
 import json
@@ -24,6 +25,7 @@ INCLUDE = ROOT / "include"
 LEFT_OUT = ("adapt", "detail", "system", "testing", "train")
 COSTLIEST = 5
 TURNS = 5
+BY_HAND = ROOT / "tools" / "by_hand"
 
 # A program whose ranks are threads. They make the group `workers`, on the topology `ring` unless another is named, and
 # then run a body.
@@ -57,17 +59,22 @@ def ranks(*calls, topology="ring"):
 
 
 PROGRAMS = {
+    "by_hand_dense": (BY_HAND / "dense.cpp").read_text(),
+    "by_hand_sparse": (BY_HAND / "sparse.cpp").read_text(),
     "include": PROGRAM.format(body=""),
     "dense": ranks("rill::all_reduce(workers, in, out);"),
     "dense_fused": ranks("rill::all_reduce(workers, in, out);", topology="split_allgather"),
     "error_feedback": ranks(codec("first"), "rill::all_reduce(workers, in, out, first, rill::aggregate::mean{});"),
     "codecs": ranks(*(codec(name) for name in CODECS), *(sum_and_mean(name) for name in CODECS)),
 }
+# What calls rill, and which program computes the same by hand. That for `codecs` chooses and sums once, not six times.
+COMPARED = {"dense": "by_hand_dense", "dense_fused": "by_hand_dense",
+            "error_feedback": "by_hand_sparse", "codecs": "by_hand_sparse"}
 # The programs as units of one that links rill::compiled.
-COMPILED = {f"compiled_{name}": f"#define RILL_COMPILED\n{text}" for name, text in PROGRAMS.items() if name != "include"}
+PROGRAMS |= {f"compiled_{name}": f"#define RILL_COMPILED\n{PROGRAMS[name]}" for name in COMPARED}
+COMPARED |= {f"compiled_{name}": by_hand for name, by_hand in COMPARED.items()}
 # The source of rill::compiled.
-COMPILED["compiled"] = (INCLUDE / "rill/compiled.cpp").read_text()
-PROGRAMS |= COMPILED
+PROGRAMS["compiled"] = (INCLUDE / "rill/compiled.cpp").read_text()
 
 
 def cpu_seconds(compiler, source, *options, output=os.devnull):
@@ -116,10 +123,16 @@ def ratios(file=ROOT / "build" / "bench" / "compile.json"):
         for name in PROGRAMS:
             seconds[name].append(cpu_seconds("g++", PROGRAMS[name], "-O2")[0])
     median = {name: statistics.median(each) for name, each in seconds.items()}
-    found = {name: {"seconds": round(median[name], 2), "ratio": round(median[name] / median["include"], 2),
-                    "code_bytes": code_bytes(name)} for name in PROGRAMS}
+    found = {}
+    for name in PROGRAMS:
+        found[name] = {"seconds": round(median[name], 2), "ratio_include": round(median[name] / median["include"], 2),
+                       "code_bytes": code_bytes(name)}
+        if name in COMPARED:
+            found[name]["ratio_by_hand"] = round(median[name] / median[COMPARED[name]], 2)
+    print(f"{'':<24} seconds  x by hand  x include  bytes of code")
     for name, what in found.items():
-        print(f"{name:<16} {what['seconds']:6.2f} s {what['ratio']:6.2f} x {what['code_bytes']:8} bytes")
+        print(f"{name:<24} {what['seconds']:7.2f} {what.get('ratio_by_hand', '-'):>10} {what['ratio_include']:10.2f}"
+              f" {what['code_bytes']:14}")
     file = pathlib.Path(file)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(found, indent=1) + "\n")
