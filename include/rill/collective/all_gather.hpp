@@ -32,7 +32,8 @@ receipt all_gather_dense(Lane& lane, const In& input, Out& output) {
     const segment place = part_of(lane, size);
     std::span<T> all;
     return run_schedule(
-        lane, signature_of<T>(operation::all_gather, size, aggregate::sum{}, {.chunks = plan.chunks()}), plan, state,
+        lane, signature_of<T>(operation::all_gather, size, fingerprint(aggregate::sum{}), {.chunks = plan.chunks()}),
+        plan, state,
         [&](const wire::header& head) {
             all = elements_of_output(output, stage);
             place_input(input, output, all.subspan(place.begin, place.size()), stage);
@@ -51,7 +52,7 @@ template <class Lane, class T, class Index>
 receipt all_gather_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index>& output, const coding& codes) {
     auto& state = lane.template workspace<gather_state<typename Lane::transport_type, T, Index>>();
     const auto plan = lane.shape().all_gather(lane.size(), lane.rank());
-    const auto signature = signature_of<T>(operation::all_gather, input.dimension(), aggregate::sum{},
+    const auto signature = signature_of<T>(operation::all_gather, input.dimension(), fingerprint(aggregate::sum{}),
                                            {.coding = codes.fingerprint()}, std::uint8_t{sizeof(Index)});
     return run_schedule(
         lane, signature, plan, state,

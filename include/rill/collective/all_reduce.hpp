@@ -60,7 +60,8 @@ template <class Lane, class T, class Fold>
                                            const dense_call<T>& of) {
     const auto plan =
         in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), of.dimension * sizeof(T));
-    const auto signature = signature_of<T>(operation::all_reduce, of.dimension, fold, {.chunks = plan.chunks()});
+    const auto signature =
+        signature_of<T>(operation::all_reduce, of.dimension, fingerprint(fold), {.chunks = plan.chunks()});
     if constexpr (may_be_fused<typename Lane::transport_type, typename Lane::topology_type>)
         if (lane.size() > 1 && folds_at_owners(lane.shape()))
             return all_reduce_fused(lane, signature, plan, fold, own, of);
@@ -123,21 +124,31 @@ template <class Lane, class T, class Index, class State, class Fold>
         });
 }
 
-template <class T, class Index, class Fold>
-call_signature stream_signature(std::size_t dimension, const Fold& fold, const stream_codings& codings,
-                                std::uint64_t compressor) {
-    return signature_of<T>(operation::all_reduce, dimension, fold,
+/// `aggregator`: its fingerprint.
+template <class T, class Index>
+[[gnu::noinline]] call_signature stream_signature(std::size_t dimension, std::uint64_t aggregator,
+                                                  const stream_codings& codings, std::uint64_t compressor) {
+    return signature_of<T>(operation::all_reduce, dimension, aggregator,
                            {.coding = codings.fingerprint(), .compressor = compressor}, std::uint8_t{sizeof(Index)});
 }
 
-/// `take(state, parts)` takes the fold of what the codecs sent.
-template <class T, class Lane, class In, class Take, class Codec, class Fold, class Accept>
-receipt all_reduce_taken(Lane& lane, const In& input, Take&& take, Codec& codec, const Fold& fold,
-                         const contribution& own, const Accept& accept) {
+/// What `all_reduce_taken` needs of the tensors, the aggregator and the caller; none of it depends on their types.
+template <class T, class State>
+struct coded_call {
+    function_ref<std::span<const T>()> give;      ///< called inside the operation, so that its failure is every rank's
+    function_ref<void(State&, part_range)> take;  ///< takes the fold of what the codecs sent
+    function_ref<bool(const receipt&)> accept;
+    std::uint64_t aggregator;  ///< its fingerprint
+};
+
+/// `fold`: without what the aggregator finishes.
+template <class T, class State, class Lane, class Codec, class Fold>
+[[gnu::noinline]] receipt all_reduce_taken(Lane& lane, Codec& codec, const Fold& fold, const contribution& own,
+                                           const coded_call<T, State>& of) {
     using Index = typename Codec::index_type;
     const auto encode = [&] {
         [[maybe_unused]] const auto selecting = named_span(lane.net(), "select");
-        return encode_with(codec, elements_of_input(input, stage_of<T>(lane)), lane.executor());
+        return encode_with(codec, of.give(), lane.executor());
     };
     codec.begin(lane.next_number());
     transaction attempt(codec, encode, own.weight != 0);
@@ -146,10 +157,10 @@ receipt all_reduce_taken(Lane& lane, const In& input, Take&& take, Codec& codec,
     const auto give = [&]() -> stream_view<T, Index> { return attempt.give(); };
     const auto take_received = [&](const stream_view<T, Index>& piece) { attempt.take_received(piece); };
     using exec = typename Lane::executor_type;
-    const receipt done = all_reduce_streams<Lane, T, Index, stream_state_of<Lane, T, Index, Fold>>(
-        lane, stream_signature<T, Index>(dimension, fold, codings, fingerprint_of(codec)), folding_for(fold), own,
-        {dimension, give, take_received, take, codings, coder_of<codings_of<Codec>, T, Index, exec>});
-    if (accept(done)) attempt.commit();
+    const receipt done = all_reduce_streams<Lane, T, Index, State>(
+        lane, stream_signature<T, Index>(dimension, of.aggregator, codings, fingerprint_of(codec)), fold, own,
+        {dimension, give, take_received, of.take, codings, coder_of<codings_of<Codec>, T, Index, exec>});
+    if (of.accept(done)) attempt.commit();
     return done;
 }
 
@@ -157,8 +168,10 @@ template <class Lane, class In, class Out, class Codec, class Fold, class Accept
 receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec, const Fold& fold,
                          const contribution& own, const Accept& accept) {
     using T = tensor_element<Out>;
+    using state_type = stream_state_of<Lane, T, typename Codec::index_type, Fold>;
     auto& stage = stage_of<T>(lane);
-    const auto take = [&](auto& state, part_range parts) {
+    const auto give = [&] { return elements_of_input(input, stage); };
+    const auto take = [&](state_type& state, part_range parts) {
         const std::span<T> result = elements_of_output(output, stage);
         if constexpr (Codec::is_coordinatewise) {
             take_finished(state, parts, result, fold);
@@ -170,7 +183,18 @@ receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec,
         }
         deliver(result, output);
     };
-    return all_reduce_taken<T>(lane, input, take, codec, fold, own, accept);
+    return all_reduce_taken<T, state_type>(lane, codec, folding_for(fold), own,
+                                           {give, take, accept, fingerprint(fold)});
+}
+
+template <class Lane, class In, class T, class Index, class Codec, class Fold, class Accept>
+receipt all_reduce_coded(Lane& lane, const In& input, stream<T, Index>& output, Codec& codec, const Fold& fold,
+                         const contribution& own, const Accept& accept) {
+    using state_type = stream_state_of<Lane, T, Index, Fold>;
+    const auto give = [&] { return elements_of_input(input, stage_of<T>(lane)); };
+    const auto take = [&](state_type& state, part_range parts) { take_finished(state, parts, output, fold); };
+    return all_reduce_taken<T, state_type>(lane, codec, folding_for(fold), own,
+                                           {give, take, accept, fingerprint(fold)});
 }
 
 /// The run-time part of `require_copy_phase`.
@@ -215,8 +239,8 @@ auto all_reduce_call(Group& group, const stream<T, Index>& input, stream<T, Inde
             const auto take = [&](auto& state, part_range parts) { take_finished(state, parts, output, fold); };
             return all_reduce_streams<typename Group::lane_type, T, Index,
                                       stream_state_of<typename Group::lane_type, T, Index, Fold>>(
-                lane, stream_signature<T, Index>(input.dimension(), fold, codings, 0), folding_for(fold), own,
-                {input.dimension(), give, take_received, take, codings, coder_of<coding_set{}, T, Index, exec>});
+                lane, stream_signature<T, Index>(input.dimension(), fingerprint(fold), codings, 0), folding_for(fold),
+                own, {input.dimension(), give, take_received, take, codings, coder_of<coding_set{}, T, Index, exec>});
         };
     } else {
         return no_call{};
@@ -257,9 +281,7 @@ auto all_reduce_call(Group& group, In&& in, stream<T, Index>& output, Codec&& co
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
         return [=, input = held<In>(in), &output, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
-            return all_reduce_taken<T>(
-                lane, input.get(), [&](auto& state, part_range parts) { take_finished(state, parts, output, fold); },
-                codec, fold, own, accept);
+            return all_reduce_coded(lane, input.get(), output, codec, fold, own, accept);
         };
     } else {
         return no_call{};

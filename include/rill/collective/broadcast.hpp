@@ -17,7 +17,8 @@ receipt broadcast_dense(Lane& lane, Data& data, rank_t root) {
     auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, aggregate::sum>>();
     const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
-    const auto signature = signature_of<T>(operation::broadcast, size_of(data), aggregate::sum{}, {.root = root});
+    const auto signature =
+        signature_of<T>(operation::broadcast, size_of(data), fingerprint(aggregate::sum{}), {.root = root});
     const bool is_root = lane.rank() == root;
     std::span<T> values;
     return run_schedule(
@@ -39,7 +40,7 @@ receipt broadcast_stream(Lane& lane, stream<T, Index>& data, rank_t root, const 
     const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
     const stream_codings codings{.copy = codes};
     const auto signature =
-        signature_of<T>(operation::broadcast, data.dimension(), aggregate::sum{},
+        signature_of<T>(operation::broadcast, data.dimension(), fingerprint(aggregate::sum{}),
                         {.coding = codings.fingerprint(), .root = root}, std::uint8_t{sizeof(Index)});
     const stream_view<T, Index> nothing(data.range(), sparse_view<T, Index>{});
     const bool is_root = lane.rank() == root;

@@ -23,7 +23,7 @@ receipt reduce_dense(Lane& lane, const In& input, Out& output, rank_t root, cons
     const bool is_root = lane.rank() == root;
     const std::size_t size = size_of(input);
     return run_schedule(
-        lane, signature_of<T>(operation::reduce, size, fold, {.root = root}), plan, state,
+        lane, signature_of<T>(operation::reduce, size, fingerprint(fold), {.root = root}), plan, state,
         [&](const wire::header& head) {
             if (!is_root) accumulator.resize(size);
             const std::span<const T> mine = elements_of_input(input, stage);
@@ -42,8 +42,8 @@ receipt reduce_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index
     auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
     const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
     const auto signature =
-        signature_of<T>(operation::reduce, input.dimension(), fold, {.coding = codings.fingerprint(), .root = root},
-                        std::uint8_t{sizeof(Index)});
+        signature_of<T>(operation::reduce, input.dimension(), fingerprint(fold),
+                        {.coding = codings.fingerprint(), .root = root}, std::uint8_t{sizeof(Index)});
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {

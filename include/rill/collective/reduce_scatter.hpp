@@ -21,7 +21,8 @@ receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fol
     const auto plan = in_chunks(lane.net(), lane.shape().reduce_scatter(lane.size(), lane.rank()), size * sizeof(T));
     const part_range own = plan.chunks_of(lane.rank());
     return run_schedule(
-        lane, signature_of<T>(operation::reduce_scatter, size, fold, {.chunks = plan.chunks()}), plan, state,
+        lane, signature_of<T>(operation::reduce_scatter, size, fingerprint(fold), {.chunks = plan.chunks()}), plan,
+        state,
         [&](const wire::header& head) {
             accumulator.resize(size);
             state.begin(head, plan.parts(), elements_of_input(input, stage), std::span<T>(accumulator),
@@ -38,7 +39,7 @@ receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<
                               const stream_codings& codings) {
     auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
     const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
-    const auto signature = signature_of<T>(operation::reduce_scatter, input.dimension(), fold,
+    const auto signature = signature_of<T>(operation::reduce_scatter, input.dimension(), fingerprint(fold),
                                            {.coding = codings.fingerprint()}, std::uint8_t{sizeof(Index)});
     return run_schedule(
         lane, signature, plan, state,

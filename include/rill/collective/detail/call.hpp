@@ -75,14 +75,15 @@ struct alike {
     int chunks = 0;
 };
 
-template <class T, class Fold>
-call_signature signature_of(operation kind, std::size_t dimension, const Fold& fold, const alike& more,
+/// `aggregator`: its fingerprint.
+template <class T>
+call_signature signature_of(operation kind, std::size_t dimension, std::uint64_t aggregator, const alike& more,
                             std::uint8_t index_bytes = 0) {
     return {.kind = kind,
             .element = element_type_of<T>,
             .index_bytes = index_bytes,
             .dimension = dimension,
-            .options = collective_options.with({option_hash(fingerprint(fold)), option_hash(more.coding),
+            .options = collective_options.with({option_hash(aggregator), option_hash(more.coding),
                                                 option_hash(more.compressor), static_cast<std::uint32_t>(more.root),
                                                 static_cast<std::uint32_t>(more.chunks)})};
 }
