@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 using namespace rill;
 
@@ -66,7 +67,16 @@ TEST_CASE("collectives on whole rows give the bits of other codings") {
                   reduce(workers, mine, b, 0, aggregate::sum{}, rows);
                   if (workers.rank() == 0) compare("reduce");
               });
-              stream<float> a = rows_of(0), b = a;
+              stream_codings entries = by_entries, rows = by_rows;
+              entries.contribution.values = rows.contribution.values = value_coding::qsgd4;
+              if constexpr (std::remove_reference_t<decltype(workers)>::topology_type::has_copy_phase)
+                  entries.copy.values = rows.copy.values = value_coding::bf16;
+              stream<float> ones = mine, a, b;
+              for (float& value : ones.values()) value = 1;  // which any rounding keeps
+              all_reduce(workers, ones, a, aggregate::sum{}, entries);
+              all_reduce(workers, ones, b, aggregate::sum{}, rows);
+              if (!(a == b)) fail("all_reduce of rounded values");
+              a = b = rows_of(0);
               if (workers.rank() != 0) a = b = stream<float>(n);
               broadcast(workers, a, 0, by_entries.copy);
               broadcast(workers, b, 0, by_rows.copy);

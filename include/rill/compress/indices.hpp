@@ -55,7 +55,7 @@ struct whole_rows {
     friend constexpr bool operator==(whole_rows, whole_rows) = default;
 };
 
-/// Chooses, for each message, the smallest of the other codings, but `whole_rows`.
+/// Chooses, for each message, the smallest of the other codings but `whole_rows`.
 struct smallest {
     static constexpr const char* name = "smallest";
     static constexpr index_coding coding = index_coding::smallest;

@@ -12,10 +12,10 @@ namespace rill { inline namespace RILL_ABI {
 /// How the values of a frame are written; the numbers are part of the wire format.
 enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4, qsgd8 = 8 };
 
-/// How the indices of a frame are written; the numbers are part of the wire format. `whole_rows` needs
-/// entries that come in whole rows of `coding::row` adjacent coordinates. `smallest` chooses among the others, but
-/// `whole_rows`, for every message and never appears in a frame; `dense` means that there are no indices, because the
-/// frame has every coordinate.
+/// How the indices of a frame are written; the numbers are part of the wire format. `whole_rows` needs entries that come
+/// in whole rows of `coding::row` adjacent coordinates. `smallest` chooses among the others but `whole_rows`, for every
+/// message, and never appears in a frame; `dense` means that there are no indices, because the frame has every
+/// coordinate.
 enum class index_coding : std::uint8_t {
     dense = 0,
     raw = 1,
