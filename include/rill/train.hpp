@@ -10,6 +10,7 @@
 #include <rill/train/coded_batch.hpp>
 #include <rill/train/coded_bsp.hpp>
 #include <rill/train/compressed_bsp.hpp>
+#include <rill/train/compressed_state.hpp>
 #include <rill/train/consensus_distance.hpp>
 #include <rill/train/coordinate_descent.hpp>
 #include <rill/train/coordinated_mixing.hpp>

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
@@ -93,6 +94,32 @@ class ping_pong {
     std::array<std::int32_t, 4> figures_{};
 };
 
+/// Runs a rank's part in a measurement, `Probing`, as one operation. `load` tells kinds of measurements apart.
+template <class Probing, class Group>
+auto run_probe(Group& group, link_probe probe, std::uint32_t load) {
+    if (probe.to == no_rank) probe.to = group.size() - 1;
+    const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < group.size(); };
+    RILL_EXPECTS(is_rank(probe.from) && is_rank(probe.to) && probe.from != probe.to,
+                 "cost::link_probe: a link is between two ranks of the group");
+    RILL_EXPECTS(probe.repetitions >= 1 && probe.largest_bytes >= 1024,
+                 "cost::link_probe: needs a repetition, and messages of 1024 bytes");
+    Probing probing(probe);
+    decltype(probing.run(std::declval<exchange<typename Group::transport_type>&>())) found;
+    constexpr option_names names{{"first rank", "last rank", "number of repetitions", "load"}};
+    group.run(
+        {.kind = operation::broadcast,
+         .element = element_type::int32,
+         .dimension = probing.largest(),
+         .options = names.with({static_cast<std::uint32_t>(probe.from), static_cast<std::uint32_t>(probe.to),
+                                static_cast<std::uint32_t>(probe.repetitions), load})},
+        [&](auto& call) {
+            found = probing.run(call);
+            return receipt{};
+        },
+        names);
+    return found;
+}
+
 }  // namespace detail
 
 /// Measures the link between two ranks: sends messages of growing sizes there and back, and fits latency and bandwidth
@@ -106,28 +133,8 @@ class ping_pong {
 /// + 1) largest_bytes / bandwidth. Errors: those of `barrier`.
 template <class Group>
 network_link measure_link(Group& group, link_probe probe = {}) {
-    if (probe.to == no_rank) probe.to = group.size() - 1;
     if (group.size() == 1) return {.latency = {}, .bandwidth = 0};
-    const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < group.size(); };
-    RILL_EXPECTS(is_rank(probe.from) && is_rank(probe.to) && probe.from != probe.to,
-                 "cost::measure_link: a link is between two ranks of the group");
-    RILL_EXPECTS(probe.repetitions >= 1 && probe.largest_bytes >= 1024,
-                 "cost::measure_link: needs a repetition, and messages of 1024 bytes");
-    detail::ping_pong<typename Group::transport_type> probing(probe);
-    network_link found;
-    constexpr option_names names{{"first rank", "last rank", "number of repetitions"}};
-    group.run(
-        {.kind = operation::broadcast,
-         .element = element_type::int32,
-         .dimension = probing.largest(),
-         .options = names.with({static_cast<std::uint32_t>(probe.from), static_cast<std::uint32_t>(probe.to),
-                                static_cast<std::uint32_t>(probe.repetitions)})},
-        [&](auto& call) {
-            found = probing.run(call);
-            return receipt{};
-        },
-        names);
-    return found;
+    return detail::run_probe<detail::ping_pong<typename Group::transport_type>>(group, probe, 0);
 }
 
 }}}  // namespace rill::RILL_ABI::cost

@@ -1,10 +1,7 @@
 #pragma once
 
 #include <rill/collective/exchange.hpp>
-#include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
-#include <rill/core/contract.hpp>
-#include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/cost/detail/fit_link.hpp>
@@ -147,28 +144,8 @@ class loaded_probe {
 /// `measure_link`.
 template <class Group>
 measured_link measure_loaded_link(Group& group, link_probe probe = {}) {
-    if (probe.to == no_rank) probe.to = group.size() - 1;
     if (group.size() == 1) return {.link = {.latency = {}, .bandwidth = 0}};
-    const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < group.size(); };
-    RILL_EXPECTS(is_rank(probe.from) && is_rank(probe.to) && probe.from != probe.to,
-                 "cost::measure_loaded_link: a link is between two ranks of the group");
-    RILL_EXPECTS(probe.repetitions >= 1 && probe.largest_bytes >= 1024,
-                 "cost::measure_loaded_link: needs a repetition, and messages of 1024 bytes");
-    detail::loaded_probe<typename Group::transport_type> probing(probe);
-    measured_link found;
-    constexpr option_names names{{"first rank", "last rank", "number of repetitions", "load"}};
-    group.run(
-        {.kind = operation::broadcast,
-         .element = element_type::int32,
-         .dimension = probing.largest(),
-         .options = names.with({static_cast<std::uint32_t>(probe.from), static_cast<std::uint32_t>(probe.to),
-                                static_cast<std::uint32_t>(probe.repetitions), 1})},
-        [&](auto& call) {
-            found = probing.run(call);
-            return receipt{};
-        },
-        names);
-    return found;
+    return detail::run_probe<detail::loaded_probe<typename Group::transport_type>>(group, probe, 1);
 }
 
 }}}  // namespace rill::RILL_ABI::cost

@@ -19,7 +19,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// A network as links and cards. `simulated::network` models it.
+/// A network as links and cards. `simulated::network` models it. `share_of_line()`, which may be left out: for which
+/// part of a message's time the way back of its link is in use too, 1 on half-duplex lines.
 template <class N>
 concept NetworkModel = requires(const N& network, rank_t rank) {
     { network.link_of(rank, rank) } -> std::convertible_to<network_link>;
@@ -44,9 +45,9 @@ struct links_without_cards {
 /// all enter at 0. Computing takes no time.
 ///
 /// For lone messages on equal links, the elapsed time of a simulated run is met to the nanosecond. If cards queue,
-/// lines are half-duplex or ranks enter late, a run can differ: both messages of a round on one line end together, the
-/// prediction ignores that a receiver which has not read yet holds up its sender, and that a message of a later round
-/// overtakes another one at a card.
+/// lines are half-duplex or ranks enter late, a run can differ: the prediction ignores that a receiver which has not
+/// read yet holds up its sender, that a message of a later round overtakes another one at a card, and that messages of
+/// different rounds meet on a half-duplex line.
 ///
 /// Cost: O(messages) time. Memory: O(ranks) in addition to that of `messages`, and O(messages of a round) if a card
 /// limits receiving.

@@ -6,6 +6,7 @@
 #include <rill/stream/stream.hpp>
 #include <rill/stream/stream_view.hpp>
 #include <rill/train/clip.hpp>
+#include <rill/train/compressed_state.hpp>
 #include <rill/train/lockstep.hpp>
 #include <rill/train/optimizer.hpp>
 #include <rill/train/schedule.hpp>
@@ -15,40 +16,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace train {
-
-/// A codec with state to save, as error feedback has its residual. A `restore` that throws changes nothing.
-template <class C>
-concept PersistentCodec =
-    requires(const C& constant, C& codec, checkpoint::writer& out, const checkpoint& in, const std::string& name) {
-        constant.save(out, name);
-        codec.restore(in, name);
-    };
-
-/// What a bound `compressed_bsp` saves: the codec's residual, if it has one, and the optimizer's state.
-template <class Codec, class Descent>
-struct compressed_state {
-    Codec codec;
-    Descent optimizer;
-
-    template <class Writer>
-    void save(Writer& out, std::string_view prefix) const {
-        optimizer.save(out, prefix);
-        if constexpr (PersistentCodec<Codec>) codec.save(out, std::string(prefix) + "codec");
-    }
-    template <class Reader>
-    void restore(const Reader& in, std::string_view prefix) {
-        Descent restored = optimizer;
-        restored.restore(in, prefix);
-        if constexpr (PersistentCodec<Codec>) codec.restore(in, std::string(prefix) + "codec");
-        optimizer = std::move(restored);
-    }
-};
 
 /// A `compressed_bsp` bound to one rank.
 template <class Net, class Policy, std::floating_point T>

@@ -16,7 +16,7 @@
 #include <rill/protocol/gossip.hpp>
 #include <rill/topology/recursive_doubling.hpp>
 #include <rill/train/clip.hpp>
-#include <rill/train/compressed_bsp.hpp>
+#include <rill/train/compressed_state.hpp>
 #include <rill/train/detail/beside.hpp>
 #include <rill/train/every.hpp>
 #include <rill/train/optimizer.hpp>

@@ -12,7 +12,7 @@
 #include <rill/core/random.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/train/clip.hpp>
-#include <rill/train/compressed_bsp.hpp>
+#include <rill/train/compressed_state.hpp>
 #include <rill/train/layer_sizes.hpp>
 #include <rill/train/lockstep.hpp>
 #include <rill/train/optimizer.hpp>

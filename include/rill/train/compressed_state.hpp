@@ -1,0 +1,40 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/train/checkpoint.hpp>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A codec with state to save, as error feedback has its residual. A `restore` that throws changes nothing.
+template <class C>
+concept PersistentCodec =
+    requires(const C& constant, C& codec, checkpoint::writer& out, const checkpoint& in, const std::string& name) {
+        constant.save(out, name);
+        codec.restore(in, name);
+    };
+
+/// What a bound strategy with a codec saves: the codec's residual, if it has one, and the optimizer's state.
+template <class Codec, class Descent>
+struct compressed_state {
+    Codec codec;
+    Descent optimizer;
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        optimizer.save(out, prefix);
+        if constexpr (PersistentCodec<Codec>) codec.save(out, std::string(prefix) + "codec");
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        Descent restored = optimizer;
+        restored.restore(in, prefix);
+        if constexpr (PersistentCodec<Codec>) codec.restore(in, std::string(prefix) + "codec");
+        optimizer = std::move(restored);
+    }
+};
+
+}}}  // namespace rill::RILL_ABI::train
