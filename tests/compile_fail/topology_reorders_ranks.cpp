@@ -1,6 +1,7 @@
 // expect: does not commute and the topology reorders ranks; use
-// mentions: first_rank[^\n]*topology::ring
+// mentions: first_rank[^\n]*topology::ring[\s\S]*first_rank[^\n]*topology::any_of
 #include <rill/collective/all_reduce.hpp>
+#include <rill/topology/any.hpp>
 #include <rill/topology/recursive_doubling.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/transport/in_process.hpp>
@@ -28,11 +29,16 @@ struct first_rank {
 
 #ifdef RILL_FIXED
 using shape = rill::topology::recursive_doubling;
+using one_of_some = rill::topology::any_of<rill::topology::split_allgather, rill::topology::tree>;
 #else
 using shape = rill::topology::ring;
+using one_of_some = rill::topology::any;
 #endif
 
+template <class Shape>
 void step(rill::in_process::endpoint& net, std::vector<float>& values) {
-    rill::group workers{net, shape{}};
+    rill::group workers{net, Shape{}};
     rill::all_reduce(workers, values, values, first_rank{});
 }
+template void step<shape>(rill::in_process::endpoint&, std::vector<float>&);
+template void step<one_of_some>(rill::in_process::endpoint&, std::vector<float>&);
