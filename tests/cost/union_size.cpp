@@ -72,3 +72,20 @@ TEST_CASE("frequencies given by hand: parts of buckets, and a shorter last bucke
     CHECK(measured({0, 4}, 1) == doctest::Approx(1));
     CHECK(measured.density() == doctest::Approx(0.15));
 }
+
+TEST_CASE("shared support: the union of all ranks is the one that was measured, and that of fewer lies between") {
+    const segment all{0, 100'000};
+    for (const double growth : {1.0, 2.5, 5.0}) {
+        const auto supports = cost::shared_support::of(0.01, 8, growth);
+        CHECK(supports(all, 8) == doctest::Approx(growth * 1000).epsilon(1e-6));
+        CHECK(supports(all, 1) == doctest::Approx(1000).epsilon(1e-6));
+        CHECK(supports(all, 4) <= supports(all, 8));
+        CHECK(supports({0, 50'000}, 4) == doctest::Approx(supports(all, 4) / 2));
+    }
+    const double random = cost::uniform_density{0.01}(all, 8);
+    CHECK(cost::shared_support{.density = 0.01}(all, 8) == random);
+    CHECK(cost::shared_support::of(0.01, 8, 8)(all, 8) == doctest::Approx(random));  // no more than random ones
+    CHECK(cost::shared_support::of(0, 8, 3)(all, 8) == 0);
+    CHECK_THROWS_AS(cost::shared_support::of(0.01, 8, 9), contract_violation);
+    CHECK_THROWS_AS(cost::shared_support::of(0.01, 8, 0.5), contract_violation);
+}

@@ -42,6 +42,9 @@ namespace rill { inline namespace RILL_ABI { namespace cost {
 struct gradient_shape {
     std::size_t dimension = 0;  ///< up to 2^32
     double density = 1;         ///< the share of the coordinates that each rank contributes, at random
+    /// How many times as many entries as one contribution the sum of all ranks has, as was measured; 0: as the sum of
+    /// random ones. Gradients of a training share more coordinates, so their sums are smaller.
+    double union_growth = 0;
     /// How the values of contributions may be coded. Other than `raw` permits a loss, which is taken where it pays.
     value_coding values = value_coding::raw;
     /// How the values of finished sums may be coded in the copy phase, where the topology has one; as `values`.
@@ -117,8 +120,10 @@ inline exchange_candidate stream_candidate(const rill::topology::any& shape, con
         .fold = costs.computing.merge,
         .encode = costs.computing.encode[i],
         .decode = costs.computing.decode[i]};
-    predict_measured(made, costs, each,
-                     stream_messages(gradient.dimension, uniform_density{gradient.density}, made.codings));
+    const shared_support supports = gradient.union_growth == 0
+                                        ? shared_support{.density = gradient.density}
+                                        : shared_support::of(gradient.density, costs.ranks, gradient.union_growth);
+    predict_measured(made, costs, each, stream_messages(gradient.dimension, supports, made.codings));
     if (gradient.selects)
         made.computing =
             made.computing + duration(std::llround(costs.computing.select * static_cast<double>(gradient.dimension)));
@@ -209,10 +214,11 @@ inline std::string what_decides(const exchange_candidate& chosen, const exchange
 /// Throws `mismatch` on all ranks unless all have asked for the same.
 template <class Group>
 void require_equal(Group& group, const gradient_shape& gradient) {
-    constexpr std::array names{"dimension", "density", "values", "copy", "bucket", "selects"};
+    constexpr std::array names{"dimension", "density", "union_growth", "values", "copy", "bucket", "selects"};
     using numbers = std::array<std::int64_t, names.size()>;
     const numbers own{static_cast<std::int64_t>(gradient.dimension),
                       std::bit_cast<std::int64_t>(gradient.density),
+                      std::bit_cast<std::int64_t>(gradient.union_growth),
                       static_cast<std::int64_t>(gradient.values),
                       static_cast<std::int64_t>(gradient.copy),
                       std::int64_t{gradient.bucket},
@@ -220,8 +226,8 @@ void require_equal(Group& group, const gradient_shape& gradient) {
     std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(group.size()));
     all_gather(group, own, all);
     const auto text = [&](std::size_t i, std::int64_t number) {
-        if (i == 1) return text_of_number(std::bit_cast<double>(number));
-        if (i == 2 || i == 3) return std::string(text_of_coding(static_cast<value_coding>(number)));
+        if (i == 1 || i == 2) return text_of_number(std::bit_cast<double>(number));
+        if (i == 3 || i == 4) return std::string(text_of_coding(static_cast<value_coding>(number)));
         return std::to_string(number);
     };
     for (std::size_t at = 0; at < all.size(); ++at) {

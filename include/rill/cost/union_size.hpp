@@ -4,6 +4,7 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -30,6 +31,33 @@ struct uniform_density {
     friend bool operator==(uniform_density, uniform_density) = default;
 };
 
-static_assert(UnionModel<uniform_density>);
+/// Ranks whose supports overlap more than those of `uniform_density`: each rank has each coordinate with probability
+/// `density`, and all of them lie within a share of the coordinates that is the same for all ranks, where they are
+/// independent. Models `UnionModel`.
+struct shared_support {
+    double density = 0.01;
+    double share = 1;  ///< of the coordinates, in [density, 1]
+
+    /// The support by which `ranks` ranks together have `growth` times as many entries as one, as was measured.
+    static shared_support of(double density, int ranks, double growth) {
+        RILL_EXPECTS(growth >= 1 && growth <= ranks,
+                     "cost::shared_support: the union of P ranks has 1 to P times as "
+                     "many entries as one of them");
+        double least = density, most = 1;
+        for (int i = 0; i < 60; ++i) {
+            const double middle = (least + most) / 2;
+            (shared_support{density, middle}({0, 1}, ranks) < growth * density ? least : most) = middle;
+        }
+        return {density, most};
+    }
+
+    double operator()(segment range, int contributors) const {
+        if (share <= 0) return 0;
+        return share * uniform_density{std::min(density / share, 1.0)}(range, contributors);
+    }
+    friend bool operator==(shared_support, shared_support) = default;
+};
+
+static_assert(UnionModel<uniform_density> && UnionModel<shared_support>);
 
 }}}  // namespace rill::RILL_ABI::cost
