@@ -8,9 +8,11 @@
 #include <rill/compress/indices.hpp>
 #include <rill/compress/keep_all.hpp>
 #include <rill/compress/momentum_correction.hpp>
+#include <rill/compress/own_values.hpp>
 #include <rill/compress/random_mask.hpp>
 #include <rill/compress/row_top_k.hpp>
 #include <rill/compress/selection.hpp>
+#include <rill/compress/signs.hpp>
 #include <rill/compress/threshold.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/compress/values.hpp>

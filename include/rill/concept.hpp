@@ -27,3 +27,4 @@
 #include <rill/concept/tree_topology.hpp>
 #include <rill/concept/trigger.hpp>
 #include <rill/concept/update.hpp>
+#include <rill/concept/value_coding.hpp>

@@ -21,3 +21,4 @@
 #include <rill/testing/straggler_laws.hpp>
 #include <rill/testing/transport_archetypes.hpp>
 #include <rill/testing/transport_laws.hpp>
+#include <rill/testing/value_coding_laws.hpp>

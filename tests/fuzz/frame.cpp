@@ -5,6 +5,8 @@
 #include "support/require.hpp"
 
 #include <rill/collective/join_frames.hpp>
+#include <rill/compress/own_values.hpp>
+#include <rill/compress/signs.hpp>
 #include <rill/stream/frame.hpp>
 
 #include <cmath>
@@ -14,8 +16,8 @@ namespace {
 
 using namespace rill;
 
-/// A value takes at least two bits and its index a 128th of a byte; each becomes at most eight bytes.
-constexpr std::size_t bytes_per_byte = 64;
+/// A value takes at least one bit and its index a 128th of a byte; each becomes at most eight bytes.
+constexpr std::size_t bytes_per_byte = 128;
 /// What a reader keeps in addition for each frame.
 constexpr std::size_t bytes_per_frame = 512;
 
@@ -69,6 +71,7 @@ std::vector<received<T, Index>> read(const byte_pieces& message, bool& is_sound)
     frames.reserve(most_frames);
     const rill::fuzz::allocation_budget at_most(bytes_per_byte * message.size_bytes() + bytes_per_frame * most_frames +
                                                 rill::fuzz::error_texts);
+    const own_coding own = compress::own_values{compress::signs{}}.coding().own;
     std::size_t complete = 0;
     is_sound = true;
     try {
@@ -77,7 +80,7 @@ std::vector<received<T, Index>> read(const byte_pieces& message, bool& is_sound)
             received<T, Index> one{reader.template next<T, Index>(), {}, {}};
             RILL_FUZZ_REQUIRE(one.raw.head == next, "the header that was shown");
             frames.push_back(std::move(one));
-            frames.back().content = content_of(frames.back().raw, frames.back().room);
+            frames.back().content = content_of(frames.back().raw.with(own), frames.back().room);
             ++complete;
         }
     } catch (const protocol_error&) {

@@ -310,6 +310,10 @@ TEST_CASE("gossip by differences: another start, step or codec on one rank is a 
         codec.start_at(std::vector<double>(dimension, other ? 2 : 1));
         return codec;
     });
+    fails("another codec", [](bool other) {
+        return difference{encoded{keep_all{}, rill::compress::qsgd{.bits = other ? 2 : 4}}, 0.4}.bind<double>(
+            dimension);
+    });
 }
 
 TEST_CASE("gossip by differences: a failure leaves model and replicas as before the round") {

@@ -102,7 +102,7 @@ class stream_state {
 
     void copy(std::span<arrival<message>> arrivals) {
         for (auto& a : arrivals) {
-            read_frames(a, [this](block b) {
+            read_frames(a, codings_.copy, [this](block b) {
                 b.is_finished = true;
                 add(b);
             });
@@ -200,9 +200,9 @@ class stream_state {
         }
     }
 
-    view decode(const frame& f) {
+    view decode(const frame& f, const coding& due) {
         [[maybe_unused]] const auto decoding = named_span(call_->net(), "decode");
-        return coder_->decode(f, rooms_.take(), executor_);
+        return coder_->decode(f.head.codes.values == value_coding::own ? f.with(due.own) : f, rooms_.take(), executor_);
     }
 
     byte_pieces empty_frame() {
@@ -246,13 +246,14 @@ class stream_state {
             block b = clipped(block_at(p), {p, p + 1});
             b.frame = new_frame(b, codes);
             frame_reader reader(b.frame);
-            b.content = decode(reader.next<T, Index>());
+            b.content = decode(reader.next<T, Index>(), codes);
             add(b);
         }
     }
 
-    /// Calls `take(block)` for each frame of a message.
-    [[gnu::noinline]] void read_frames(const arrival<message>& a, function_ref<void(const block&)> take) {
+    /// Calls `take(block)` for each frame of a message. Values in a coding of the user's are in the one of `due`.
+    [[gnu::noinline]] void read_frames(const arrival<message>& a, const coding& due,
+                                       function_ref<void(const block&)> take) {
         frame_reader reader(a.message.pieces());
         int p = a.from.parts.first;
         const int end = a.from.parts.last;
@@ -264,7 +265,7 @@ class stream_state {
             expect_range(*call_, a.from.peer, f.head.range, range(parts));
             if (p < end)
                 take(block{.parts = parts,
-                           .content = read_from(*call_, a.from.peer, [&] { return decode(f); }),
+                           .content = read_from(*call_, a.from.peer, [&] { return decode(f, due); }),
                            .what = contribution_sum::of(f.head),
                            .frame = f.bytes});
             p = parts.last;
@@ -291,9 +292,9 @@ class stream_state {
         };
         const rank_t self = call_->net().rank();
         auto a = arrivals.begin();
-        for (; a != arrivals.end() && a->from.peer < self; ++a) read_frames(*a, add_operand);
+        for (; a != arrivals.end() && a->from.peer < self; ++a) read_frames(*a, codings_.contribution, add_operand);
         add_own();
-        for (; a != arrivals.end(); ++a) read_frames(*a, add_operand);
+        for (; a != arrivals.end(); ++a) read_frames(*a, codings_.contribution, add_operand);
     }
 
     void fold_operands(part_range parts) {

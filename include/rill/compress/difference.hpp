@@ -52,7 +52,7 @@ class difference_codec {
     /// Of all that ranks must have alike: the codec's own, the step, and where replicas have started.
     std::uint64_t fingerprint() const {
         return mix64(rill::fingerprint("difference"), std::bit_cast<std::uint64_t>(step_.value_or(0)), start_,
-                     fingerprint_of(inner_));
+                     fingerprint_of(inner_), inner_.codings().fingerprint());
     }
 
     template <class Visit>

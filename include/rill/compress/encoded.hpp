@@ -19,6 +19,13 @@
 
 namespace rill { inline namespace RILL_ABI { namespace compress {
 
+/// Whether rounding leaves a contractive sparsifier contractive. A coding that says nothing does, as shipped ones do.
+template <class Values>
+constexpr bool rounds_contractively = true;
+template <class Values>
+    requires requires { Values::is_contractive; }
+constexpr bool rounds_contractively<Values> = Values::is_contractive;
+
 /// A sparsifier with the codings of its values and indices, bound to a worker. Models `Compressor`.
 template <class Sparsifier, class Values, class Indices, class CopyValues, Element T, IndexType Index>
 class codec {
@@ -28,12 +35,12 @@ class codec {
 
     static constexpr bool is_lossless = Sparsifier::is_lossless && Values::is_lossless;
     static constexpr bool is_unbiased = Sparsifier::is_unbiased && Values::is_unbiased;
-    static constexpr bool is_contractive = Sparsifier::is_contractive;
+    static constexpr bool is_contractive = Sparsifier::is_contractive && rounds_contractively<Values>;
     static constexpr bool has_lossless_copy = CopyValues::is_lossless;
     static constexpr bool is_coordinatewise = selector::is_coordinatewise;
     static constexpr bool chooses_alike = requires { requires selector::chooses_alike; };
-    static constexpr coding_set possible_codings{.rounds = !(Values::is_lossless && CopyValues::is_lossless),
-                                                 .indices = Indices::coding};
+    static constexpr coding_set possible_codings{
+        .rounds = !(std::same_as<Values, raw> && std::same_as<CopyValues, raw>), .indices = Indices::coding};
 
     codec(const Sparsifier& sparsifier, std::size_t dimension, const stream_codings& codings)
         : selector_(sparsifier, dimension), codings_(codings) {}
@@ -107,7 +114,7 @@ struct encoded {
     /// codings must be the same on all ranks.
     template <Element T = float, IndexType Index = std::uint32_t>
     codec<Sparsifier, Values, Indices, CopyValues, T, Index> bind(std::size_t dimension) const {
-        static_assert(std::floating_point<T> || (Values::is_lossless && CopyValues::is_lossless),
+        static_assert(std::floating_point<T> || (std::same_as<Values, raw> && std::same_as<CopyValues, raw>),
                       "rill::compress::encoded: lossy values need floating-point elements; use compress::raw, or float "
                       "or double");
         return {sparsifier, dimension, codings()};

@@ -90,7 +90,7 @@ class error_feedback_codec {
 
     /// See `LearnsReceived`.
     void take_received(const stream_view<T, index_type>& piece) {
-        if (!unbiased_rounding_ && rill::is_unbiased(codings().contribution.values)) return;
+        if (!unbiased_rounding_ && codings().contribution.is_unbiased()) return;
         received_.append(piece.values().begin(), piece.values().end());
     }
 

@@ -31,7 +31,8 @@ struct with_codings {
 
     template <Element T = float, IndexType Index = std::uint32_t>
     codec<Sparsifier, any_values, smallest, any_values, T, Index> bind(std::size_t dimension) const {
-        RILL_EXPECTS(codings.partial.is_lossless(), "compress::with_codings: partial sums have a lossless coding");
+        RILL_EXPECTS(is_lossless(codings.partial.values),
+                     "compress::with_codings: partial sums have a lossless coding");
         return {sparsifier, dimension, codings};
     }
     friend constexpr bool operator==(const with_codings&, const with_codings&) = default;

@@ -1,20 +1,25 @@
 #pragma once
 
+#include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/random.hpp>
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace rill { inline namespace RILL_ABI {
 
-/// How the values of a frame are written; the numbers are part of the wire format.
-enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4, qsgd8 = 8 };
+/// How the values of a frame are written; the numbers are part of the wire format. `own`: by a type of the user's
+/// (`ValueCoding`), which all ranks have bound alike.
+enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4, qsgd8 = 8, own = 255 };
 
-/// How the indices of a frame are written; the numbers are part of the wire format. `whole_rows` needs entries that come
-/// in whole rows of `coding::row` adjacent coordinates. `smallest` chooses among the others but `whole_rows`, for every
-/// message, and never appears in a frame; `dense` means that there are no indices, because the frame has every
+/// How the indices of a frame are written; the numbers are part of the wire format. `whole_rows` needs entries that
+/// come in whole rows of `coding::row` adjacent coordinates. `smallest` chooses among the others but `whole_rows`, for
+/// every message, and never appears in a frame; `dense` means that there are no indices, because the frame has every
 /// coordinate.
 enum class index_coding : std::uint8_t {
     dense = 0,
@@ -63,11 +68,8 @@ inline constexpr auto index_codings = [] {
     return all;
 }();
 
-/// Whether decoding gives back every value bit for bit.
+/// Whether decoding surely gives back every value bit for bit.
 constexpr bool is_lossless(value_coding coding) { return coding == value_coding::raw; }
-
-/// Whether the expectation of a decoded value is the one that was coded.
-constexpr bool is_unbiased(value_coding coding) { return coding != value_coding::bf16; }
 
 /// Whether `coding` is QSGD, which quantises values by buckets to 2, 4 or 8 bits.
 constexpr bool is_qsgd(value_coding coding) {
@@ -77,19 +79,68 @@ constexpr bool is_qsgd(value_coding coding) {
 /// Bits per value of a QSGD coding.
 constexpr int qsgd_bits(value_coding coding) { return static_cast<int>(coding); }
 
+/// A `ValueCoding` of the user's without its type: its members and functions that know the type.
+/// `compress::own_values` makes it.
+struct own_coding {
+    using memory = std::array<std::byte, 16>;
+
+    /// For elements of type T.
+    template <class T>
+    struct functions {
+        void (*encode)(const memory& self, std::span<const T> values, random_key key, std::uint64_t first,
+                       byte_span out);
+        void (*decode)(const memory& self, byte_view bytes, std::span<T> values);
+    };
+    struct table {
+        bool is_lossless;
+        bool is_unbiased;
+        std::size_t (*size)(const memory& self, std::size_t count, std::size_t element_bytes);
+        std::uint64_t (*fingerprint)(const memory& self);  ///< of name and options
+        functions<float> of_floats;
+        functions<double> of_doubles;
+
+        template <std::floating_point T>
+        const functions<T>& of() const {
+            if constexpr (std::same_as<T, float>)
+                return of_floats;
+            else
+                return of_doubles;
+        }
+    };
+
+    const table* does = nullptr;  ///< nullptr: there is none
+    alignas(8) memory self{};
+
+    constexpr std::uint64_t fingerprint() const { return does == nullptr ? 0 : does->fingerprint(self); }
+    friend constexpr bool operator==(const own_coding& a, const own_coding& b) {
+        return a.fingerprint() == b.fingerprint();
+    }
+};
+
 /// How a stream is written into a frame.
 struct coding {
     value_coding values = value_coding::raw;
     index_coding indices = index_coding::raw;
-    std::uint32_t bucket = 1024;  ///< consecutive entries that share a scale; QSGD only
-    std::uint16_t row = 1;        ///< adjacent entries that share an index, at least 1; `whole_rows` only
+    /// Consecutive entries that share a scale; QSGD only. In the header of a frame with `own` values: their bytes.
+    std::uint32_t bucket = 1024;
+    std::uint16_t row = 1;  ///< adjacent entries that share an index, at least 1; `whole_rows` only
+    own_coding own{};       ///< where `values` is `own`; not part of a header
 
     /// Whether a frame of this coding is sent from the stream's own arrays, without a copy.
     constexpr bool is_view() const { return values == value_coding::raw && indices == index_coding::raw; }
-    constexpr bool is_lossless() const { return rill::is_lossless(values); }
+    constexpr bool is_lossless() const {
+        return rill::is_lossless(values) || (own.does != nullptr && own.does->is_lossless);
+    }
+    /// Whether the expectation of a decoded value is the one that was coded.
+    constexpr bool is_unbiased() const {
+        if (values == value_coding::own) return own.does != nullptr && own.does->is_unbiased;
+        return values != value_coding::bf16;
+    }
     constexpr std::uint64_t fingerprint() const {
-        return (static_cast<std::uint64_t>(static_cast<std::uint16_t>(row - 1)) << 48) |
-               (static_cast<std::uint64_t>(values) << 40) | (static_cast<std::uint64_t>(indices) << 32) | bucket;
+        const std::uint64_t fields = (static_cast<std::uint64_t>(static_cast<std::uint16_t>(row - 1)) << 48) |
+                                     (static_cast<std::uint64_t>(values) << 40) |
+                                     (static_cast<std::uint64_t>(indices) << 32) | bucket;
+        return values == value_coding::own ? mix64(fields, own.fingerprint()) : fields;
     }
     friend constexpr bool operator==(const coding&, const coding&) = default;
 };

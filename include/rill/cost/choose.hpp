@@ -165,6 +165,7 @@ constexpr const char* text_of_coding(value_coding codes) {
         case value_coding::qsgd2: return "qsgd2";
         case value_coding::qsgd4: return "qsgd4";
         case value_coding::qsgd8: return "qsgd8";
+        case value_coding::own: return "own";
     }
     return "other";
 }

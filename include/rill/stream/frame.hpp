@@ -76,6 +76,13 @@ struct frame {
     byte_view indices;
     byte_view values;
     byte_pieces bytes;  ///< the whole frame, for forwarding verbatim
+
+    /// Lets `content_of` decode values in a coding of the user's: this rank's, which the frame's sender has too.
+    frame with(const own_coding& own) const {
+        frame f = *this;
+        f.head.codes.own = own;
+        return f;
+    }
 };
 
 /// Reads the frames of a message one by one. Bytes that are not valid frames throw `protocol_error`.
@@ -100,9 +107,11 @@ class frame_reader {
         const byte_view block = take(wire::header_bytes);
         frame f{wire::decode(block.data()), {}, {}, block};
         types.require(f.head);
-        wire::detail::require(f.head.count <= 4 * remaining(), "truncated");  // a value takes at least two bits
+        wire::detail::require(f.head.count <= 8 * remaining(), "truncated");  // a value takes at least one bit
         const std::size_t value_length =
-            detail::value_length(f.head.codes, types.element_bytes(), static_cast<std::size_t>(f.head.count));
+            f.head.codes.values == value_coding::own
+                ? f.head.codes.bucket
+                : detail::value_length(f.head.codes, types.element_bytes(), static_cast<std::size_t>(f.head.count));
         const bool values_first = types.values_first(f.head.codes);
         if (values_first) f.bytes.push(f.values = take(value_length));
         f.bytes.push(f.indices = take(f.head.index_length));
@@ -154,7 +163,7 @@ struct frame_scratch {
 
 /// The content of a frame: a view of the frame's own bytes where they are raw (they must outlive it), otherwise decoded
 /// into `room`. It is validated completely: indices are strictly ascending and in range, scales are finite. Throws
-/// `protocol_error`.
+/// `protocol_error`. Values in a coding of the user's need `frame::with`.
 template <coding_set Among = coding_set{}, Element T, IndexType Index, Executor Exec = serial>
 stream_view<T, Index> content_of(const frame& f, frame_scratch<T, Index>& room, const Exec& executor = {}) {
     const std::span<const T> values = detail::decode_values<Among>(f.head, f.values, room.values, executor);

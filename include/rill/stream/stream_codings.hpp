@@ -12,7 +12,7 @@ namespace rill { inline namespace RILL_ABI {
 /// How the frames of a collective on streams are coded; it must be the same on all ranks.
 struct stream_codings {
     coding contribution{};  ///< of contributions: applied once, at the source
-    coding partial{};       ///< of partial sums: lossless
+    coding partial{};       ///< of partial sums: lossless, and not the user's own
     coding copy{};          ///< of finished parts: applied once, by the owner, then forwarded verbatim
     dense_switch when{};    ///< judges sums in the coding `of_sums`
 

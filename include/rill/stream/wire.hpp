@@ -100,7 +100,9 @@ inline void require(bool holds, const char* what) {
     if (!holds) refuse(what);
 }
 
-constexpr bool is_known(value_coding coding) { return coding <= value_coding::bf16 || is_qsgd(coding); }
+constexpr bool is_known(value_coding coding) {
+    return coding <= value_coding::bf16 || is_qsgd(coding) || coding == value_coding::own;
+}
 
 inline std::size_t element_bytes(element_type type) {
     return type == element_type::float32 || type == element_type::int32 ? 4 : 8;
@@ -113,7 +115,7 @@ inline std::size_t element_bytes(element_type type) {
     require(h.index_bytes == 4 || h.index_bytes == 8, "unknown index width");
     require(is_known(h.codes.values), "unknown value coding");
     require(is_in_frames(h.codes.indices), "unknown index coding");
-    require(h.codes.bucket > 0, "empty quantiser buckets");
+    require(h.codes.bucket > 0 || h.codes.values == value_coding::own, "empty quantiser buckets");
     require(h.codes.row > 0, "empty rows");
     const bool floating = h.element == element_type::float32 || h.element == element_type::float64;
     require(floating || h.codes.is_lossless(), "lossy coding of integers");

@@ -6,7 +6,8 @@
 namespace rill { inline namespace RILL_ABI { namespace systems {
 
 /// signSGD with majority vote (Bernstein et al., ICML 2018): ranks vote with the signs of their gradients.
-/// Deviations: the owners of parts count the votes, in place of one server; a tie is +1.
+/// A rank sends and receives one bit for each parameter twice. Deviations: the owners of parts count the votes, in
+/// place of one server; a tie is +1.
 template <class Optimizer, class Rate>
 using sign_sgd_strategy = train::sign_bsp<topology::split_allgather, Optimizer, Rate>;
 

@@ -96,7 +96,7 @@ std::vector<T> law_received(Codec& codec, std::uint64_t number, const std::vecto
     const byte_view bytes = coded_frame(head, sent, codec.codings().contribution, random_key{}.derive(number), memory);
     const frame received = frame_reader(byte_pieces{bytes}).template next<T, Index>();
     std::vector<T> dense(codec.coded_dimension());
-    const stream_view<T, Index> content = content_of(received, room);
+    const stream_view<T, Index> content = content_of(received.with(codec.codings().contribution.own), room);
     if constexpr (LearnsReceived<Codec, stream_view<T, Index>>)
         if (!codec.codings().contribution.is_lossless()) codec.take_received(content);
     copy_dense(content, std::span<T>(dense), T{});
@@ -253,7 +253,7 @@ class compressor_laws {
     void keeps_what_is_rounded_off() const
         requires keeps_residual
     {
-        if (is_unbiased(bind_().codings().contribution.values)) return;
+        if (bind_().codings().contribution.is_unbiased()) return;
         adds_up([](codec_type& codec, std::uint64_t number, const std::vector<T>& own) {
             auto received = law_received<T>(codec, number, own);
             codec.commit();

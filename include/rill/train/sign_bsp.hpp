@@ -2,6 +2,11 @@
 
 #include <rill/aggregate/sign_of_sum.hpp>
 #include <rill/collective/all_reduce.hpp>
+#include <rill/compress/encoded.hpp>
+#include <rill/compress/indices.hpp>
+#include <rill/compress/keep_all.hpp>
+#include <rill/compress/own_values.hpp>
+#include <rill/compress/signs.hpp>
 #include <rill/train/lockstep.hpp>
 #include <rill/train/optimizer.hpp>
 #include <rill/train/schedule.hpp>
@@ -22,6 +27,7 @@ class bound_sign_bsp : public lockstep<Net, decltype(Policy::topology)> {
     bound_sign_bsp(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
         : bound_sign_bsp::lockstep(net, policy.topology, options),
           policy_(policy),
+          codec_(votes{}.template bind<T>(dimension)),
           optimizer_(policy.optimizer.template bind<T>(dimension)) {}
 
     auto& state() { return optimizer_; }
@@ -30,8 +36,7 @@ class bound_sign_bsp : public lockstep<Net, decltype(Policy::topology)> {
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
         const auto exchange = [&](const contribution& own) {
-            if (own.weight > 0) aggregate::sign_of_sum::finish(gradient, own.weight);
-            return all_reduce(this->workers(), gradient, gradient, aggregate::sign_of_sum{}, own);
+            return all_reduce(this->workers(), gradient, gradient, codec_, aggregate::sign_of_sum{}, own);
         };
         return this->step_with(number, gradient, compute, exchange, [&] {
             optimizer_.step(parameters, std::span<const T>(gradient), policy_.rate.rate(number));
@@ -39,7 +44,11 @@ class bound_sign_bsp : public lockstep<Net, decltype(Policy::topology)> {
     }
 
   private:
+    using signs = compress::own_values<compress::signs>;
+    using votes = compress::encoded<compress::keep_all, signs, compress::raw_indices, signs>;
+
     Policy policy_;
+    decltype(votes{}.template bind<T>(std::size_t{})) codec_;
     decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{})) optimizer_;
 };
 

@@ -41,7 +41,7 @@ void mix_differences(const session<Net>& of, gossip_links<Net>& links, const mix
     links.receive(row.senders);
 
     const auto content = [&](frame_reader frames) {
-        const auto view = content_of<among>(frames.template next<T, index>(), codec.room());
+        const auto view = content_of<among>(frames.template next<T, index>().with(codes.own), codec.room());
         wire::detail::require(view.range() == sent.range(), "it is of another size");
         return view;
     };

@@ -59,6 +59,7 @@ class round_operands {
     void add_own(wire::header head, const view& content, const coding& codes, random_key key, const contribution& own,
                  rank_t rank, const Exec& executor) {
         contribution_sum::of(own).describe(head);
+        own_coding_ = codes.own;
         if (codes.is_view())
             own_frame_ = view_frame(head, content, memory_.take(wire::header_bytes).data());
         else
@@ -66,9 +67,10 @@ class round_operands {
         if (own.weight == 0) return;
         has_own_ = true;
         contributors.in.push_back({rank, own.age, own.weight});
-        operands_.push_back(codes.is_lossless()
-                                ? content
-                                : content_of(frame_reader(own_frame_).next<T, Index>(), rooms_.take(), executor));
+        operands_.push_back(
+            codes.is_lossless()
+                ? content
+                : content_of(frame_reader(own_frame_).next<T, Index>().with(own_coding_), rooms_.take(), executor));
         if (!codes.is_lossless()) contributors.error_bound = distance(content, operands_.back());
     }
 
@@ -84,7 +86,7 @@ class round_operands {
                               "it does not end with a contributor list");
         const auto of_child = contributor_list::from(content_of(numbers, contributors_room_).values(), ranks);
         contributors.add(of_child, age);
-        if (!of_child.in.empty()) operands_.push_back(content_of(content, rooms_.take(), executor));
+        if (!of_child.in.empty()) operands_.push_back(content_of(content.with(own_coding_), rooms_.take(), executor));
         return of_child.error_bound;
     }
 
@@ -124,6 +126,7 @@ class round_operands {
     byte_pieces own_frame_{};
     arena memory_;
     pool<frame_scratch<T, Index>> rooms_;
+    own_coding own_coding_{};
     frame_scratch<std::int64_t, std::uint32_t> contributors_room_;
     stream<T, Index> folded_;
     fold_scratch<T, Index> scratch_;

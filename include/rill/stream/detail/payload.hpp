@@ -57,15 +57,26 @@ void describe(wire::header& head, const stream_view<T, Index>& view) {
     head.count = view.count();
 }
 
+/// The bytes of values in a coding of the user's, as a header tells them.
+inline std::uint32_t own_length(const coding& codes, std::size_t element_bytes, std::size_t count) {
+    RILL_EXPECTS(codes.own.does != nullptr, "value_coding::own: compress::own_values makes such codings");
+    const std::size_t length = value_length(codes, element_bytes, count);
+    RILL_EXPECTS(length <= 0xFFFFFFFFU && count <= 8 * length,
+                 "own_values: values take a bit each or more, and in one frame less than 4 GiB");
+    return static_cast<std::uint32_t>(length);
+}
+
 /// The coding as it appears in the header of a frame of `view`.
 template <coding_set Among = coding_set{}, Element T, IndexType Index>
 coding resolve(coding codes, const stream_view<T, Index>& view) {
-    RILL_EXPECTS(std::floating_point<T> || codes.is_lossless(), "lossy codings need floating-point values");
+    RILL_EXPECTS(std::floating_point<T> || codes.values == value_coding::raw,
+                 "lossy codings need floating-point values");
     if (view.is_dense()) codes.indices = index_coding::dense;
     if (codes.indices != index_coding::whole_rows) codes.row = 1;
     if constexpr (Among.indices == index_coding::smallest)
         if (codes.indices == index_coding::smallest)
             codes.indices = kernel::smallest_index_coding(view.indices(), view.range());
+    if (codes.values == value_coding::own) codes.bucket = own_length(codes, sizeof(T), view.count());
     return codes;
 }
 
@@ -117,6 +128,8 @@ void encode_values(std::span<const T> values, const coding& codes, random_key ke
     }
     if constexpr (Among.rounds && std::floating_point<T>) {
         if (codes.values == value_coding::bf16) return kernel::encode_bf16(values, out, executor);
+        if (codes.values == value_coding::own)
+            return codes.own.does->template of<T>().encode(codes.own.self, values, key, first, out);
         const std::size_t buckets = kernel::quantize_buckets(values.size(), codes.bucket);
         const std::span<T> scales(reinterpret_cast<T*>(out.data()), buckets);
         kernel::quantize(values, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket, key, first, scales,
@@ -129,6 +142,14 @@ template <class T>
 std::span<const T> elements_of(byte_view bytes) {
     wire::detail::require(reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(T) == 0, "misaligned");
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+/// Reads values that a coding of the user's has written. All values that a lossy coding is given are finite.
+template <std::floating_point T, Executor Exec>
+void decode_own(const own_coding& own, byte_view bytes, std::span<T> values, const Exec& executor) {
+    own.does->template of<T>().decode(own.self, bytes, values);
+    wire::detail::require(own.does->is_lossless || !kernel::find_non_finite(std::span<const T>(values), executor),
+                          "a decoded value is not finite");
 }
 
 template <IndexType Index>
@@ -171,11 +192,17 @@ std::span<const T> decode_values(const wire::header& head, byte_view bytes, alig
     wire::detail::require(Among.rounds, "rounded values where exact ones were due");
     if constexpr (Among.rounds && std::floating_point<T>) {
         const auto count = static_cast<std::size_t>(head.count);
-        const std::size_t buckets = kernel::quantize_buckets(count, head.codes.bucket);
+        if (head.codes.values == value_coding::own) {
+            wire::detail::require(head.codes.own.does != nullptr, "values in a coding of another rank's own");
+            wire::detail::require(value_length<T>(head.codes, count) == bytes.size(), "too few or too many values");
+        }
         room.resize(count);
         if (head.codes.values == value_coding::bf16) {
             kernel::decode_bf16(bytes, span_of(room), executor);
+        } else if (head.codes.values == value_coding::own) {
+            decode_own<T>(head.codes.own, bytes, span_of(room), executor);
         } else {
+            const std::size_t buckets = kernel::quantize_buckets(count, head.codes.bucket);
             const std::span<const T> scales = elements_of<T>(bytes.first(buckets * sizeof(T)));
             kernel::check_scales(scales);
             kernel::dequantize(bytes.subspan(scales.size_bytes()), scales,
