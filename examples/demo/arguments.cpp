@@ -23,6 +23,7 @@ constexpr const char* more =
     "  rill_demo --ranks 16 --batch 16      more ranks, the same images per step\n"
     "  rill_demo --quick                    300 steps; fails unless both runs learn\n"
     "  mpirun -np 4 rill_demo --transport mpi   a process per rank\n"
+    "  tools/launch -n 4 rill_demo --transport tcp   the same without MPI\n"
     "  rill_demo --topology auto            exchanges as is fastest here, and says why\n\n"
     "Exit codes: 0 done; 1 no data, a file that cannot be written, or a run that did not learn; more than 1 wrong\n"
     "arguments.";
@@ -54,8 +55,8 @@ void describe(CLI::App& app, arguments& chosen) {
     app.add_option("--seed", chosen.seed, "of the first parameters, the order of images and the rounding");
     app.add_option("--transport", chosen.transport,
                    "in_process: a thread per rank; simulated: one thread, virtual time; mpi: the processes that mpirun "
-                   "starts, without --ranks")
-        ->check(CLI::IsMember({"in_process", "simulated", "mpi"}));
+                   "starts, without --ranks; tcp: those that tools/launch starts, without --ranks")
+        ->check(CLI::IsMember({"in_process", "simulated", "mpi", "tcp"}));
     app.add_option("--data", chosen.data, "directory of the four files of Fashion-MNIST (or MNIST), *-ubyte.gz");
     app.add_option("--json", chosen.json, "file for the figures");
     app.add_option("--picture", chosen.picture, "file for the picture, SVG");
@@ -74,6 +75,8 @@ arguments read_arguments(int argc, char** argv) {
         app.parse(argc, argv);
         if (chosen.transport == "mpi" && app.count("--ranks") != 0)
             throw CLI::ValidationError("--ranks", "with --transport mpi, mpirun says how many");
+        if (chosen.transport == "tcp" && app.count("--ranks") != 0)
+            throw CLI::ValidationError("--ranks", "with --transport tcp, the launcher says how many");
         if (chosen.keep > chosen.bucket || (chosen.bucket > 0 && chosen.keep == 0))
             throw CLI::ValidationError("--keep", "at least 1 and at most the bucket");
         if (static_cast<std::size_t>(chosen.ranks) * chosen.batch > 60'000)

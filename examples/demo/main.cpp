@@ -6,6 +6,7 @@
 #include "report.hpp"
 #include "training.hpp"
 #include "training_mpi.hpp"
+#include "training_tcp.hpp"
 
 #include <rill/train/data_error.hpp>
 
@@ -31,14 +32,20 @@ int show(const demo::arguments& chosen, const demo::outcome& dense, const demo::
 
 int run(demo::arguments chosen) {
     std::optional<demo::mpi_session> session;
+    int rank = 0;
     if (chosen.transport == "mpi") {
         session.emplace();
+        rank = session->rank();
         chosen.ranks = session->size();
+    } else if (chosen.transport == "tcp") {
+        const demo::tcp_process own = demo::this_tcp_process();
+        rank = own.rank;
+        chosen.ranks = own.ranks;
     }
     const demo::images data = demo::read_images(chosen.data);
     const demo::outcome dense = demo::train_dense(chosen, data);
     const demo::outcome sparse = demo::train_sparse(chosen, data);
-    return session && session->rank() != 0 ? 0 : show(chosen, dense, sparse);
+    return rank != 0 ? 0 : show(chosen, dense, sparse);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "plans.hpp"
 #include "rank_training.hpp"
 #include "training_mpi.hpp"
+#include "training_tcp.hpp"
 
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
@@ -35,11 +36,13 @@ outcome train_here(const char* name, const arguments& chosen, const images& data
 
 outcome train_dense(const arguments& chosen, const images& data) {
     if (chosen.transport == "mpi") return train_dense_over_mpi(chosen, data);
+    if (chosen.transport == "tcp") return train_dense_over_tcp(chosen, data);
     return train_here("dense", chosen, data, dense_plan(chosen, data));
 }
 
 outcome train_sparse(const arguments& chosen, const images& data) {
     if (chosen.transport == "mpi") return train_sparse_over_mpi(chosen, data);
+    if (chosen.transport == "tcp") return train_sparse_over_tcp(chosen, data);
     return train_here("sparse", chosen, data, sparse_plan(chosen, data));
 }
 

@@ -1,7 +1,7 @@
-"""The demo as four processes under mpirun ends with the bits that it gives as four threads. Where it chooses the topology itself, it
+"""The demo as four processes ends with the bits that it gives as four threads. Where it chooses the topology itself, it
 ends with the bits of the topology that it says it has chosen.
 
-usage: over_mpi_test.py RILL_DEMO LAUNCHER... (a launcher that starts four processes)
+usage: processes_test.py RILL_DEMO TRANSPORT LAUNCHER... (a launcher that starts four processes)
 """
 
 import gzip
@@ -51,14 +51,14 @@ def chooses_alike(folder, demo):
     return list(chosen) == by_name
 
 
-def main(demo, *launcher):
+def main(demo, transport, *launcher):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         rng = random.Random(1)
         write_part(folder, "train", 64, rng)
         write_part(folder, "t10k", 16, rng)
         threads, _ = run(folder, [demo, "--ranks", "4"])
-        processes, _ = run(folder, [*launcher, demo, "--transport", "mpi"])
+        processes, _ = run(folder, [*launcher, demo, "--transport", transport])
         print(f"four threads: {threads}, four processes: {processes}")
         return 0 if threads == processes and threads[0] != threads[1] and chooses_alike(folder, demo) else 1
 
