@@ -15,6 +15,7 @@
 #include <rill/transport/detail/mail_envelope.hpp>
 #include <rill/transport/detail/tcp_framing.hpp>
 #include <rill/transport/detail/tcp_handshake.hpp>
+#include <rill/transport/detail/tcp_meeting_words.hpp>
 #include <rill/transport/detail/tcp_roster.hpp>
 
 #include <cstdio>
@@ -534,6 +535,23 @@ void roster_seeds(const folder& to) {
         to.write("written-" + std::to_string(key), seed().byte(0).byte(20).noise(100 * key, key));
 }
 
+void meeting_seeds(const folder& to) {
+    using namespace tcp::detail;
+    using options = std::array<meeting_word::option, 2>;
+    const roster_entry zero{.rank = 0, .incarnation = 5, .host = "a", .addresses = {{.port = 4}}};
+    const roster_entry one{.rank = 1, .incarnation = 3, .host = "b", .addresses = {{.is_v6 = true, .port = 4}}};
+    const auto write = [&](const std::string& name, bool to_first, const std::vector<std::byte>& word) {
+        to.write(name, seed().byte(to_first ? 1 : 0).byte(0).byte(20).bytes(word));
+    };
+    write("entry", true, meeting_word::of_entry(options{{{"", 1}, {"", 2}}}, one));
+    write("entry-of-other-options", true, meeting_word::of_entry(options{{{"", 1}, {"", 3}}}, one));
+    write("entry-of-another", true, meeting_word::of_entry(options{{{"", 1}, {"", 2}}}, zero));
+    write("roster", false, meeting_word::of_roster(std::array{zero, one}));
+    write("roster-of-one", false, meeting_word::of_roster(std::array{zero}));
+    write("refusal", false, meeting_word::of_refusal(failure::mismatch, "rank 1 belongs to another job"));
+    write("refusal-to-first", true, meeting_word::of_refusal(failure::timeout, ""));
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -555,6 +573,7 @@ int main(int count, char** arguments) {
     conversation_seeds({root, "tcp_conversation"});
     handshake_seeds({root, "tcp_handshake"});
     roster_seeds({root, "tcp_roster"});
+    meeting_seeds({root, "tcp_meeting"});
     idx_seeds({root, "idx"});
     libsvm_seeds({root, "libsvm"});
     checkpoint_seeds({root, "checkpoint"}, root / "scratch");

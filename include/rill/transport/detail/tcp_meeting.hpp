@@ -11,6 +11,7 @@
 #include <rill/transport/detail/tcp_framing.hpp>
 #include <rill/transport/detail/tcp_handshake.hpp>
 #include <rill/transport/detail/tcp_key.hpp>
+#include <rill/transport/detail/tcp_meeting_words.hpp>
 #include <rill/transport/detail/tcp_options.hpp>
 #include <rill/transport/detail/tcp_pending.hpp>
 #include <rill/transport/detail/tcp_roster.hpp>
@@ -20,6 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -74,69 +76,6 @@ inline socket_address socket_address_of(const roster_address& from) {
     return made;
 }
 
-/// What rank 0 and another rank tell each other once they have proved who they are.
-struct meeting_word {
-    enum class kind : std::uint8_t {
-        entry = 1,  ///< to rank 0: options that must be equal, then a roster of the rank alone
-        roster,     ///< of all ranks
-        refusal     ///< the kind of a failure, then a text
-    };
-    static constexpr std::size_t head_bytes = 8, most_text = 4096;
-    static constexpr std::size_t most_entry = 32 + roster_entry::most_host + 32 * roster_entry::most_addresses;
-
-    /// The most bytes that follow the head of a word to a rank of a job.
-    static std::size_t most(kind of, rank_t ranks) {
-        switch (of) {
-            case kind::entry: return 24 + most_entry;
-            case kind::roster: return 4 + most_entry * static_cast<std::size_t>(ranks);
-            case kind::refusal: return 1 + most_text;
-        }
-        return 0;
-    }
-    static std::vector<std::byte> write(kind of, byte_view content) {
-        std::vector<std::byte> made(head_bytes + content.size());
-        put(made.data(), static_cast<std::uint64_t>(of), 1);
-        put(made.data() + 4, content.size(), 4);
-        if (!content.empty()) std::memcpy(made.data() + head_bytes, content.data(), content.size());
-        return made;
-    }
-};
-
-/// Reads one word of a meeting, as it arrives, and no byte behind it. Memory: what has arrived, and 64 KiB.
-class meeting_reader {
-  public:
-    enum class state { waits, whole, lost, wrong };
-
-    explicit meeting_reader(rank_t ranks) : ranks_(ranks) {}
-
-    meeting_word::kind kind() const { return static_cast<meeting_word::kind>(bytes_[0]); }
-    byte_view content() const { return byte_view(bytes_).subspan(meeting_word::head_bytes); }
-
-    /// Reads what the socket has.
-    state read(const socket& from) {
-        while (filled_ < goal_) {
-            bytes_.resize(std::min(goal_, filled_ + most_step));
-            const ssize_t got = ::recv(from.get(), bytes_.data() + filled_, bytes_.size() - filled_, 0);
-            if (got < 0 && errno == EINTR) continue;
-            if (got < 0 && errno == EAGAIN) return state::waits;
-            if (got <= 0) return state::lost;
-            filled_ += static_cast<std::size_t>(got);
-            if (filled_ != goal_ || goal_ != meeting_word::head_bytes) continue;
-            const std::uint64_t size = get(bytes_.data() + 4, 4);
-            if (get(bytes_.data() + 1, 3) != 0 || size > meeting_word::most(kind(), ranks_)) return state::wrong;
-            goal_ += static_cast<std::size_t>(size);
-        }
-        return state::whole;
-    }
-
-  private:
-    static constexpr std::size_t most_step = std::size_t{64} << 10;
-
-    rank_t ranks_;
-    std::vector<std::byte> bytes_;
-    std::size_t filled_ = 0, goal_ = meeting_word::head_bytes;
-};
-
 /// Brings the ranks together: each connects to rank 0, which tells all where all listen; then each connects to the
 /// ranks below it. The deadline is that of the whole meeting: no arrival prolongs it. Whoever does not prove that it
 /// has the job's key changes nothing but the text of the error.
@@ -188,7 +127,7 @@ class meeting {
         bool is_proving = false;  ///< on its only dial
         std::string trouble{};
     };
-    /// A rank that has proved to rank 0 who it is.
+    /// What rank 0 knows of a rank that has proved who it is.
     struct newcomer {
         meeting_reader words;
         std::uint64_t incarnation = 0;
@@ -211,6 +150,11 @@ class meeting {
     [[noreturn]] void fail(const std::string& what) const { throw library_error(chosen_.rank, what); }
     [[noreturn]] static void fail_for_all(failure kind, const std::string& text) {
         throw_error({.context = every_context, .kind = kind, .reason = text});
+    }
+    std::array<meeting_word::option, 3> equal_options() const {
+        return {{{"eager_bytes", chosen_.eager_bytes},
+                 {"chunk_bytes", chosen_.chunk_bytes},
+                 {"mailbox_bytes", chosen_.mailbox_bytes}}};
     }
     roster_entry& entry_of(rank_t rank) { return made_.roster[static_cast<std::size_t>(rank)]; }
     socket& line_to(rank_t rank) { return made_.to_peers[static_cast<std::size_t>(rank)]; }
@@ -339,7 +283,7 @@ class meeting {
             }
             if (goes_on && here->now() == state::refused) {
                 to.trouble = refusal_of(to, here->said());
-                if (!is_of_another(here->said().why(), to, here->said().peer()))
+                if (!may_still_come(here->said().why(), to, here->said().peer()))
                     fail_for_all(failure::mismatch, to.trouble);
                 goes_on = false;
             }
@@ -364,20 +308,20 @@ class meeting {
             case refusal::ranks: return text_of({who, " expects ", by.ranks, " ranks, ", other, " ", dialled.ranks});
             case refusal::rank:
                 return by.rank == dialled.rank ? "two processes say that they are " + who : who + " is none of the job";
-            case refusal::purpose: return "the ranks have met already: " + who + " comes too late";
+            case refusal::purpose: return "the ranks have met already";
             case refusal::key: return who + " has another key than " + other;
             default: return text_of({other, " refuses ", who, ", reason ", static_cast<int>(why)});
         }
     }
-    /// Whether somebody else than the target has answered, so that the target may still come.
-    static bool is_of_another(refusal why, const target& to, const handshake::identity& peer) {
-        return why == refusal::foreign || why == refusal::incarnation || (why == refusal::rank && peer.rank != to.rank);
+    /// Whether the target may still come: somebody else has answered, or the target in a meeting that is over.
+    static bool may_still_come(refusal why, const target& to, const handshake::identity& peer) {
+        return why == refusal::foreign || why == refusal::incarnation || why == refusal::purpose ||
+               (why == refusal::rank && peer.rank != to.rank);
     }
     std::string refusal_of(const target& to, const handshake& by) const {
         if (by.why() == refusal::foreign) return "what answers is no rank of a job";
-        if (is_of_another(by.why(), to, by.peer()))
-            return by.why() == refusal::rank ? "what answers is " + name_of(by.peer().rank)
-                                             : "what answers is another start of " + name_of(to.rank);
+        if (by.why() == refusal::incarnation) return "what answers is another start of " + name_of(to.rank);
+        if (by.why() == refusal::rank && by.peer().rank != to.rank) return "what answers is " + name_of(by.peer().rank);
         if (by.why() == refusal::security)
             return made_.secret ? name_of(made_.rank) + " has a key, " + name_of(to.rank) + " has none"
                                 : name_of(made_.rank) + " has no key, " + name_of(to.rank) + " has one";
@@ -394,7 +338,7 @@ class meeting {
         if (made_.listeners.empty()) fail("cannot listen at " + chosen_.meeting + ": " + system_text());
         made_.roster.resize(static_cast<std::size_t>(chosen_.ranks));
         entry_of(0) = own_entry();
-        come_.assign(static_cast<std::size_t>(chosen_.ranks), newcomer{.words = meeting_reader(chosen_.ranks)});
+        for (rank_t peer = 0; peer < chosen_.ranks; ++peer) come_.push_back(expected(peer));
         std::vector<pollfd> polled;
         std::vector<rank_t> of;
         while (missing() != 0) {
@@ -410,10 +354,11 @@ class meeting {
             for (std::size_t i = 0; i < of.size(); ++i)
                 if (polled[i].revents != 0 && line_to(of[i]).get() == polled[i].fd) listen_to(of[i]);
         }
-        std::vector<std::byte> roster = meeting_word::write(meeting_word::kind::roster, encode_roster(made_.roster));
+        const std::vector<std::byte> roster = meeting_word::of_roster(made_.roster);
         for (rank_t peer = 1; peer < chosen_.ranks; ++peer) send_all(peer, roster);
     }
 
+    newcomer expected(rank_t peer) const { return {.words = meeting_reader(chosen_.ranks, 0, peer)}; }
     std::size_t missing() const {
         return come_.size() - 1 -
                static_cast<std::size_t>(
@@ -452,49 +397,44 @@ class meeting {
             tell_refusal(by.take(), failure::mismatch, text);
             refuse_all(failure::mismatch, text);
         }
-        its = {.words = meeting_reader(chosen_.ranks), .incarnation = peer.incarnation};
+        its = expected(peer.rank);
+        its.incarnation = peer.incarnation;
         line = by.take();
     }
     /// Reads what a rank tells that has proved who it is.
     void listen_to(rank_t peer) {
         newcomer& its = come_[static_cast<std::size_t>(peer)];
-        const auto got = its.has_told ? meeting_reader::state::lost : its.words.read(line_to(peer));
-        if (got == meeting_reader::state::waits) return;
-        if (got == meeting_reader::state::lost) {  // it may come again
-            line_to(peer) = socket();
-            its = {.words = meeting_reader(chosen_.ranks)};
-            return;
+        try {
+            if (its.has_told || !read(its.words, line_to(peer))) {  // it is lost, and may come again
+                line_to(peer) = socket();
+                its = expected(peer);
+                return;
+            }
+            if (!its.words.is_whole()) return;
+            const char* differs = nullptr;
+            entry_of(peer) = its.words.entry(equal_options(), its.incarnation, differs);
+            if (differs != nullptr) refuse_all(failure::mismatch, name_of(peer) + " has another value of " + differs);
+        } catch (const protocol_error& caught) {
+            tell_all(failure::protocol, caught.notice().reason);
+            throw;
         }
-        if (got == meeting_reader::state::wrong || its.words.kind() != meeting_word::kind::entry ||
-            its.words.content().size() < 24)
-            refuse_all(failure::protocol, name_of(peer) + " sent rank 0 no entry of the roster");
-        const byte_view content = its.words.content();
-        const std::uint64_t own[] = {chosen_.eager_bytes, chosen_.chunk_bytes, chosen_.mailbox_bytes};
-        const char* const names[] = {"eager_bytes", "chunk_bytes", "mailbox_bytes"};
-        for (std::size_t i = 0; i < 3; ++i)
-            if (get(content.data() + 8 * i, 8) != own[i])
-                refuse_all(failure::mismatch, name_of(peer) + " has another value of " + names[i]);
-        auto entries = decode_roster(content.subspan(24), chosen_.ranks, 0, peer);
-        if (entries.size() != 1 || entries[0].rank != peer || entries[0].incarnation != its.incarnation)
-            refuse_all(failure::protocol, name_of(peer) + " sent rank 0 the entry of another rank");
-        entry_of(peer) = std::move(entries[0]);
         its.has_told = true;
     }
 
     static void tell_refusal(const socket& to, failure kind, const std::string& text) {
-        std::vector<std::byte> content(1 + std::min(text.size(), meeting_word::most_text));
-        put(content.data(), static_cast<std::uint64_t>(kind), 1);
-        std::memcpy(content.data() + 1, text.data(), content.size() - 1);
-        const std::vector<std::byte> bytes = meeting_word::write(meeting_word::kind::refusal, content);
+        const std::vector<std::byte> bytes = meeting_word::of_refusal(kind, text);
         ::send(to.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);  // an empty buffer of the system takes it whole
         ::shutdown(to.get(), SHUT_WR);
-        std::byte rest[meeting_word::most_entry];  // what is not read would take the refusal away
+        std::byte rest[1024];  // what is not read would take the refusal away
         while (::recv(to.get(), rest, sizeof rest, MSG_DONTWAIT) > 0) {
         }
     }
-    [[noreturn]] void refuse_all(failure kind, const std::string& text) {
+    void tell_all(failure kind, const std::string& text) const {
         for (const socket& each : made_.to_peers)
             if (each) tell_refusal(each, kind, text);
+    }
+    [[noreturn]] void refuse_all(failure kind, const std::string& text) const {
+        tell_all(kind, text);
         fail_for_all(kind, text);
     }
 
@@ -515,13 +455,7 @@ class meeting {
         here = socket_address::local_of(listener);
         roster_entry own = own_entry();
         own.addresses = {roster_address_of(here)};
-        std::vector<std::byte> content(24);
-        put(content.data(), chosen_.eager_bytes, 8);
-        put(content.data() + 8, chosen_.chunk_bytes, 8);
-        put(content.data() + 16, chosen_.mailbox_bytes, 8);
-        const std::vector<std::byte> entry = encode_roster({&own, 1});
-        content.insert(content.end(), entry.begin(), entry.end());
-        send_all(0, meeting_word::write(meeting_word::kind::entry, content));
+        send_all(0, meeting_word::of_entry(equal_options(), own));
         receive_roster();
         // The addresses of rank 0 are those by which this rank has reached it.
         entry_of(0).addresses = {roster_address_of(socket_address::peer_of(line_to(0)))};
@@ -573,30 +507,34 @@ class meeting {
     }
 
     void receive_roster() {
-        meeting_reader words(chosen_.ranks);
+        meeting_reader words(chosen_.ranks, chosen_.rank, 0);
         // Rank 0 waits until the same deadline, by its own start; then it says who is missing.
         const time_point last = until_ + chosen_.meeting_timeout;
-        meeting_reader::state got = words.read(line_to(0));
-        for (; got == meeting_reader::state::waits; got = words.read(line_to(0))) {
+        while (!words.is_whole()) {
+            if (!read(words, line_to(0))) fail("the connection to rank 0 is lost while the ranks meet");
+            if (words.is_whole()) break;
             if (wall_clock() >= last) fail("rank 0 has not answered" + within());
             pollfd one{.fd = line_to(0).get(), .events = POLLIN, .revents = 0};
             wait_for({&one, 1}, last);
         }
-        if (got == meeting_reader::state::lost) fail("the connection to rank 0 is lost while the ranks meet");
-        const bool is_refusal = got == meeting_reader::state::whole && words.kind() == meeting_word::kind::refusal &&
-                                !words.content().empty() &&
-                                get(words.content().data(), 1) <= static_cast<std::uint64_t>(failure::deadlock);
-        if (is_refusal) {
-            const byte_view text = words.content().subspan(1);
-            fail_for_all(static_cast<failure>(words.content()[0]),
-                         std::string(reinterpret_cast<const char*>(text.data()), text.size()));
+        if (words.kind() == meeting_word::kind::refusal) {
+            const auto [kind, text] = words.refusal();
+            fail_for_all(kind, text);
         }
-        if (got == meeting_reader::state::wrong || words.kind() != meeting_word::kind::roster)
-            refuse_bytes(chosen_.rank, 0, "no roster");
-        made_.roster = decode_roster(words.content(), chosen_.ranks, chosen_.rank, 0);
-        if (made_.roster.size() != made_.to_peers.size()) refuse_bytes(chosen_.rank, 0, "a roster without all ranks");
+        made_.roster = words.roster();
     }
 
+    /// Reads what the socket has of a word; false where the connection is lost.
+    static bool read(meeting_reader& words, const socket& from) {
+        for (byte_span room = words.room(); !room.empty(); room = words.room()) {
+            const ssize_t got = ::recv(from.get(), room.data(), room.size(), 0);
+            if (got < 0 && errno == EINTR) continue;
+            if (got < 0 && errno == EAGAIN) return true;
+            if (got <= 0) return false;
+            words.arrived(static_cast<std::size_t>(got));
+        }
+        return true;
+    }
     void send_all(rank_t peer, byte_view bytes) {
         while (!bytes.empty()) {
             const ssize_t sent = ::send(line_to(peer).get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
