@@ -92,6 +92,10 @@ TEST_CASE("a row that is not whole is refused, and the entry named") {
                          "rill: coordinate 4 has an entry and coordinate 7 of the same row of 4 has none; whole_rows "
                          "needs whole rows",
                          invalid_value);
+    CHECK_THROWS_WITH_AS(refused({4, 5, 7, 8, 9, 10, 11}, {0, 20}),
+                         "rill: coordinate 4 has an entry and coordinate 6 of the same row of 4 has none; whole_rows "
+                         "needs whole rows",
+                         invalid_value);
     CHECK_NOTHROW(refused({5, 6}, {5, 7}));  // all of the row that lies inside
 }
 
