@@ -130,7 +130,6 @@ TEST_CASE("options that cannot be are refused before anybody is asked") {
     refused("meeting_timeout and patience must be above 0", [](tcp::options& own) { own.meeting_timeout = {}; });
     refused("meeting_timeout and patience must be above 0", [](tcp::options& own) { own.patience = seconds(-1); });
     refused("farewell_timeout must not be negative", [](tcp::options& own) { own.farewell_timeout = seconds(-1); });
-    refused("spins must not be negative", [](tcp::options& own) { own.spins = -1; });
 }
 
 TEST_CASE("a taken port is named") {

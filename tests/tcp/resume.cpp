@@ -60,7 +60,7 @@ void run_behind(ranks::cutting_proxy& proxy, int count, Body&& body, tcp::option
 
 TEST_CASE("connections that are cut anywhere lose and repeat nothing: collectives have the bits of in_process") {
     int cuts = 0;
-    for (const int count : {2, 3, 5}) {
+    for (const int count : {2, 3, 4}) {
         CAPTURE(count);
         const auto results = [&](auto&& run) {
             std::vector<std::vector<std::uint64_t>> each(static_cast<std::size_t>(count));
@@ -71,11 +71,9 @@ TEST_CASE("connections that are cut anywhere lose and repeat nothing: collective
             return each;
         };
         const auto expected = results([&](auto body) { in_process::run(count, body); });
-        for (const std::size_t most_bytes : {std::size_t{8'000}, std::size_t{100'000}}) {
-            ranks::cutting_proxy proxy(most_bytes, most_bytes + static_cast<std::size_t>(count));
-            CHECK(results([&](auto body) { run_behind(proxy, count, body, {.eager_bytes = 4096}); }) == expected);
-            cuts += proxy.cuts();
-        }
+        ranks::cutting_proxy proxy(30'000, static_cast<std::uint64_t>(count));
+        CHECK(results([&](auto body) { run_behind(proxy, count, body, {.eager_bytes = 4096}); }) == expected);
+        cuts += proxy.cuts();
     }
     CHECK(cuts > 100);
 }

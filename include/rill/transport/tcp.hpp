@@ -89,7 +89,6 @@ class endpoint : public mail::endpoint<detail::port> {
                      "tcp: meeting_timeout and patience must be above 0");
         RILL_EXPECTS(chosen.abort_timeout.ns >= 0 && chosen.failure_timeout.ns >= 0 && chosen.farewell_timeout.ns >= 0,
                      "tcp: abort_timeout, failure_timeout and farewell_timeout must not be negative");
-        RILL_EXPECTS(chosen.spins >= 0, "tcp: spins must not be negative");
         return detail::meeting(chosen).run();
     }
     static std::shared_ptr<detail::engine> open(detail::mesh&& met, const options& chosen) {

@@ -34,9 +34,10 @@ struct part_end {
 /// false where the port may still use the bytes. No call waits, except `await_note`, which waits until there is a note.
 ///
 /// A port that `wakes` lets several threads wait: its `await_note(lock, until)` gives up the engine's mutex meanwhile,
-/// and ends also when `wake` is called, or `until` has passed. It makes progress also while no thread waits: a thread
-/// of its own calls `attend(lock)`, which is `await_note` except that `wake` does not end it, or else `rest(lock,
-/// time)`. Any other port ignores the lock and the deadline.
+/// and ends also when `wake` is called, or `until` has passed. `receive_note` gives only what `await_note`, `attend` or
+/// `look`, which does not wait, have taken from the network. It makes progress also while no thread waits: a thread of
+/// its own calls `attend(lock)`, which is `await_note` except that `wake` does not end it, or else `rest(lock, time)`.
+/// Any other port ignores the lock and the deadline.
 ///
 /// `take_loss` says once of each peer that it has gone without a farewell, `no_rank` if there is none. What stands for
 /// messages from or to a peer that has gone has ended.

@@ -153,8 +153,11 @@ class post_office {
             if (peer != rank()) tell(peer, head, payload);
     }
 
-    /// Advances all transfers and handles at most one note; false when nothing has happened.
-    bool progress() {
+    /// Advances all transfers and handles at most one note; false when nothing has happened. A port that `wakes` is
+    /// asked whether anything has come only where it `looks`.
+    bool progress(bool looks = true) {
+        if constexpr (Port::wakes)
+            if (looks) port_.look();
         bool moved = parcels_.any_flying() && parcels_.progress();
         if (unasked_ != 0) moved |= send_on();
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });

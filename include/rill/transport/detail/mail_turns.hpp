@@ -4,7 +4,6 @@
 #include <rill/core/time.hpp>
 #include <rill/transport/detail/mail_fiber_team.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -41,31 +40,15 @@ class turns {
   public:
     /// `neighbours`: the number of ranks that share the cores, including this one. A `nap` of 0: it never sleeps.
     void configure(int spins, duration nap, int neighbours) {
-        worth_ = spins_ = spins;
+        spins_ = spins;
         nap_ = nap;
         neighbours_ = neighbours;
     }
     /// Counts activities that are threads. Every neighbour is assumed to run as many as this rank.
     void threads_changed(int by) { threads_.fetch_add(by, std::memory_order_relaxed); }
 
-    /// Whether a wait that can sleep in the port has polled long enough. Where polls find nothing, because what they
-    /// wait for takes long or needs this core, the next waits poll half as often; where they do, twice as often.
-    bool are_over(std::int64_t looks) {
-        if (looks < std::min<std::int64_t>(worth_, spins())) return false;
-        if (looks <= worth_) worth_ /= 2;
-        return true;
-    }
-    /// A wait has ended after so many polls.
-    void end_after(std::int64_t looks) {
-        constexpr std::int64_t trial = 16;
-        constexpr unsigned waits_per_trial = 64;
-        if (looks > 0 && looks <= worth_) worth_ = std::min<std::int64_t>(2 * worth_, spins_);
-        if (++waits_ % waits_per_trial == 0)
-            worth_ = std::max<std::int64_t>(worth_, std::min<std::int64_t>(trial, spins_));
-    }
-
     void pass(std::int64_t looks, bool sleeps) const {
-        const std::int64_t spins = this->spins();
+        const std::int64_t spins = is_crowded() ? 0 : spins_;
         if (looks < spins) return;
         const bool naps = sleeps || (own_activity != nullptr && looks > spins + spins_);
         if (naps && nap_.ns > 0)
@@ -77,12 +60,9 @@ class turns {
   private:
     static constexpr std::int64_t looks_per_yield = 4;
 
-    std::int64_t spins() const { return is_crowded() ? 0 : spins_; }
     bool is_crowded() const { return neighbours_ * (1 + threads_.load(std::memory_order_relaxed)) > cores_; }
 
     int spins_ = 0;
-    std::int64_t worth_ = 0;  ///< polls that seem worth while
-    unsigned waits_ = 0;
     duration nap_{};
     int neighbours_ = 1;
     std::atomic<int> threads_{0};

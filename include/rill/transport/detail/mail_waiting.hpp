@@ -58,14 +58,11 @@ class waiting {
         guard lock(mutex_);
         const presence here(waiting_);
         if (++waits_begun_ % 16 == 0 && alive_)
-            step_for_all();  // makes progress for others even if no wait ever has to wait
+            step_for_all(deadline::immediate);  // makes progress for others even if no wait ever has to wait
         for (std::int64_t looks = 0;;) {
             throw_if_ended(on);
-            if (ready()) {
-                if constexpr (Port::wakes) turns_.end_after(looks);
-                return true;
-            }
-            const bool moved = step_for_all();
+            if (ready()) return true;
+            const bool moved = step_for_all(until);
             if (moved && looks_again(until, looks)) continue;
             if (has_passed(until, looks)) {
                 if (!moved && until.is_immediate()) lock.keep_quiet();
@@ -95,7 +92,7 @@ class waiting {
             }
             pause = least_pause;
             try {
-                while (step()) {
+                while (step(false)) {
                 }
                 through().attend(lock);
             } catch (...) {
@@ -171,7 +168,7 @@ class waiting {
     bool wait_regardless(guard& lock, deadline until, Ready&& ready) {
         const presence here(waiting_);
         for (std::int64_t looks = 0; alive_ && !ready();) {
-            const bool moved = step_for_all();
+            const bool moved = step_for_all(until);
             if (moved && looks_again(until, looks)) continue;
             if (has_passed(until, looks)) return moved && ready();
             idle(lock, until, looks++, false, !moved);
@@ -192,7 +189,7 @@ class waiting {
         }
     }
 
-    bool step() { return office_.progress(); }
+    bool step(bool looks = true) { return office_.progress(looks); }
 
     void require_alive() const {
         if (!alive_) [[unlikely]]
@@ -218,9 +215,11 @@ class waiting {
         int& count_;
     };
 
-    /// What a step of one thread has moved, another may wait for.
-    bool step_for_all() {
-        const bool moved = step();
+    /// What a step of one thread has moved, another may wait for. A wait that sleeps in the port looks there.
+    bool step_for_all(deadline until) {
+        if constexpr (!Port::wakes) return step();
+        const bool is_over = until.is_immediate() || (!until.is_never() && Port::now() >= until.at);
+        const bool moved = step(is_over);
         if constexpr (Port::wakes)
             if (moved) through().wake();
         return moved;
@@ -253,15 +252,15 @@ class waiting {
         if (fibers_.is_inside()) return fibers_.pass();
         if (fibers_.any())
             fibers_.take_turns();
-        else if (blocks && may_block(until, looks))
+        else if (blocks && may_block(until))
             return office_.through().await_note(lock, until);
         if (until.is_immediate()) return;
         lock.unlock();
         turns_.pass(looks, sleeps);
         lock.lock();
     }
-    bool may_block(deadline until, std::int64_t looks) {
-        if constexpr (Port::wakes) return !until.is_immediate() && turns_.are_over(looks);
+    bool may_block(deadline until) const {
+        if constexpr (Port::wakes) return !until.is_immediate();
         const duration beyond = office_.chosen().blocks_beyond;
         return beyond.ns != deadline::never.at.ns && !is_concurrent() && office_.only_waits_for_notes() &&
                until.at - Port::now() > beyond;

@@ -124,7 +124,6 @@ class connections {
     }
 
     mail::received_note take_note(std::byte* into, std::size_t capacity) {
-        if (notes_.empty()) look();
         if (notes_.empty()) return {};
         note taken = std::move(notes_.front());
         notes_.pop_front();
@@ -134,15 +133,23 @@ class connections {
         if (spare_.size() < most_spare) spare_.push_back(std::move(taken.bytes));
         return told;
     }
+    /// Takes what has come, without waiting.
+    void look() {
+        bool any = false;
+        loop_.look([&](std::uint64_t name, std::uint32_t events) {
+            any = true;
+            serve(name, events);
+        });
+        keep_time();
+        if (any) loop_.wake();  // those who wait for these sockets find nothing there
+    }
     template <class Lock>
     void await_note(Lock& lock, deadline until) {
-        if (std::exchange(has_news_, false)) return;
         loop_.wait(lock, timer_, until, [this](std::uint64_t name, std::uint32_t events) { serve(name, events); });
         keep_time();
     }
     template <class Lock>
     void attend(Lock& lock) {
-        if (std::exchange(has_news_, false)) return;
         loop_.attend(lock, timer_, [this](std::uint64_t name, std::uint32_t events) { serve(name, events); });
         keep_time();
     }
@@ -262,18 +269,6 @@ class connections {
 
     peer_state& at(rank_t peer) { return *peers_[static_cast<std::size_t>(peer)]; }
 
-    /// Takes what has come.
-    void look() {
-        bool any = false;
-        loop_.look([&](std::uint64_t name, std::uint32_t events) {
-            any = true;
-            serve(name, events);
-        });
-        keep_time();
-        if (!any) return;
-        has_news_ = true;
-        loop_.wake();  // those who wait for these sockets find nothing there
-    }
     void serve(std::uint64_t name, std::uint32_t events) {
         const int number = static_cast<int>(static_cast<std::uint32_t>(name));
         switch (static_cast<kind>(name >> 32)) {
@@ -581,7 +576,6 @@ class connections {
     reception guests_;
     deadline listens_at_ = deadline::never;
     std::vector<std::unique_ptr<peer_state>> peers_;
-    bool has_news_ = false;  ///< something was served of which a step has not asked since
     std::deque<note> notes_;
     std::vector<std::vector<std::byte>> spare_;
     std::vector<rank_t> losses_;

@@ -56,8 +56,6 @@ struct options {
     std::size_t chunk_bytes = 0;
     /// Bytes that may be on their way to one peer without its acknowledgement.
     std::size_t window_bytes = std::size_t{4} << 20;
-    /// A wait polls this often before it sleeps, if there are at least as many cores as ranks on the host.
-    int spins = 200;
     /// How long `abort` waits for rank 0 to say which notice was the first, before this rank decides and tells all.
     duration abort_timeout = seconds(2);
     /// How long this rank waits after a failure for ranks that have not noticed it.
@@ -68,6 +66,7 @@ struct options {
     // What the mail engine asks of a port whose activities are threads.
     static constexpr duration blocks_beyond{deadline::never.at.ns};
     static constexpr std::size_t stack_bytes = 0;
+    static constexpr int spins = 0;
     static constexpr duration nap{};
 
     /// Reads who this process is from the variables of its launcher, the first that is there: RILL_RANK and RILL_RANKS;

@@ -53,6 +53,7 @@ class port {
     mail::received_note receive_note(std::byte* into, std::size_t capacity) const {
         return lines_->take_note(into, capacity);
     }
+    void look() const { lines_->look(); }
     template <class Lock>
     void await_note(Lock& lock, deadline until) const {
         lines_->await_note(lock, until);
