@@ -94,7 +94,7 @@ namespace detail {
 inline exchange_candidate dense_candidate(const rill::topology::any& shape, const measured_costs& costs,
                                           const gradient_shape& gradient) {
     exchange_candidate made{.topology = shape, .codings = {.when = dense_switch{0}}};
-    const entry_costs each{.bytes = sizeof(float), .fold = costs.computing.fold};
+    const entry_costs each{.bytes = sizeof(float), .fold = costs.computing.fold, .copy = costs.computing.copy};
     predict_measured(made, costs, each, dense_messages<float>(gradient.dimension));
     return made;
 }
@@ -119,7 +119,9 @@ inline exchange_candidate stream_candidate(const rill::topology::any& shape, con
         .bytes = most == 0 ? 1 : static_cast<double>(bytes - wire::header_bytes) / static_cast<double>(most),
         .fold = costs.computing.merge,
         .encode = costs.computing.encode[i],
-        .decode = costs.computing.decode[i]};
+        .decode = costs.computing.decode[i],
+        .copy = costs.computing.copy_entry,
+        .keep = costs.computing.copy_entry};
     const shared_support supports = gradient.union_growth == 0
                                         ? shared_support{.density = gradient.density}
                                         : shared_support::of(gradient.density, costs.ranks, gradient.union_growth);
@@ -306,7 +308,7 @@ exchange_choice choose(Net& net, const gradient_shape& gradient, duration timeou
     costs_probe probe;
     const std::size_t largest = std::max<std::size_t>(gradient.dimension * sizeof(float), 4096);
     probe.link.largest_bytes = std::min(probe.link.largest_bytes, largest);
-    if (gradient.dimension != 0) probe.dimension = std::min(probe.dimension, gradient.dimension);
+    probe.dimension = std::clamp<std::size_t>(gradient.dimension, 1, std::size_t{1} << 22);
     probe.density = std::max(gradient.density, 1.0 / static_cast<double>(probe.dimension));
     return choose(measure_costs(workers, probe), gradient);
 }

@@ -39,9 +39,11 @@ inline constexpr std::array measured_codings{index_coding::raw, index_coding::bi
 
 /// What a rank's own computing costs, in nanoseconds: of float32 values, with indices of 32 bits.
 struct computing_costs {
-    double fold = 0;    ///< to add an element of a dense vector
-    double merge = 0;   ///< to merge an entry of a stream into another stream
-    double select = 0;  ///< to look at an element for the selection of the largest
+    double fold = 0;        ///< to add an element of a dense vector
+    double merge = 0;       ///< to merge an entry of a stream into another stream
+    double copy = 0;        ///< to copy an element of a dense vector to its place
+    double copy_entry = 0;  ///< to copy an entry of a stream to its place in the result
+    double select = 0;      ///< to look at an element for the selection of the largest
     /// To write, and to read, an entry of a frame, by the codings of `measured_codings`.
     std::array<double, measured_codings.size()> encode{}, decode{};
 
@@ -82,15 +84,26 @@ class computing_probe {
         for (std::size_t i = 0; i < dimension; ++i)
             values[i] = static_cast<float>(mix64(i) % 4096);  // exact in float32, and without an order
         const std::vector<std::uint32_t> indices = some_indices<std::uint32_t>(count, dimension);
-        const view mine({0, dimension},
-                        sparse_view<float, std::uint32_t>{indices, std::span<const float>(values).first(count)});
+        std::vector<std::uint32_t> others(count);  // another random support
+        for (std::size_t i = 0; i < count; ++i)
+            others[i] = static_cast<std::uint32_t>(dimension - 1) - indices[count - 1 - i];
+        const auto entries = std::span<const float>(values).first(count);
+        const view mine({0, dimension}, sparse_view<float, std::uint32_t>{indices, entries});
+        const view theirs({0, dimension}, sparse_view<float, std::uint32_t>{others, entries});
 
         computing_costs costs;
         costs.fold = time_of(
             dimension, [&] { kernel::fold_dense(std::span<float>(sum), std::span<const float>(values), addition{}); });
+        costs.copy = time_of(dimension, [&] { std::copy(values.begin(), values.end(), sum.begin()); });
+        stream<float> placed(dimension);
+        costs.copy_entry = time_of(count, [&] {
+            const auto room = placed.make_sparse({0, dimension}, count);
+            std::copy(indices.begin(), indices.end(), room.indices.begin());
+            std::copy(entries.begin(), entries.end(), room.values.begin());
+        });
         fold_scratch<float, std::uint32_t> folding;
         stream<float> merged;
-        const std::array operands{mine, mine};
+        const std::array operands{mine, theirs};
         costs.merge = time_of(2 * count, [&] {
             fold_streams(std::span<const view>(operands), merged, addition{}, 0.0F, dense_switch{1e9}, folding);
         });
@@ -146,7 +159,7 @@ class computing_probe {
 ///
 /// Collective: every rank calls it with the same `probe` and gets the same figures. The clock is that of the transport:
 /// in a simulated network computing takes no time, and the figures are exact and do not change. Cost: that of
-/// `measure_loaded_link`, some 100 ns of computing per element of `probe.dimension`, and an `all_reduce` of 13
+/// `measure_loaded_link`, some 100 ns of computing per element of `probe.dimension`, and an `all_reduce` of 15
 /// numbers. Memory: some 24 bytes per element. Errors: those of `measure_link`.
 template <class Group>
 measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
@@ -155,13 +168,14 @@ measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
     measured_costs found{.ranks = group.size(), .link = measure_loaded_link(group, probe.link)};
     const computing_costs own = detail::computing_probe(group.net(), probe).run();
     constexpr std::size_t codings = measured_codings.size();
-    std::array<double, 3 + 2 * codings> figures{own.fold, own.merge, own.select};
-    std::copy(own.encode.begin(), own.encode.end(), figures.begin() + 3);
-    std::copy(own.decode.begin(), own.decode.end(), figures.begin() + 3 + codings);
+    std::array<double, 5 + 2 * codings> figures{own.fold, own.merge, own.copy, own.copy_entry, own.select};
+    std::copy(own.encode.begin(), own.encode.end(), figures.begin() + 5);
+    std::copy(own.decode.begin(), own.decode.end(), figures.begin() + 5 + codings);
     all_reduce(group, figures, figures, aggregate::max{});
-    found.computing = {.fold = figures[0], .merge = figures[1], .select = figures[2]};
-    std::copy_n(figures.begin() + 3, codings, found.computing.encode.begin());
-    std::copy_n(figures.begin() + 3 + codings, codings, found.computing.decode.begin());
+    found.computing = {
+        .fold = figures[0], .merge = figures[1], .copy = figures[2], .copy_entry = figures[3], .select = figures[4]};
+    std::copy_n(figures.begin() + 5, codings, found.computing.encode.begin());
+    std::copy_n(figures.begin() + 5 + codings, codings, found.computing.decode.begin());
     return found;
 }
 

@@ -52,6 +52,8 @@ struct entry_costs {
     double fold = 0;
     double encode = 0;
     double decode = 0;
+    double copy = 0;  ///< of a receiver in the copy phase
+    double keep = 0;  ///< of the owner there
 };
 
 /// The messages of a model, of which long ones take a round trip more, as so many bytes more. Counts the computing of
@@ -78,11 +80,11 @@ class computed_messages {
         for (const transfer& each : from) {
             const std::uint64_t bytes = messages_.bytes(each.peer, each.parts, kind);
             const double entries = static_cast<double>(bytes - wire::header_bytes) / each_.bytes;
-            at(rank) += entries * (kind == action::copy ? each_.decode : each_.decode + each_.fold);
+            at(rank) += entries * (each_.decode + (kind == action::copy ? each_.copy : each_.fold));
             if (kind != action::copy)
                 at(each.peer) += entries * each_.encode;
             else if (!has_copied_ && !owners_[static_cast<std::size_t>(each.peer)])
-                at(each.peer) += entries * each_.encode;  // an owner codes its part once; others forward it as it is
+                at(each.peer) += entries * (each_.encode + each_.keep);  // once; others forward it as it is
             if (kind == action::copy) owners_[static_cast<std::size_t>(each.peer)] = is_copying_ = true;
         }
         if constexpr (FollowingMessageModel<Messages>) messages_.receive(rank, from, kind);
