@@ -1,14 +1,12 @@
 #pragma once
 
+#include "problem.hpp"
+
 #include <rill/protocol/coded_allocation.hpp>
-#include <rill/train/dataset.hpp>
-#include <rill/train/logistic_regression.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <map>
-#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -19,12 +17,9 @@ namespace coded_bench {
 /// thread, and workers that hold the same points at the same model would compute the same bits.
 class gradient_cache {
   public:
-    explicit gradient_cache(const rill::train::dataset& data)
-        : data_(&data), model_(data.columns), rows_(data.rows), weights_(data.rows, 1.0) {
-        std::iota(rows_.begin(), rows_.end(), 0U);
-    }
+    explicit gradient_cache(const problem& of) : of_(&of) {}
 
-    const rill::train::dataset& data() const { return *data_; }
+    const problem& of() const { return *of_; }
 
     /// Adds the gradient of the share's part of the mean loss of all points, times its coefficient.
     void add(std::span<const double> model, const rill::data_share& share, std::span<double> sum) {
@@ -34,29 +29,17 @@ class gradient_cache {
         }
         auto& gradient = known_[{share.first, share.last}];
         if (gradient.empty()) {
-            gradient.resize(model_.dimension());
-            model_.gradient(model, batch(share.first, share.last), gradient);
+            gradient.resize(dimension());
+            of_->gradient(model, share.first, share.last, gradient);
         }
-        const double factor = share.coefficient / static_cast<double>(data_->rows);
+        const double factor = share.coefficient / static_cast<double>(of_->points);
         for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += factor * gradient[i];
     }
 
-    std::size_t dimension() const { return model_.dimension(); }
-
-    double loss(std::span<const double> model) {
-        return model_.loss(model, batch(0, data_->rows)) / static_cast<double>(data_->rows);
-    }
+    std::size_t dimension() const { return of_->dimension; }
 
   private:
-    rill::train::batch batch(std::size_t first, std::size_t last) const {
-        return {*data_, std::span(rows_).subspan(first, last - first),
-                std::span(weights_).subspan(first, last - first)};
-    }
-
-    const rill::train::dataset* data_;
-    rill::train::logistic_regression<double> model_;
-    std::vector<std::uint32_t> rows_;
-    std::vector<double> weights_;
+    const problem* of_;
     std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> known_;
     std::vector<double> at_;  ///< the model of the known gradients
 };

@@ -66,6 +66,16 @@ struct cluster {
 /// The fit to Figures 8 and 9 by `bench_coded_timing fit`, in seconds, where a gradient takes 10 ms.
 inline constexpr plain::models fitted{.shift = 1e-5, .tail = 1e-5, .gradient = 0.01, .latency = 2.17e-3};
 
+/// The same for gradients of other lengths: a point takes time, and a gradient too, in proportion to the parameters.
+inline plain::models fitted_for(std::size_t parameters) {
+    plain::models with = fitted;
+    const double longer = static_cast<double>(parameters) / 5001;
+    with.shift *= longer;
+    with.tail *= longer;
+    with.gradient *= longer;
+    return with;
+}
+
 inline double plain_seconds(plain::simulation& simulate, const cluster& of, scheme s) {
     if (s == scheme::ring) return simulate.ring_seconds(of.workers(), of.load(s));
     return simulate.tree_seconds(of.gathering(s), of.load(s));

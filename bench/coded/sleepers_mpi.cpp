@@ -1,8 +1,9 @@
 // Real time: steps of coded gradient descent in which some ranks sleep, beside steps in which none does, and beside
 // UMW, which waits for them. 12 workers: as a (12,1)-regular tree with 3 sleepers, or as a (3,2)-regular one with a
 // sleeper among the children of each parent. Prints medians as JSON.
-#include "cached_regression.hpp"
+#include "cached_problem.hpp"
 #include "gradient_cache.hpp"
+#include "problem.hpp"
 
 #include <rill/collective/barrier.hpp>
 #include <rill/core/random.hpp>
@@ -106,13 +107,14 @@ template <class Net, class Strategy>
 outcome descend(Net& net, const Strategy& strategy, const problem& of, bool with_sleepers,
                 std::vector<rill::data_share> shares) {
     const rill::train::dataset data = random_points();
-    coded_bench::gradient_cache gradients(data);
+    const coded_bench::problem regression = coded_bench::logistic_problem(data);
+    coded_bench::gradient_cache gradients(regression);
     std::function<std::uint64_t()> number;
     const auto compute = [&] {
         const bool sleeps = with_sleepers && of.sleeps(number(), net.rank());
         net.sleep_until(net.now() + computing + (sleeps ? asleep : rill::duration{}));
     };
-    rill::train::trainer trainer{net, coded_bench::cached_regression(gradients, compute),
+    rill::train::trainer trainer{net, coded_bench::cached_problem(gradients, compute),
                                  coded_bench::own_shares{std::move(shares)}, strategy};
     number = [&] { return trainer.strategy().position(); };
     outcome result;

@@ -226,17 +226,28 @@ void fit(report& out) {
     }
 }
 
+void add_figure(report& out, const char* name, const cluster& of) {
+    const seconds_of plain = plain_seconds(of, 5000), real = protocol_seconds(of, 60);
+    out.open(name);
+    add_speedups(out, "plain", plain);
+    add_speedups(out, "rill", real);
+    out.add("apart", apart(real, plain));
+    add_groups(out, of, 20);
+    out.close();
+}
+
 void all_figures(report& out) {
-    for (const figure& each : figures) {
-        const cluster of = cluster_of(each.tree, coded_bench::fitted);
-        const seconds_of plain = plain_seconds(of, 5000), real = protocol_seconds(of, 60);
-        out.open(each.name);
-        add_speedups(out, "plain", plain);
-        add_speedups(out, "rill", real);
-        out.add("apart", apart(real, plain));
-        add_groups(out, of, 20);
-        out.close();
-    }
+    for (const figure& each : figures) add_figure(out, each.name, cluster_of(each.tree, coded_bench::fitted));
+}
+
+/// Figures 10 to 12: linear regression, by the models that are fitted to Figure 8.
+cluster linear_cluster(const plain::tree& shape, double points, std::size_t parameters) {
+    return {.tree = shape, .points = points, .models = coded_bench::fitted_for(parameters), .entries = parameters};
+}
+
+void linear(report& out) {
+    for (const figure& each : figures) add_figure(out, each.name, linear_cluster(each.tree, 7644, 6500));
+    add_figure(out, "n156_large", linear_cluster(figures.back().tree, 32'760, 5000));
 }
 
 /// Theorem 1: the load that `coded_allocation` gives each worker, in points, compared with r d.
@@ -304,11 +315,12 @@ void theorem(report& out) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const std::map<std::string_view, void (*)(report&)> cases{
-        {"neural", neural_net}, {"fit", fit}, {"figures", all_figures}, {"loads", loads}, {"theorem", theorem}};
+    const std::map<std::string_view, void (*)(report&)> cases{{"neural", neural_net},   {"fit", fit},
+                                                              {"figures", all_figures}, {"linear", linear},
+                                                              {"loads", loads},         {"theorem", theorem}};
     const auto chosen = argc >= 2 ? cases.find(argv[1]) : cases.end();
     if (chosen == cases.end()) {
-        std::fprintf(stderr, "usage: bench_coded_timing neural|fit|figures|loads|theorem [DIVISOR]\n");
+        std::fprintf(stderr, "usage: bench_coded_timing neural|fit|figures|linear|loads|theorem [DIVISOR]\n");
         return 2;
     }
     if (argc > 2) divisor = std::atoi(argv[2]);

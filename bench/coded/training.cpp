@@ -1,20 +1,21 @@
-// Convergence after Figures 8 and 9: logistic regression by gradient descent with real gradients, in a simulated
-// network under the models that `timing.cpp` has fitted. `bench_coded_training WORKERS STRAGGLERS STEPS POINTS
-// [FOLDER]` prints, for each scheme, the seconds and the relative error of each step as JSON; STRAGGLERS are those of
-// each parent in the tree.
-#include "cached_regression.hpp"
+// Convergence after Figures 8 to 13: gradient descent with real gradients, in a simulated network under the models that
+// `timing.cpp` has fitted. `bench_coded_training PROBLEM WORKERS STRAGGLERS STEPS POINTS [FOLDER]` prints, for each
+// scheme, the seconds of each step and what the figure shows of it as JSON; STRAGGLERS are those of each parent in the
+// tree. PROBLEM: logistic (Figures 8 and 9), linear, of 6,500 parameters (10 and 11) or large, of 5,000 (12), network
+// (13).
+#include "cached_problem.hpp"
 #include "gradient_cache.hpp"
 #include "images.hpp"
+#include "problem.hpp"
 #include "protocols.hpp"
+#include "tuned_rate.hpp"
 
+#include <rill/core/segment.hpp>
 #include <rill/gradient_code/repetition_groups.hpp>
 #include <rill/protocol/coded_allocation.hpp>
 #include <rill/system/master_worker.hpp>
 #include <rill/system/psgd.hpp>
-#include <rill/train/accuracy.hpp>
 #include <rill/train/coded_bsp.hpp>
-#include <rill/train/logistic_regression.hpp>
-#include <rill/train/schedule.hpp>
 #include <rill/train/sgd.hpp>
 #include <rill/train/trainer.hpp>
 
@@ -35,28 +36,15 @@ namespace {
 
 using coded_bench::cluster;
 using coded_bench::gradient_cache;
+using coded_bench::problem;
 using coded_bench::scheme;
-
-/// c1 / (t + c2), for all schemes. Of (8, 400), (12, 400), (12, 200), (6, 100), (20, 1000) and (30, 1000) it is the
-/// pair with which the loss never rises for long. (12, 200) has the lowest loss after 300 steps, but a higher one than
-/// this pair for 50 steps.
-constexpr rill::train::inverse_time rate{.c1 = 8, .c2 = 400};
+using coded_bench::step_size;
 
 struct outcome {
     std::vector<double> seconds{};  ///< of all steps so far, without the pauses between them
-    std::vector<double> errors{};   ///< |w(t) - w(t-1)|^2 / |w(t-1)|^2, the paper's (9)
+    std::vector<double> shown{};    ///< what the figure shows of each step
     std::vector<double> model{};
 };
-
-/// The relative error of the paper of a step from `before` to `after`.
-double relative_error(std::span<const double> before, std::span<const double> after) {
-    double moved = 0, whole = 0;
-    for (std::size_t i = 0; i < before.size(); ++i) {
-        moved += (after[i] - before[i]) * (after[i] - before[i]);
-        whole += before[i] * before[i];
-    }
-    return moved / whole;
-}
 
 /// Between two steps all ranks become idle: in the paper's models a late rank is not late in the next step.
 constexpr rill::duration pause = rill::seconds(1000);
@@ -70,7 +58,7 @@ outcome descend(const cluster& of, int ranks, std::size_t count, gradient_cache&
     rill::simulated::run(ranks, coded_bench::network_of(of, 1), [&](auto& net) {
         const auto computing = [&] { net.compute(load_of(net.rank())); };
         rill::train::trainer trainer{net,
-                                     coded_bench::cached_regression(gradients, computing),
+                                     coded_bench::cached_problem(gradients, computing),
                                      coded_bench::own_shares{shares_of(net.rank())},
                                      strategy,
                                      {.group = coded_bench::patient}};
@@ -82,7 +70,7 @@ outcome descend(const cluster& of, int ranks, std::size_t count, gradient_cache&
             const std::vector<double> before(trainer.parameters().begin(), trainer.parameters().end());
             if (!trainer.step()) break;
             if (is_timed) result.seconds[step] = std::max(result.seconds[step], (net.now() - begun).seconds());
-            if (net.rank() == 0) result.errors.push_back(relative_error(before, trainer.parameters()));
+            if (net.rank() == 0) result.shown.push_back(gradients.of().shown(before, trainer.parameters(), step + 1));
             if (trainer.step_number() == count) trainer.end();
         }
         if (net.rank() == 0) result.model.assign(trainer.parameters().begin(), trainer.parameters().end());
@@ -93,12 +81,13 @@ outcome descend(const cluster& of, int ranks, std::size_t count, gradient_cache&
 
 /// Worker i of n has a shard of its own, times n: the mean of the workers is the gradient of all.
 std::vector<rill::data_share> shard(const gradient_cache& gradients, int worker, int workers) {
-    const rill::segment rows = rill::train::shard(gradients.data(), worker, workers);
+    const rill::segment rows =
+        rill::split(gradients.of().points, static_cast<std::size_t>(workers), static_cast<std::size_t>(worker));
     return {{rows.begin, rows.end, static_cast<double>(workers)}};
 }
 
 /// UMW and SGD: a star, which waits for all workers or for some.
-outcome gather(const cluster& of, scheme s, std::size_t count, gradient_cache& gradients) {
+outcome gather(const cluster& of, scheme s, const step_size& rate, std::size_t count, gradient_cache& gradients) {
     const int workers = of.workers();
     return descend(
         of, workers + 1, count, gradients,
@@ -111,10 +100,11 @@ outcome gather(const cluster& of, scheme s, std::size_t count, gradient_cache& g
 
 /// GC, a tree of depth 1, and CodedReduce.
 template <class Code>
-outcome coded(const cluster& of, scheme s, const Code& code, std::size_t count, gradient_cache& gradients) {
+outcome coded(const cluster& of, scheme s, const Code& code, const step_size& rate, std::size_t count,
+              gradient_cache& gradients) {
     const plain::tree shape = of.gathering(s);
     const rill::topology::regular_tree tree{.width = shape.width, .depth = shape.depth};
-    const rill::coded_allocation allocation(tree, code, gradients.data().rows);
+    const rill::coded_allocation allocation(tree, code, gradients.of().points);
     return descend(
         of, tree.size(), count, gradients, rill::train::coded_bsp{tree, code, rill::train::sgd{}, rate},
         [&](rill::rank_t rank) {
@@ -126,7 +116,7 @@ outcome coded(const cluster& of, scheme s, const Code& code, std::size_t count, 
         });
 }
 
-outcome around_a_ring(const cluster& of, std::size_t count, gradient_cache& gradients) {
+outcome around_a_ring(const cluster& of, const step_size& rate, std::size_t count, gradient_cache& gradients) {
     const int ranks = of.workers();
     return descend(
         of, ranks, count, gradients, rill::systems::psgd(rill::train::sgd{}, rate),
@@ -134,30 +124,20 @@ outcome around_a_ring(const cluster& of, std::size_t count, gradient_cache& grad
         [&](rill::rank_t) { return of.load(scheme::ring); });
 }
 
-outcome run(const cluster& of, scheme s, std::size_t steps, gradient_cache& gradients) {
-    if (s == scheme::ring) return around_a_ring(of, steps, gradients);
-    if (s == scheme::star || s == scheme::sgd) return gather(of, s, steps, gradients);
+outcome run(const cluster& of, scheme s, const step_size& rate, std::size_t steps, gradient_cache& gradients) {
+    if (s == scheme::ring) return around_a_ring(of, rate, steps, gradients);
+    if (s == scheme::star || s == scheme::sgd) return gather(of, s, rate, steps, gradients);
     const plain::tree shape = of.gathering(s);
-    return coded(of, s, coded_bench::cyclic_code(shape.width, shape.stragglers), steps, gradients);
+    return coded(of, s, coded_bench::cyclic_code(shape.width, shape.stragglers), rate, steps, gradients);
 }
 
 /// CodedReduce with groups of workers that hold the same points: the library's choice where s + 1 divides n.
-outcome run_groups(const cluster& of, std::size_t steps, gradient_cache& gradients) {
+outcome run_groups(const cluster& of, const step_size& rate, std::size_t steps, gradient_cache& gradients) {
     const auto code = rill::gradient_code::repetition_groups{}.bind(of.tree.width, of.tree.stragglers);
-    return coded(of, scheme::coded, code, steps, gradients);
+    return coded(of, scheme::coded, code, rate, steps, gradients);
 }
 
-/// The distance of two models relative to the second.
-double distance(std::span<const double> a, std::span<const double> b) {
-    double apart = 0, whole = 0;
-    for (std::size_t i = 0; i < b.size(); ++i) {
-        apart += (a[i] - b[i]) * (a[i] - b[i]);
-        whole += b[i] * b[i];
-    }
-    return std::sqrt(apart / whole);
-}
-
-/// The first relative error is infinite, because descent starts at zero.
+/// Numbers that are not finite become null: the first relative error is infinite, because descent starts at zero.
 void print(const char* name, const std::vector<double>& values) {
     std::printf("\"%s\": [", name);
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -167,45 +147,96 @@ void print(const char* name, const std::vector<double>& values) {
     std::printf("], ");
 }
 
-void train_all(const cluster& of, std::size_t steps, const std::string& folder) {
-    const auto points = static_cast<std::size_t>(of.points);
-    const coded_bench::sample data = coded_bench::images(folder, points, points);
-    std::vector<double> exact;
-    const auto tell = [&](const char* scheme_name, auto&& descend) {
-        gradient_cache gradients(data.training);
-        const outcome result = descend(gradients);
-        const bool is_first = exact.empty();
-        if (is_first) exact = result.model;
+/// The steps that are simulated. The times of later steps are those of these again, one by one; and all schemes that
+/// compute the same gradients share one descent without a network.
+constexpr std::size_t most_simulated = 20;
+/// The steps after which tuning compares losses.
+constexpr std::size_t tuning_steps = 100;
+
+/// Descent with the chosen rate, of all or of some workers.
+struct long_descent {
+    step_size rate;
+    std::vector<double> shown{};
+    std::vector<double> model{};
+
+    long_descent(const problem& task, std::size_t steps, int workers, int stragglers) {
+        const auto all = static_cast<std::size_t>(workers), heard = all - static_cast<std::size_t>(stragglers);
+        rate = coded_bench::tuned_rate(task, std::min(steps, tuning_steps), all, heard);
+        model = coded_bench::descend_alone(task, rate, steps, all, heard,
+                                           [&](const auto& before, const auto& after, std::size_t number) {
+                                               shown.push_back(task.shown(before, after, number));
+                                           });
+    }
+};
+
+void train_all(const cluster& of, std::size_t steps, const problem& task) {
+    const long_descent exact(task, steps, of.workers(), 0), sgd(task, steps, of.workers(), of.stragglers());
+    const std::size_t simulated = std::min(steps, most_simulated);
+    std::vector<double> umw;
+    const auto tell = [&](const char* scheme_name, const long_descent& whole, auto&& descend) {
+        gradient_cache gradients(task);
+        outcome result = descend(gradients);
+        const bool is_first = umw.empty();
+        if (is_first) umw = result.model;
+        while (result.seconds.size() < steps)
+            result.seconds.push_back(result.seconds[result.seconds.size() - simulated] + result.seconds[simulated - 1]);
         std::printf("%s\"%s\": {", is_first ? "{" : ", ", scheme_name);
         print("seconds", result.seconds);
-        print("relative_error", result.errors);
-        rill::train::logistic_regression<double> model(data.training.columns);
-        std::printf("\"loss\": %.6g, \"accuracy\": %.4f, \"distance_to_umw\": %.3g}", gradients.loss(result.model),
-                    rill::train::accuracy(model, result.model, data.test), distance(result.model, exact));
+        print(task.shown_name, simulated < steps ? whole.shown : result.shown);
+        if (task.accuracy) std::printf("\"accuracy\": %.4f, ", task.accuracy(whole.model));
+        const double apart = coded_bench::square_apart(result.model, umw) / coded_bench::square_of(umw);
+        std::printf("\"c1\": %g, \"c2\": %g, \"loss\": %.6g, \"distance_to_umw\": %.3g}", whole.rate.c1, whole.rate.c2,
+                    task.loss(whole.model), std::sqrt(apart));
         std::fflush(stdout);
     };
-    for (const scheme each : coded_bench::schemes)
-        tell(name(each), [&](gradient_cache& gradients) { return run(of, each, steps, gradients); });
-    tell("groups", [&](gradient_cache& gradients) { return run_groups(of, steps, gradients); });
+    for (const scheme each : coded_bench::schemes) {
+        const long_descent& whole = each == scheme::sgd ? sgd : exact;
+        tell(name(each), whole,
+             [&](gradient_cache& gradients) { return run(of, each, whole.rate, simulated, gradients); });
+    }
+    if (of.tree.width % (of.tree.stragglers + 1) == 0)
+        tell("groups", exact,
+             [&](gradient_cache& gradients) { return run_groups(of, exact.rate, simulated, gradients); });
     std::printf("}\n");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc < 5 || argc > 6) {
-        std::fprintf(stderr, "usage: bench_coded_training 84|156 STRAGGLERS STEPS POINTS [FOLDER]\n");
+    if (argc < 6 || argc > 7) {
+        std::fprintf(
+            stderr,
+            "usage: bench_coded_training logistic|linear|large|network 84|156 STRAGGLERS STEPS POINTS [FOLDER]\n");
         return 2;
     }
     try {
-        cluster of{.tree = {.width = 4, .depth = 3}, .points = std::atof(argv[4]), .models = coded_bench::fitted};
-        if (std::string(argv[1]) == "156")
+        const std::string task = argv[1], folder = argc == 7 ? argv[6] : "/usr/share/datasets/fashion-mnist";
+        cluster of{.tree = {.width = 4, .depth = 3}, .points = std::atof(argv[5]), .models = {}};
+        if (std::string(argv[2]) == "156")
             of.tree = {.width = 12, .depth = 2};
-        else if (std::string(argv[1]) != "84")
+        else if (std::string(argv[2]) != "84")
             throw std::invalid_argument("84 or 156 workers");
-        of.tree.stragglers = std::atoi(argv[2]);
-        train_all(of, static_cast<std::size_t>(std::atoi(argv[3])),
-                  argc == 6 ? argv[5] : "/usr/share/datasets/fashion-mnist");
+        of.tree.stragglers = std::atoi(argv[3]);
+        const auto steps = static_cast<std::size_t>(std::atoi(argv[4]));
+        const auto points = static_cast<std::size_t>(of.points);
+        if (task == "logistic") {
+            const coded_bench::sample data = coded_bench::images(folder, points, points);
+            of.models = coded_bench::fitted;
+            train_all(of, steps, coded_bench::logistic_problem(data));
+        } else if (task == "linear" || task == "large") {
+            of.entries = task == "large" ? 5000 : 6500;
+            of.models = coded_bench::fitted_for(of.entries);
+            train_all(of, steps, coded_bench::linear_problem(points, of.entries));
+        } else if (task == "network") {
+            const problem network = coded_bench::network_problem(folder, points);
+            of.entries = network.dimension / 2;  // floats
+            // The time of all 49,920 points, also where fewer are trained on.
+            const double each = 5e-5 * 49'920 / of.points;
+            of.models = {.shift = each, .tail = each, .gradient = 0.05};
+            train_all(of, steps, network);
+        } else {
+            throw std::invalid_argument("logistic, linear, large or network");
+        }
     } catch (const std::exception& failure) {
         std::fprintf(stderr, "bench_coded_training: %s\n", failure.what());
         return 1;

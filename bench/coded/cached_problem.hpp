@@ -23,22 +23,22 @@ struct own_shares {
     void restore(const auto&, std::string_view) {}
 };
 
-/// Logistic regression from zero on shares of points, whose gradients come out of a cache. `computing()` takes a rank's
+/// A problem on shares of points, whose gradients come out of a cache. `computing()` takes a rank's
 /// time in each step; it must outlive this.
 template <class Computing>
-class cached_regression {
+class cached_problem {
   public:
     using scalar = double;
     using batch = std::span<const rill::data_share>;
 
-    cached_regression(gradient_cache& gradients, const Computing& computing)
+    cached_problem(gradient_cache& gradients, const Computing& computing)
         : gradients_(&gradients), computing_(&computing), all_{"all", {0, gradients.dimension()}} {}
 
     std::size_t dimension() const { return gradients_->dimension(); }
     std::span<const rill::layer> layers() const { return {&all_, 1}; }
-    void initialise(std::span<double> model, rill::random_key) const { std::fill(model.begin(), model.end(), 0.0); }
+    void initialise(std::span<double> model, rill::random_key) const { gradients_->of().initialise(model); }
 
-    double loss(std::span<const double> model, const batch&) { return gradients_->loss(model); }
+    double loss(std::span<const double> model, const batch&) { return gradients_->of().loss(model); }
     /// The loss is not computed: 0.
     double gradient(std::span<const double> model, const batch& shares, std::span<double> output) {
         std::fill(output.begin(), output.end(), 0.0);
