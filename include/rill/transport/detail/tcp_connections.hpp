@@ -278,7 +278,7 @@ class connections {
                 if (peer.line && (events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) read(peer);
                 return;
             }
-            case kind::listener: return accept_all(mesh_.listeners[static_cast<std::size_t>(number)]);
+            case kind::listener: return accept_some(mesh_.listeners[static_cast<std::size_t>(number)]);
             case kind::guest: return serve_guest(number);
             case kind::dial: return serve_dial(number);
         }
@@ -506,8 +506,8 @@ class connections {
         for (std::size_t i = 0; i < mesh_.listeners.size(); ++i)
             loop_.watch(mesh_.listeners[i], name_of(kind::listener, static_cast<int>(i)), false);
     }
-    void accept_all(const socket& listener) {
-        for (;;) {
+    void accept_some(const socket& listener) {
+        for (int i = 0; i < reception::most_at_once; ++i) {
             socket made(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
             if (!made && (errno == EINTR || errno == ECONNABORTED)) continue;
             if (!made && errno == EAGAIN) return;

@@ -114,7 +114,6 @@ class meeting {
     static constexpr duration again_after = milliseconds(250);  ///< of a dial that nobody answers: Linux waits for 1 s
     static constexpr duration again_after_refusal = milliseconds(20);
     static constexpr std::size_t most_rounds = 8;  ///< of dials that are under way
-    static constexpr int most_accepted = 16;       ///< in one turn
 
     /// A rank that this one dials: at all of its addresses, side by side.
     struct target {
@@ -226,7 +225,7 @@ class meeting {
     }
     template <class Arrived>
     void accept_guests(const socket& listener, time_point now, Arrived& arrived) {
-        for (int i = 0; i < most_accepted; ++i) {
+        for (int i = 0; i < reception::most_at_once; ++i) {
             socket from(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
             if (from) {
                 const auto why = chosen_.rank == 0 ? handshake::purpose::meeting : handshake::purpose::mail;

@@ -27,20 +27,24 @@ namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 class pending_connection {
   public:
     using state = handshake::state;
+    using host = std::pair<bool, std::uint64_t>;
 
     /// Over a socket whose connection may still be under way.
     static pending_connection dialled(socket on, const handshake::identity& own, const dialer::expected& peer,
                                       handshake::prover key, time_point since) {
-        return {std::move(on), dialer(own, peer, key, fresh_nonce()), since};
+        return {std::move(on), dialer(own, peer, key, fresh_nonce()), since, {}};
     }
     static pending_connection accepted(socket on, const handshake::identity& own, handshake::prover key,
                                        time_point since) {
-        return {std::move(on), acceptor(own, key, fresh_nonce()), since};
+        const host from = host_of(on);
+        return {std::move(on), acceptor(own, key, fresh_nonce()), since, from};
     }
 
     const socket& on() const { return on_; }
     bool is_dialled() const { return std::holds_alternative<dialer>(end_); }
     time_point since() const { return since_; }
+    /// The address of who dialled this end; of IPv6 its first half, because who holds one address holds all of them.
+    const host& from() const { return from_; }
     /// What happened so far: see `handshake`.
     const handshake& said() const {
         return std::visit([](const auto& end) -> const handshake& { return end; }, end_);
@@ -81,9 +85,15 @@ class pending_connection {
     }
 
   private:
-    pending_connection(socket on, std::variant<dialer, acceptor> end, time_point since)
-        : on_(std::move(on)), end_(std::move(end)), since_(since) {}
+    pending_connection(socket on, std::variant<dialer, acceptor> end, time_point since, host from)
+        : on_(std::move(on)), end_(std::move(end)), since_(since), from_(from) {}
 
+    static host host_of(const socket& on) {
+        const socket_address from = socket_address::peer_of(on);
+        if (!from.is_v6()) return {false, reinterpret_cast<const sockaddr_in&>(from.bytes).sin_addr.s_addr};
+        const auto& all = reinterpret_cast<const sockaddr_in6&>(from.bytes).sin6_addr.s6_addr;
+        return {true, get(reinterpret_cast<const std::byte*>(all), 8)};
+    }
     static handshake::nonce fresh_nonce() {
         handshake::nonce made;
         fill_with_random(made);
@@ -111,6 +121,7 @@ class pending_connection {
     socket on_;
     std::variant<dialer, acceptor> end_;
     time_point since_;
+    host from_;
 };
 
 /// The connections that were accepted and have proved nothing yet. Each has a limited time, and there are at most
@@ -119,6 +130,7 @@ class pending_connection {
 class reception {
   public:
     static constexpr duration most_time = seconds(5);
+    static constexpr int most_at_once = 16;  ///< to accept before others get their turn
 
     explicit reception(rank_t ranks) : most_(std::max<std::size_t>(64, 2 * static_cast<std::size_t>(ranks))) {}
 
@@ -135,26 +147,15 @@ class reception {
     }
 
   private:
-    using host = std::pair<std::uint64_t, std::uint64_t>;
-
     void push_one_out() {
-        std::map<host, std::size_t> counts;
-        for (const pending_connection& each : waiting_) ++counts[host_of(each)];
+        std::map<pending_connection::host, std::size_t> counts;
+        for (const pending_connection& each : waiting_) ++counts[each.from()];
         const auto fewer = [](const auto& left, const auto& right) { return left.second < right.second; };
         const auto [crowd, count] = *std::max_element(counts.begin(), counts.end(), fewer);
         std::size_t skipped = random_number() % count;
         waiting_.erase(std::find_if(waiting_.begin(), waiting_.end(), [&](const pending_connection& each) {
-            return host_of(each) == crowd && skipped-- == 0;
+            return each.from() == crowd && skipped-- == 0;
         }));
-    }
-    /// Who holds one address of IPv6 holds all with the same first half.
-    static host host_of(const pending_connection& of) {
-        const socket_address from = socket_address::peer_of(of.on());
-        if (!from.is_v6()) return {4, reinterpret_cast<const sockaddr_in&>(from.bytes).sin_addr.s_addr};
-        return {
-            6,
-            get(reinterpret_cast<const std::byte*>(reinterpret_cast<const sockaddr_in6&>(from.bytes).sin6_addr.s6_addr),
-                8)};
     }
 
     std::size_t most_;
