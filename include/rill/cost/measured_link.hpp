@@ -113,7 +113,7 @@ class loaded_probe {
             const duration time = messages_.median_time(call, probe_.repetitions, [&] { trip(count); });
             trips.push_back({messages_.bytes(count), trips.empty() ? time : time * 2 - trips.front().time});
         });
-        return fit_link(trips).bandwidth;
+        return speed_of_long(trips);
     }
     /// Answers the messages that `measure` sends.
     void answer(exchange<Net>& call, load kind) {

@@ -87,6 +87,16 @@ inline network_link fit_link(std::span<const round_trip> trips) {
     return exact ? *exact : nearest_link(trips);
 }
 
+/// The bandwidth by which the longest messages take longer than the next shorter ones, where no link explains all times
+/// to the nanosecond: queues and bursts let short messages pass faster than a line that is busy. 0: no limit is seen.
+inline std::uint64_t speed_of_long(std::span<const round_trip> trips) {
+    if (const auto exact = exact_link(trips)) return exact->bandwidth;
+    const round_trip &longest = trips.back(), &next = trips[trips.size() - 2];
+    const double seconds = (longest.time - next.time).seconds() / 2;
+    if (seconds <= 0) return nearest_link(trips).bandwidth;
+    return static_cast<std::uint64_t>(static_cast<double>(longest.bytes - next.bytes) / seconds);
+}
+
 /// A link on which messages of `round_trip_from` bytes or more cost a round trip more than shorter ones; 0: none do.
 struct stepped_link {
     network_link link{};
