@@ -76,6 +76,22 @@ TEST_CASE("ranks with one key meet, and one with another key or none is told and
     for (const std::string& each : said) CHECK(each == "");
 }
 
+TEST_CASE("once the ranks have met, only a process that comes later is refused") {
+    const std::string point = ranks::free_point();
+    std::string said;
+    const auto thrown = ranks::on_threads(2, {.meeting = point}, [&](const tcp::options& own) {
+        tcp::run(
+            [&](auto& net) {
+                if (net.rank() != 0) return;
+                tcp::options late{.rank = 1, .ranks = 2, .meeting = point, .meeting_timeout = milliseconds(400)};
+                said = ranks::text_of(ranks::thrown_by([&] { tcp::endpoint second(late); }));
+            },
+            own);
+    });
+    CHECK_MESSAGE(has(said, "rank 1 cannot connect: the ranks have met already"), said);
+    for (const auto& each : thrown) CHECK(ranks::text_of(each) == "");
+}
+
 TEST_CASE("with a key, a rank of another job ends the meeting only where it has the key") {
     const tcp::key one = tcp::key::from_text("0123456789abcdefghijklmnopqrstuv");
     const tcp::key other = tcp::key::from_text("0123456789abcdefghijklmnopqrstuV");
