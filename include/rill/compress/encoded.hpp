@@ -19,12 +19,14 @@
 
 namespace rill { inline namespace RILL_ABI { namespace compress {
 
+namespace detail {
 /// Whether rounding leaves a contractive sparsifier contractive. A coding that says nothing does, as shipped ones do.
 template <class Values>
 constexpr bool rounds_contractively = true;
 template <class Values>
     requires requires { Values::is_contractive; }
 constexpr bool rounds_contractively<Values> = Values::is_contractive;
+}  // namespace detail
 
 /// A sparsifier with the codings of its values and indices, bound to a worker. Models `Compressor`.
 template <class Sparsifier, class Values, class Indices, class CopyValues, Element T, IndexType Index>
@@ -35,7 +37,7 @@ class codec {
 
     static constexpr bool is_lossless = Sparsifier::is_lossless && Values::is_lossless;
     static constexpr bool is_unbiased = Sparsifier::is_unbiased && Values::is_unbiased;
-    static constexpr bool is_contractive = Sparsifier::is_contractive && rounds_contractively<Values>;
+    static constexpr bool is_contractive = Sparsifier::is_contractive && detail::rounds_contractively<Values>;
     static constexpr bool has_lossless_copy = CopyValues::is_lossless;
     static constexpr bool is_coordinatewise = selector::is_coordinatewise;
     static constexpr bool chooses_alike = requires { requires selector::chooses_alike; };
