@@ -84,7 +84,7 @@ class waiting {
         unsigned seen = waits_begun_;
         duration pause = least_pause;
         while (!stop.load(std::memory_order_acquire) && alive_) {
-            if (waiting_ != 0 || seen != waits_begun_) {
+            if (waiting_ != 0 || seen != waits_begun_ || mutex_.comers.load(std::memory_order_relaxed) != 0) {
                 pause = seen == waits_begun_ ? std::min(pause + pause, most_pause) : least_pause;
                 seen = waits_begun_;
                 through().rest(lock, pause);
@@ -137,11 +137,16 @@ class waiting {
     struct entrance : optional_mutex {
         explicit entrance(const Port& of) : through(of) {}
         const Port& through;
+        std::atomic<int> comers{0};  ///< threads that are about to hold the mutex
     };
     /// Holds the mutex. At its end all who wait in the port look again, since anything may have changed.
     class guard {
       public:
-        explicit guard(entrance& of) : of_(of) { lock(); }
+        explicit guard(entrance& of) : of_(of) {
+            of.comers.fetch_add(1, std::memory_order_relaxed);
+            lock();
+            of.comers.fetch_sub(1, std::memory_order_relaxed);
+        }
         guard(const guard&) = delete;
         guard& operator=(const guard&) = delete;
         ~guard() {
