@@ -77,8 +77,8 @@ inline socket_address socket_address_of(const roster_address& from) {
 }
 
 /// Brings the ranks together: each connects to rank 0, which tells all where all listen; then each connects to the
-/// ranks below it. The deadline is that of the whole meeting: no arrival prolongs it. Whoever does not prove that it
-/// has the job's key changes nothing but the text of the error.
+/// ranks below it. The deadline is that of the whole meeting: no arrival prolongs it. Who dials and does not prove that
+/// it has the job's key changes nothing but the text of an error.
 class meeting {
   public:
     explicit meeting(const options& chosen) : chosen_(chosen), until_(wall_clock() + chosen.meeting_timeout) {
@@ -282,8 +282,7 @@ class meeting {
             }
             if (goes_on && here->now() == state::refused) {
                 to.trouble = refusal_of(to, here->said());
-                if (!may_still_come(here->said().why(), to, here->said().peer()))
-                    fail_for_all(failure::mismatch, to.trouble);
+                if (is_final(here->said().why(), to, here->said().peer())) fail_for_all(failure::mismatch, to.trouble);
                 goes_on = false;
             }
             if (goes_on && here->is_settled()) {
@@ -312,10 +311,19 @@ class meeting {
             default: return text_of({other, " refuses ", who, ", reason ", static_cast<int>(why)});
         }
     }
-    /// Whether the target may still come: somebody else has answered, or the target in a meeting that is over.
-    static bool may_still_come(refusal why, const target& to, const handshake::identity& peer) {
-        return why == refusal::foreign || why == refusal::incarnation || why == refusal::purpose ||
-               (why == refusal::rank && peer.rank != to.rank);
+    /// Whether no later dial can succeed. Else somebody else than the target has answered, or the target in a meeting
+    /// that is over, or it has not noticed yet that an earlier connection is lost.
+    static bool is_final(refusal why, const target& to, const handshake::identity& peer) {
+        switch (why) {
+            case refusal::version:
+            case refusal::security:
+            case refusal::job:
+            case refusal::build:
+            case refusal::ranks:
+            case refusal::key: return true;
+            case refusal::rank: return peer.rank == to.rank;
+            default: return false;
+        }
     }
     std::string refusal_of(const target& to, const handshake& by) const {
         if (by.why() == refusal::foreign) return "what answers is no rank of a job";
