@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <span>
 
-namespace rill { inline namespace RILL_ABI { namespace compress {
+namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 /// Whether rounding leaves a contractive sparsifier contractive. A coding that says nothing does, as shipped ones do.
@@ -27,6 +27,8 @@ template <class Values>
     requires requires { Values::is_contractive; }
 constexpr bool rounds_contractively<Values> = Values::is_contractive;
 }  // namespace detail
+
+namespace compress {
 
 /// A sparsifier with the codings of its values and indices, bound to a worker. Models `Compressor`.
 template <class Sparsifier, class Values, class Indices, class CopyValues, Element T, IndexType Index>
@@ -150,4 +152,6 @@ encoded(S, V, I) -> encoded<S, V, I>;
 template <class S, class V, class I, class C>
 encoded(S, V, I, C) -> encoded<S, V, I, C>;
 
-}}}  // namespace rill::RILL_ABI::compress
+}  // namespace compress
+
+}}  // namespace rill::RILL_ABI
