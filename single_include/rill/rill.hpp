@@ -230,6 +230,13 @@ concept Aggregator = Regular<A> && Element<T> && requires(const A& aggregator, T
 template <class A>
 concept AddingAggregator = requires { requires A::is_addition; };
 
+/// An aggregator whose `finish` may run at the owner of each part before all_reduce's copy phase: `static constexpr
+/// bool finishes_at_owners = true`. Then the finished part travels, so that the copy coding may suit finished values.
+/// The owner of a sparse part makes it dense first, so `finish` may change the identity. Such an all_reduce needs a
+/// topology with a copy phase.
+template <class A>
+concept OwnerFinishingAggregator = requires { requires A::finishes_at_owners; };
+
 /// The fold of an aggregator in the form that kernels take. The aggregator must outlive it.
 template <class A>
 constexpr auto fold_of(const A& aggregator) {
@@ -1092,6 +1099,90 @@ static_assert(RankedUpdate<mean_of_latest, float>);
 
 }}}  // namespace rill::RILL_ABI::aggregate
 
+// ===== rill/aggregate/detail/ascending.hpp
+
+// The order of values in which `median` and `trimmed_mean` see the contributions to a coordinate.
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Ascending order, in which −0 < +0, and a NaN is larger than every number.
+struct ascending {
+    template <class T>
+    bool operator()(T a, T b) const noexcept {
+        if constexpr (std::floating_point<T>) {
+            if (a != a || b != b) return a == a && b != b;
+            if (a == b) return std::signbit(a) && !std::signbit(b);
+        }
+        return a < b;
+    }
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/concept/joint_aggregator.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// An aggregator that needs all contributions to a coordinate at once, and so no fold of two: a median. Only
+/// `all_reduce` of dense tensors takes one, over a topology that folds at owners (`OwnerTopology`).
+///
+/// `combine(values)` gets the values of all ranks that contribute, at one coordinate, in ascending order of ranks.
+/// There is at least one. It may reorder them and overwrites them at will. Laws: the result depends neither on the
+/// order nor on anything else than the values; that of equal values is that value. It may throw. `least_ranks()` is the
+/// smallest group whose call is not refused.
+template <class A, class T>
+concept JointAggregator = Regular<A> && Element<T> && requires(const A& aggregator, std::span<T> values) {
+    { aggregator.combine(values) } -> std::same_as<T>;
+    { aggregator.least_ranks() } -> std::same_as<int>;
+    { A::name } -> std::convertible_to<const char*>;
+};
+
+namespace detail {
+
+/// Whether a collective takes A as a `JointAggregator`.
+template <class A>
+concept MeantAsJoint = requires(const A& aggregator) { aggregator.least_ranks(); };
+
+}  // namespace detail
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/aggregate/median.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace aggregate {
+
+/// The median of the contributions, at each coordinate; the middle between the two middle ones if their number is even,
+/// of integers rounded towards the smaller.
+///
+/// Fewer than half of the ranks cannot move it out of the range of the others. −0 < +0; a NaN counts as larger than
+/// every number, so it does not spoil the result unless it is a middle value. A rank of weight 0 is not counted; other
+/// weights have no part in it. Models `JointAggregator`. Cost: O(P) for each coordinate. Source: Yin et al.,
+/// Byzantine-robust distributed learning, ICML 2018.
+struct median {
+    static constexpr const char* name = "median";
+
+    static constexpr int least_ranks() { return 1; }
+
+    template <Element T>
+    static T combine(std::span<T> values) noexcept {
+        const auto upper = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+        std::nth_element(values.begin(), upper, values.end(), rill::detail::ascending{});
+        if (values.size() % 2 != 0) return sound(*upper);
+        return sound(std::midpoint(*std::max_element(values.begin(), upper, rill::detail::ascending{}), *upper));
+    }
+
+    friend constexpr bool operator==(median, median) = default;
+
+  private:
+    /// All NaNs are one, so that the bits do not depend on which rank's is the middle one.
+    template <class T>
+    static T sound(T value) {
+        return value == value ? value : std::numeric_limits<T>::quiet_NaN();
+    }
+};
+static_assert(JointAggregator<median, float>);
+
+}}}  // namespace rill::RILL_ABI::aggregate
+
 // ===== rill/aggregate/min.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace aggregate {
@@ -1123,6 +1214,125 @@ struct min {
     friend constexpr bool operator==(min, min) = default;
 };
 static_assert(Aggregator<min, float>);
+
+}}}  // namespace rill::RILL_ABI::aggregate
+
+// ===== rill/aggregate/sign_of_sum.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace aggregate {
+
+/// The sign of the sum of the contributions, +1 or -1: the majority vote, if each rank contributes signs.
+///
+/// A sum of 0 (a tie, of zeros of both signs too, or no contribution) gives +1. A NaN stays a NaN, so that no rank
+/// hides that another one's gradient has become NaN. The owner of a part takes the signs, so signs are what travels in
+/// the copy phase. Models `Aggregator` and `OwnerFinishingAggregator`. Determinism: sums of signs are exact, so the
+/// result of a vote has the same bits over every topology; weights have no part in it. Source: Bernstein et al.,
+/// signSGD, ICML 2018.
+struct sign_of_sum {
+    static constexpr const char* name = "sign_of_sum";
+    static constexpr bool is_commutative = true;
+    static constexpr bool is_addition = true;
+    static constexpr bool finish_is_trivial = false;
+    static constexpr bool finishes_at_owners = true;
+
+    template <class T>
+    static constexpr T identity() {
+        return T{};
+    }
+    template <class T>
+    static constexpr T fold(T a, T b) noexcept {
+        return sum::fold(a, b);
+    }
+    template <std::floating_point T>
+    static constexpr void finish(std::span<T> values, double) noexcept {
+        for (T& value : values)
+            if (value == value) value = value < 0 ? T{-1} : T{1};
+    }
+
+    friend constexpr bool operator==(sign_of_sum, sign_of_sum) = default;
+};
+static_assert(Aggregator<sign_of_sum, float>);
+static_assert(OwnerFinishingAggregator<sign_of_sum>);
+
+}}}  // namespace rill::RILL_ABI::aggregate
+
+// ===== rill/core/option_range.hpp
+
+// Checks that the options of policies are within their ranges.
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+inline std::string spelled_value(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%g", value);
+    return text;
+}
+inline std::string spelled_value(std::string_view value) { return std::string(value); }
+template <std::integral Number>
+std::string spelled_value(Number value) {
+    return text_of({value});
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_option(std::string_view option, const std::string& value,
+                                                                 std::string_view allowed, rank_t rank) {
+    const std::string told = text_of({"rill: ", option, " is ", value, "; it must be ", allowed});
+    throw contract_violation(rank == no_rank ? told : text_of({told, ", on rank ", rank}));
+}
+
+/// Returns `value` if `holds`; otherwise throws `contract_violation` naming the option, its value and the allowed
+/// values. It checks at every contract level, because a policy is bound only once. `rank` is the caller's rank, named
+/// in the message where there is a group.
+template <class Number>
+constexpr Number require_option(bool holds, std::string_view option, Number value, std::string_view allowed,
+                                rank_t rank = no_rank) {
+    if (holds) return value;
+    refuse_option(option, spelled_value(value), allowed, rank);
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/aggregate/trimmed_mean.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace aggregate {
+
+/// The mean of the contributions without the `trim` largest and the `trim` smallest, at each coordinate.
+///
+/// So `trim` ranks cannot move it out of the range of the others. The kept values are added in ascending order, in
+/// double precision. −0 < +0; a NaN counts as larger than every number, so the result is a NaN only if more than `trim`
+/// ranks contribute one, or if infinities of both signs are kept. A rank of weight 0 is not counted; other weights have
+/// no part in it. If so only 2 `trim` ranks or fewer are left, the result is their median. A group of 2 `trim` ranks or
+/// fewer is refused. Floating-point elements only. Models `JointAggregator`. Cost: O(P log P) for each coordinate.
+/// Source: Yin et al., Byzantine-robust distributed learning, ICML 2018.
+struct trimmed_mean {
+    int trim = 1;
+
+    static constexpr const char* name = "trimmed_mean";
+
+    constexpr int least_ranks() const {
+        constexpr int most = std::numeric_limits<int>::max() / 2 - 1;
+        return 2 * rill::detail::require_option(0 <= trim && trim <= most, "aggregate::trimmed_mean: trim", trim,
+                                                "at least 0 and less than half of the number of ranks") +
+               1;
+    }
+
+    template <std::floating_point T>
+    T combine(std::span<T> values) const noexcept {
+        std::sort(values.begin(), values.end(), rill::detail::ascending{});
+        const std::size_t cut = std::min(static_cast<std::size_t>(trim), (values.size() - 1) / 2);
+        const std::span<const T> kept = values.subspan(cut, values.size() - 2 * cut);
+        double sum = kept.front();
+        for (const T value : kept.subspan(1)) sum += static_cast<double>(value);
+        const double mean = sum / static_cast<double>(kept.size());
+        return mean == mean ? static_cast<T>(mean) : std::numeric_limits<T>::quiet_NaN();
+    }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("trim", trim);
+    }
+    friend constexpr bool operator==(trimmed_mean, trimmed_mean) = default;
+};
+static_assert(JointAggregator<trimmed_mean, float>);
 
 }}}  // namespace rill::RILL_ABI::aggregate
 
@@ -2040,6 +2250,21 @@ concept RootedTopology = Topology<T> && requires(const T& topology, int size, ra
 template <class T>
 concept OwnerTopology = Topology<T> && requires { requires T::folds_at_owners; };
 
+/// Whether this topology folds each part at its owner: like `preserves_rank_order`, by `holds_owner_folds()` or
+/// `OwnerTopology`.
+template <Topology T>
+constexpr bool folds_at_owners(const T& topology) {
+    if constexpr (requires { topology.holds_owner_folds(); })
+        return topology.holds_owner_folds();
+    else
+        return OwnerTopology<T>;
+}
+namespace detail {
+/// Whether a topology of this type may fold each part at its owner.
+template <class T>
+constexpr bool may_fold_at_owners = OwnerTopology<T> || requires(const T& topology) { topology.holds_owner_folds(); };
+}  // namespace detail
+
 }}  // namespace rill::RILL_ABI
 
 // ===== rill/core/function_ref.hpp
@@ -2101,6 +2326,11 @@ class plain_vector {
         memory_.release(layout);
     }
 
+    /// Room for `room` objects: `add` allocates nothing, and throws only what a move throws, while there are fewer.
+    /// Where it throws (`std::bad_alloc`), nothing has changed.
+    void reserve(std::size_t room) {
+        if (room > memory_.room()) grow(room);
+    }
     T& add(T value) {
         if (size_ == memory_.room()) grow(size_ + least_room);
         T* const added = ::new (static_cast<void*>(end())) T(std::move(value));
@@ -2622,11 +2852,13 @@ struct view {
 
 namespace rill { inline namespace RILL_ABI {
 
-/// How the values of a frame are written; the numbers are part of the wire format.
-enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4, qsgd8 = 8 };
+/// How the values of a frame are written; the numbers are part of the wire format. `own`: by a type of the user's
+/// (`ValueCoding`), which all ranks have bound alike.
+enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4, qsgd8 = 8, own = 255 };
 
-/// How the indices of a frame are written; the numbers are part of the wire format. `smallest` chooses among the others
-/// for every message and never appears in a frame; `dense` means that there are no indices, because the frame has every
+/// How the indices of a frame are written; the numbers are part of the wire format. `whole_rows` needs entries that
+/// come in whole rows of `coding::row` adjacent coordinates. `smallest` chooses among the others but `whole_rows`, for
+/// every message, and never appears in a frame; `dense` means that there are no indices, because the frame has every
 /// coordinate.
 enum class index_coding : std::uint8_t {
     dense = 0,
@@ -2635,14 +2867,48 @@ enum class index_coding : std::uint8_t {
     bitmap = 3,
     elias_fano = 4,
     huffman = 5,
+    whole_rows = 6,
     smallest = 255
 };
 
-/// Whether decoding gives back every value bit for bit.
-constexpr bool is_lossless(value_coding coding) { return coding == value_coding::raw; }
+/// The coding's name; empty if `coding` is no enumerator. Every list of all codings derives from it.
+constexpr std::string_view name_of(index_coding coding) {
+    switch (coding) {
+        case index_coding::dense: return "dense";
+        case index_coding::raw: return "raw";
+        case index_coding::packed_gaps: return "packed_gaps";
+        case index_coding::bitmap: return "bitmap";
+        case index_coding::elias_fano: return "elias_fano";
+        case index_coding::huffman: return "huffman";
+        case index_coding::whole_rows: return "whole_rows";
+        case index_coding::smallest: return "smallest";
+    }
+    return {};
+}
 
-/// Whether the expectation of a decoded value is the one that was coded.
-constexpr bool is_unbiased(value_coding coding) { return coding != value_coding::bf16; }
+/// Whether frames can have this coding; `dense` is one of these, `smallest` is not.
+constexpr bool is_in_frames(index_coding coding) {
+    return !name_of(coding).empty() && coding != index_coding::smallest;
+}
+
+/// All codings that write indices, in the order of their numbers.
+inline constexpr auto index_codings = [] {
+    constexpr auto visit = [](auto take) {
+        for (unsigned number = 1; number < 256; ++number)
+            if (const auto coding = static_cast<index_coding>(number); is_in_frames(coding)) take(coding);
+    };
+    constexpr std::size_t count = [=] {
+        std::size_t found = 0;
+        visit([&](index_coding) { ++found; });
+        return found;
+    }();
+    std::array<index_coding, count> all{};
+    visit([&, at = std::size_t{0}](index_coding coding) mutable { all[at++] = coding; });
+    return all;
+}();
+
+/// Whether decoding surely gives back every value bit for bit.
+constexpr bool is_lossless(value_coding coding) { return coding == value_coding::raw; }
 
 /// Whether `coding` is QSGD, which quantises values by buckets to 2, 4 or 8 bits.
 constexpr bool is_qsgd(value_coding coding) {
@@ -2652,17 +2918,68 @@ constexpr bool is_qsgd(value_coding coding) {
 /// Bits per value of a QSGD coding.
 constexpr int qsgd_bits(value_coding coding) { return static_cast<int>(coding); }
 
+/// A `ValueCoding` of the user's without its type: its members and functions that know the type.
+/// `compress::own_values` makes it.
+struct own_coding {
+    using memory = std::array<std::byte, 16>;
+
+    /// For elements of type T.
+    template <class T>
+    struct functions {
+        void (*encode)(const memory& self, std::span<const T> values, random_key key, std::uint64_t first,
+                       byte_span out);
+        void (*decode)(const memory& self, byte_view bytes, std::span<T> values);
+    };
+    struct table {
+        bool is_lossless;
+        bool is_unbiased;
+        std::size_t (*size)(const memory& self, std::size_t count, std::size_t element_bytes);
+        std::uint64_t (*fingerprint)(const memory& self);  ///< of name and options
+        functions<float> of_floats;
+        functions<double> of_doubles;
+
+        template <std::floating_point T>
+        const functions<T>& of() const {
+            if constexpr (std::same_as<T, float>)
+                return of_floats;
+            else
+                return of_doubles;
+        }
+    };
+
+    const table* does = nullptr;  ///< nullptr: there is none
+    alignas(8) memory self{};
+
+    constexpr std::uint64_t fingerprint() const { return does == nullptr ? 0 : does->fingerprint(self); }
+    friend constexpr bool operator==(const own_coding& a, const own_coding& b) {
+        return a.fingerprint() == b.fingerprint();
+    }
+};
+
 /// How a stream is written into a frame.
 struct coding {
     value_coding values = value_coding::raw;
     index_coding indices = index_coding::raw;
-    std::uint32_t bucket = 1024;  ///< consecutive entries that share a scale; QSGD only
+    /// Consecutive entries that share a scale; QSGD only. In the header of a frame with `own` values: their bytes.
+    std::uint32_t bucket = 1024;
+    std::uint16_t row = 1;  ///< adjacent entries that share an index, at least 1; `whole_rows` only
+    own_coding own{};       ///< where `values` is `own`; not part of a header
 
     /// Whether a frame of this coding is sent from the stream's own arrays, without a copy.
     constexpr bool is_view() const { return values == value_coding::raw && indices == index_coding::raw; }
-    constexpr bool is_lossless() const { return rill::is_lossless(values); }
+    constexpr bool is_lossless() const {
+        return rill::is_lossless(values) || (own.does != nullptr && own.does->is_lossless);
+    }
+    /// Whether the expectation of a decoded value is the one that was coded.
+    constexpr bool is_unbiased() const {
+        if (values == value_coding::own) return own.does != nullptr && own.does->is_unbiased;
+        return values != value_coding::bf16;
+    }
     constexpr std::uint64_t fingerprint() const {
-        return (static_cast<std::uint64_t>(values) << 40) | (static_cast<std::uint64_t>(indices) << 32) | bucket;
+        const std::uint64_t fields = (static_cast<std::uint64_t>(static_cast<std::uint16_t>(row - 1)) << 48) |
+                                     (static_cast<std::uint64_t>(values) << 40) |
+                                     (static_cast<std::uint64_t>(indices) << 32) | bucket;
+        return values == value_coding::own ? mix64(fields, own.fingerprint()) : fields;
     }
     friend constexpr bool operator==(const coding&, const coding&) = default;
 };
@@ -2756,6 +3073,7 @@ N get(const std::byte* block, std::size_t at) {
     put(block, 56, std::uint64_t{h.range.end});
     put(block, 64, h.count);
     put(block, 72, h.index_length);
+    if (h.codes.indices == index_coding::whole_rows) put(block, 78, h.codes.row);  // the length takes 48 bits at most
     put(block, 80, h.weight);
     put(block, 88, h.contributors);
     put(block, 92, h.codes.bucket);
@@ -2769,8 +3087,9 @@ inline void require(bool holds, const char* what) {
     if (!holds) refuse(what);
 }
 
-constexpr bool is_known(value_coding coding) { return coding <= value_coding::bf16 || is_qsgd(coding); }
-constexpr bool is_known(index_coding coding) { return coding <= index_coding::huffman; }
+constexpr bool is_known(value_coding coding) {
+    return coding <= value_coding::bf16 || is_qsgd(coding) || coding == value_coding::own;
+}
 
 inline std::size_t element_bytes(element_type type) {
     return type == element_type::float32 || type == element_type::int32 ? 4 : 8;
@@ -2782,8 +3101,9 @@ inline std::size_t element_bytes(element_type type) {
     require(h.element > element_type::none && h.element <= element_type::int64, "unknown element type");
     require(h.index_bytes == 4 || h.index_bytes == 8, "unknown index width");
     require(is_known(h.codes.values), "unknown value coding");
-    require(is_known(h.codes.indices), "unknown index coding");
-    require(h.codes.bucket > 0, "empty quantiser buckets");
+    require(is_in_frames(h.codes.indices), "unknown index coding");
+    require(h.codes.bucket > 0 || h.codes.values == value_coding::own, "empty quantiser buckets");
+    require(h.codes.row > 0, "empty rows");
     const bool floating = h.element == element_type::float32 || h.element == element_type::float64;
     require(floating || h.codes.is_lossless(), "lossy coding of integers");
     require(h.range.begin <= h.range.end && h.range.end <= h.dimension, "range outside the dimension");
@@ -2817,6 +3137,10 @@ inline std::size_t element_bytes(element_type type) {
     h.range = {get<std::uint64_t>(block, 48), get<std::uint64_t>(block, 56)};
     h.count = get<std::uint64_t>(block, 64);
     h.index_length = get<std::uint64_t>(block, 72);
+    if (h.codes.indices == index_coding::whole_rows) {
+        h.codes.row = get<std::uint16_t>(block, 78);
+        h.index_length &= (std::uint64_t{1} << 48) - 1;
+    }
     h.weight = get<double>(block, 80);
     h.contributors = get<std::uint32_t>(block, 88);
     h.codes.bucket = get<std::uint32_t>(block, 92);
@@ -5000,14 +5324,27 @@ struct elias_fano {
     template <IndexType Index>
     static std::size_t encode(std::span<const Index> indices, segment universe, byte_span out) {
         detail::expect_encodable(indices, universe);
-        const detail::elias_fano_layout layout(indices.size(), universe.size());
+        return encode_from<Index>(indices.size(), universe, out, [&](Index* to, std::size_t first, std::size_t some) {
+            std::memcpy(to, indices.data() + first, some * sizeof(Index));
+        });
+    }
+
+    /// The same of `count` indices, which need not lie in memory: `fetch(to, first, some)` writes `some` of them, from
+    /// number `first` on. It is called in ascending order.
+    template <IndexType Index, class Fetch>
+    static std::size_t encode_from(std::size_t count, segment universe, byte_span out, Fetch&& fetch) {
+        const detail::elias_fano_layout layout(count, universe.size());
         RILL_EXPECTS(out.size() >= layout.bytes(), "elias_fano: too little room for the indices");
         const byte_span upper = out.subspan(layout.low_bytes, layout.upper_bytes);
         std::fill(upper.begin(), upper.end(), std::byte{0});
         detail::upper_bits bits(upper);
-        for (std::size_t first = 0; first < indices.size(); first += detail::block)
-            encode_block(indices, first, static_cast<Index>(universe.begin), layout,
+        for (std::size_t first = 0; first < count; first += detail::block) {
+            Index v[detail::block];
+            const std::size_t some = std::min(detail::block, count - first);
+            fetch(static_cast<Index*>(v), first, some);
+            encode_block(v, some, first, static_cast<Index>(universe.begin), layout,
                          out.subspan(first / 8 * layout.width), bits);
+        }
         return layout.bytes();
     }
 
@@ -5042,12 +5379,10 @@ struct elias_fano {
 
   private:
     template <IndexType Index>
-    static void encode_block(std::span<const Index> indices, std::size_t first, Index begin,
+    static void encode_block(Index (&v)[detail::block], std::size_t count, std::size_t first, Index begin,
                              const detail::elias_fano_layout& layout, byte_span low, detail::upper_bits& bits) {
         constexpr std::size_t block = detail::block;
-        const std::size_t count = std::min(block, indices.size() - first);
-        Index v[block], places[block];
-        std::memcpy(v, indices.data() + first, count * sizeof(Index));
+        Index places[block];
         std::fill(v + count, v + block, Index{0});
         const Index mask = static_cast<Index>((std::uint64_t{1} << layout.width) - 1);
         for (std::size_t j = 0; j < block; ++j) v[j] -= static_cast<Index>(begin + first + j);
@@ -5584,6 +5919,135 @@ struct raw_indices {
 
 }}}  // namespace rill::RILL_ABI::kernel
 
+// ===== rill/kernel/index_rows.hpp
+
+// Indices that come in whole rows: one number per row.
+//
+// Row r has the coordinates [r D, (r + 1) D), as far as they lie inside the universe; so a universe may begin and end
+// within a row. First comes the number of rows, 8 bytes, then the Elias-Fano coding of the rows' numbers, in the
+// universe of the rows that have a coordinate. Zero indices take zero bytes.
+
+namespace rill { inline namespace RILL_ABI { namespace kernel {
+
+/// Writes indices of which each has all others of its row beside it, by the numbers of the rows. A row has `columns`
+/// adjacent coordinates, at least one.
+struct whole_rows {
+    std::size_t columns = 1;
+
+    /// Returns the number of rows. Throws `invalid_value`, which names two coordinates, if a row has one of them and
+    /// not the other. Cost: a step for each row.
+    template <IndexType Index>
+    std::size_t count_rows(std::span<const Index> indices, segment universe) const {
+        RILL_EXPECTS(columns > 0, "whole_rows: rows of at least one coordinate");
+        std::size_t rows = 0;
+        for (std::size_t i = 0; i < indices.size(); ++rows) {
+            const segment part = part_of(static_cast<std::size_t>(indices[i]) / columns, universe);
+            // Indices ascend, so that a row is whole if its first and its last entry are where they should be.
+            const bool is_whole = indices[i] == part.begin && part.size() <= indices.size() - i &&
+                                  indices[i + part.size() - 1] == part.end - 1;
+            if (!is_whole) refuse(indices.subspan(i), part);
+            i += part.size();
+        }
+        return rows;
+    }
+
+    template <IndexType Index>
+    std::size_t encoded_size(std::span<const Index> indices, segment universe) const {
+        const std::size_t rows = count_rows(indices, universe);
+        return rows == 0 ? 0 : header_bytes + elias_fano::size_of(rows, rows_of(universe));
+    }
+
+    /// Returns the bytes of `count` indices, if no row is cut by an end of the universe.
+    std::size_t size_of(std::size_t count, segment universe) const {
+        const segment all = rows_of(universe);
+        const std::size_t rows = std::min(least_rows(count), all.size());
+        return rows == 0 ? 0 : header_bytes + elias_fano::size_of(rows, all);
+    }
+
+    template <IndexType Index>
+    std::size_t encode(std::span<const Index> indices, segment universe, byte_span out) const {
+        detail::expect_encodable(indices, universe);
+        RILL_EXPECTS(out.size() >= encoded_size(indices, universe), "whole_rows: too little room for the indices");
+        const std::size_t rows = count_rows(indices, universe);
+        if (rows == 0) return 0;
+        detail::store_little(out.data(), std::uint64_t{rows});
+        std::size_t at = 0;
+        const auto next_rows = [&](Index* to, std::size_t, std::size_t count) {
+            for (std::size_t j = 0; j < count; ++j) {
+                to[j] = static_cast<Index>(static_cast<std::size_t>(indices[at]) / columns);
+                at += part_of(to[j], universe).size();
+            }
+        };
+        return header_bytes +
+               elias_fano::encode_from<Index>(rows, rows_of(universe), out.subspan(header_bytes), next_rows);
+    }
+
+    /// Throws `protocol_error` unless `bytes` can hold `count` indices. Call it before allocating room for them. A byte
+    /// can stand for eight rows.
+    template <IndexType Index>
+    void check_count(byte_view bytes, std::size_t count, segment universe) const {
+        detail::check_count_in_universe(count, universe);
+        if (count == 0 ? !bytes.empty() : bytes.size() < header_bytes)
+            detail::bad_indices("whole-row", {bytes.size(), " bytes cannot hold ", count});
+        if (count == 0) return;
+        const auto rows = detail::load_little<std::uint64_t>(bytes.data());
+        if (rows > count || rows < least_rows(count))
+            detail::bad_indices("whole-row", {rows, " rows of ", columns, " cannot have ", count, " entries"});
+        elias_fano::check_count<Index>(bytes.subspan(header_bytes), static_cast<std::size_t>(rows), rows_of(universe));
+    }
+
+    /// Writes `count` strictly ascending indices inside `universe`, or throws `protocol_error`.
+    template <IndexType Index>
+    void decode(byte_view bytes, std::size_t count, segment universe, std::span<Index> out) const {
+        detail::expect_decodable<Index>(count, universe, out.size());
+        check_count<Index>(bytes, count, universe);
+        if (count == 0) return;
+        const auto rows = static_cast<std::size_t>(detail::load_little<std::uint64_t>(bytes.data()));
+        // The rows' numbers stand at the end of the room. No row is written over numbers that are still to be read,
+        // since each of these stands for one entry at least.
+        const std::span<Index> numbers = out.subspan(count - rows, rows);
+        elias_fano::decode(bytes.subspan(header_bytes), rows, rows_of(universe), numbers);
+        std::size_t entries = part_of(numbers.front(), universe).size();
+        if (rows > 1) entries += (rows - 2) * columns + part_of(numbers.back(), universe).size();
+        if (entries != count)
+            detail::bad_indices("whole-row",
+                                {rows, " rows of ", columns, " have ", entries, " entries, expected ", count});
+        std::size_t at = 0;
+        for (const Index& number : numbers) {
+            const segment part = part_of(number, universe);
+            for (std::size_t i = part.begin; i < part.end; ++i) out[at++] = static_cast<Index>(i);
+        }
+    }
+
+  private:
+    static constexpr std::size_t header_bytes = 8;
+
+    std::size_t least_rows(std::size_t count) const { return count / columns + (count % columns != 0 ? 1 : 0); }
+
+    /// The rows that have a coordinate of `universe`.
+    segment rows_of(segment universe) const {
+        const std::size_t end = least_rows(universe.end);
+        return {std::min(universe.begin / columns, end), end};
+    }
+
+    /// What of a row of `rows_of(universe)` lies inside the universe.
+    segment part_of(std::size_t row, segment universe) const {
+        const std::size_t first = row * columns;
+        return {std::max(first, universe.begin), universe.end - first <= columns ? universe.end : first + columns};
+    }
+
+    template <IndexType Index>
+    [[noreturn, gnu::cold, gnu::noinline]] void refuse(std::span<const Index> indices, segment part) const {
+        std::size_t present = 0;
+        while (present < indices.size() && indices[present] == part.begin + present) ++present;
+        throw invalid_value(
+            text_of({"coordinate ", static_cast<std::size_t>(indices.front()), " has an entry and coordinate ",
+                     part.begin + present, " of the same row of ", columns, " has none; whole_rows needs whole rows"}));
+    }
+};
+
+}}}  // namespace rill::RILL_ABI::kernel
+
 // ===== rill/kernel/index_coding.hpp
 
 // Dispatch to the index coding whose number a message carries.
@@ -5593,15 +6057,15 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 namespace detail {
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_coding(index_coding coding) {
-    const bool is_known = coding <= index_coding::huffman && coding != index_coding::dense;
+    const bool is_known = is_in_frames(coding) && coding != index_coding::dense;
     throw protocol_error(text_of({"number ", static_cast<unsigned>(coding),
                                   is_known ? " is a coding of indices that was not due" : " is no coding of indices"}));
 }
 
-/// Calls `visit` with an object of the coding's type; throws `protocol_error` for a number that is no coding of
-/// indices, or none of the set.
+/// Calls `visit` with an object of the coding's type, whose rows have `row` entries; throws `protocol_error` for a
+/// number that is no coding of indices, or none of the set.
 template <coding_set Among, class Visit>
-auto with_coding(index_coding coding, Visit visit) {
+auto with_coding(index_coding coding, std::size_t row, Visit visit) {
     switch (coding) {
         case index_coding::raw: return visit(raw_indices{});
         case index_coding::packed_gaps:
@@ -5616,6 +6080,9 @@ auto with_coding(index_coding coding, Visit visit) {
         case index_coding::huffman:
             if constexpr (Among.has(index_coding::huffman)) return visit(huffman_bitmap{});
             break;
+        case index_coding::whole_rows:
+            if constexpr (Among.has(index_coding::whole_rows)) return visit(kernel::whole_rows{row});
+            break;
         case index_coding::dense:
         case index_coding::smallest: break;
     }
@@ -5624,31 +6091,36 @@ auto with_coding(index_coding coding, Visit visit) {
 
 }  // namespace detail
 
-/// Returns how many bytes `encode_indices` writes. Cost: constant, except for packed gaps (a pass over the indices) and
-/// the Huffman coding (a pass over the parts of the bitmap in which a bit is set).
+/// Returns how many bytes `encode_indices` writes. `row`, here and below: the entries of a row, where the coding is
+/// `whole_rows`; it throws `invalid_value` if a row is not whole. Cost: constant, except for packed gaps (a pass over
+/// the indices), the Huffman coding (a pass over the parts of the bitmap in which a bit is set) and whole rows (a step
+/// for each).
 template <IndexType Index, coding_set Among = coding_set{}>
-std::size_t encoded_index_bytes(index_coding coding, std::span<const Index> indices, segment universe) {
-    return detail::with_coding<Among>(coding, [&](auto c) { return c.encoded_size(indices, universe); });
+std::size_t encoded_index_bytes(index_coding coding, std::span<const Index> indices, segment universe,
+                                std::size_t row = 1) {
+    return detail::with_coding<Among>(coding, row, [&](auto c) { return c.encoded_size(indices, universe); });
 }
 
 /// Writes strictly ascending indices inside `universe`; returns the bytes written.
 template <IndexType Index, coding_set Among = coding_set{}>
-std::size_t encode_indices(index_coding coding, std::span<const Index> indices, segment universe, byte_span out) {
-    return detail::with_coding<Among>(coding, [&](auto c) { return c.encode(indices, universe, out); });
+std::size_t encode_indices(index_coding coding, std::span<const Index> indices, segment universe, byte_span out,
+                           std::size_t row = 1) {
+    return detail::with_coding<Among>(coding, row, [&](auto c) { return c.encode(indices, universe, out); });
 }
 
 /// Throws `protocol_error` when `bytes` cannot hold `count` indices. A receiver calls it before it allocates room for
-/// them: after the check, `count` is at most 128 for each byte received.
+/// them: after the check, `count` is at most 128 for each byte received, of whole rows at most 8 rows.
 template <IndexType Index, coding_set Among = coding_set{}>
-void check_index_count(index_coding coding, byte_view bytes, std::size_t count, segment universe) {
-    detail::with_coding<Among>(coding, [&](auto c) { c.template check_count<Index>(bytes, count, universe); });
+void check_index_count(index_coding coding, byte_view bytes, std::size_t count, segment universe, std::size_t row = 1) {
+    detail::with_coding<Among>(coding, row, [&](auto c) { c.template check_count<Index>(bytes, count, universe); });
 }
 
 /// Reads `count` indices into the front of `out`. Validates all of `bytes`: the indices ascend strictly and lie inside
 /// `universe`. Otherwise throws a `protocol_error` that names the defect, and `out` is unspecified. Allocates nothing.
 template <IndexType Index, coding_set Among = coding_set{}>
-void decode_indices(index_coding coding, byte_view bytes, std::size_t count, segment universe, std::span<Index> out) {
-    detail::with_coding<Among>(coding, [&](auto c) { c.decode(bytes, count, universe, out); });
+void decode_indices(index_coding coding, byte_view bytes, std::size_t count, segment universe, std::span<Index> out,
+                    std::size_t row = 1) {
+    detail::with_coding<Among>(coding, row, [&](auto c) { c.decode(bytes, count, universe, out); });
 }
 
 /// Returns the coding that needs the fewest bytes; of equal ones, the one that decodes fastest. Cost: a pass over the
@@ -5937,6 +6409,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 constexpr std::size_t value_length(const coding& codes, std::size_t element_bytes, std::size_t count) {
     if (codes.values == value_coding::raw) return count * element_bytes;
     if (codes.values == value_coding::bf16) return count * 2;
+    if (codes.values == value_coding::own) return codes.own.does->size(codes.own.self, count, element_bytes);
     return kernel::quantize_buckets(count, codes.bucket) * element_bytes +
            kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
 }
@@ -6204,21 +6677,33 @@ void describe(wire::header& head, const stream_view<T, Index>& view) {
     head.count = view.count();
 }
 
+/// The bytes of values in a coding of the user's, as a header tells them.
+inline std::uint32_t own_length(const coding& codes, std::size_t element_bytes, std::size_t count) {
+    RILL_EXPECTS(codes.own.does != nullptr, "value_coding::own: compress::own_values makes such codings");
+    const std::size_t length = value_length(codes, element_bytes, count);
+    RILL_EXPECTS(length <= 0xFFFFFFFFU && count <= 8 * length,
+                 "own_values: values take a bit each or more, and in one frame less than 4 GiB");
+    return static_cast<std::uint32_t>(length);
+}
+
 /// The coding as it appears in the header of a frame of `view`.
 template <coding_set Among = coding_set{}, Element T, IndexType Index>
 coding resolve(coding codes, const stream_view<T, Index>& view) {
-    RILL_EXPECTS(std::floating_point<T> || codes.is_lossless(), "lossy codings need floating-point values");
+    RILL_EXPECTS(std::floating_point<T> || codes.values == value_coding::raw,
+                 "lossy codings need floating-point values");
     if (view.is_dense()) codes.indices = index_coding::dense;
+    if (codes.indices != index_coding::whole_rows) codes.row = 1;
     if constexpr (Among.indices == index_coding::smallest)
         if (codes.indices == index_coding::smallest)
             codes.indices = kernel::smallest_index_coding(view.indices(), view.range());
+    if (codes.values == value_coding::own) codes.bucket = own_length(codes, sizeof(T), view.count());
     return codes;
 }
 
 template <coding_set Among = coding_set{}, IndexType Index>
-std::size_t index_length(index_coding codes, std::span<const Index> indices, segment range) {
-    if (codes == index_coding::dense) return 0;
-    return kernel::encoded_index_bytes<Index, Among>(codes, indices, range);
+std::size_t index_length(const coding& codes, std::span<const Index> indices, segment range) {
+    if (codes.indices == index_coding::dense) return 0;
+    return kernel::encoded_index_bytes<Index, Among>(codes.indices, indices, range, codes.row);
 }
 
 template <Element T>
@@ -6245,6 +6730,13 @@ void require_roundable(const stream_view<T, Index>& view, const coding& codes, c
                 refuse_entry(view, *bad, " is too large for bfloat16");
 }
 
+/// Throws `invalid_value`, which names two coordinates, if `codes` needs whole rows and a row of `view` is not whole.
+template <Element T, IndexType Index>
+void require_whole_rows(const stream_view<T, Index>& view, const coding& codes) {
+    if (codes.indices == index_coding::whole_rows && !view.is_dense())
+        kernel::whole_rows{codes.row}.count_rows(view.indices(), view.range());
+}
+
 /// Writes values, raw or rounded. `out` is aligned and has their coded size. Random rounding of value i uses random
 /// number `first` + i of `key`.
 template <coding_set Among = coding_set{}, Element T, Executor Exec>
@@ -6256,6 +6748,8 @@ void encode_values(std::span<const T> values, const coding& codes, random_key ke
     }
     if constexpr (Among.rounds && std::floating_point<T>) {
         if (codes.values == value_coding::bf16) return kernel::encode_bf16(values, out, executor);
+        if (codes.values == value_coding::own)
+            return codes.own.does->template of<T>().encode(codes.own.self, values, key, first, out);
         const std::size_t buckets = kernel::quantize_buckets(values.size(), codes.bucket);
         const std::span<T> scales(reinterpret_cast<T*>(out.data()), buckets);
         kernel::quantize(values, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket, key, first, scales,
@@ -6268,6 +6762,14 @@ template <class T>
 std::span<const T> elements_of(byte_view bytes) {
     wire::detail::require(reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(T) == 0, "misaligned");
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+/// Reads values that a coding of the user's has written. All values that a lossy coding is given are finite.
+template <std::floating_point T, Executor Exec>
+void decode_own(const own_coding& own, byte_view bytes, std::span<T> values, const Exec& executor) {
+    own.does->template of<T>().decode(own.self, bytes, values);
+    wire::detail::require(own.does->is_lossless || !kernel::find_non_finite(std::span<const T>(values), executor),
+                          "a decoded value is not finite");
 }
 
 template <IndexType Index>
@@ -6294,9 +6796,10 @@ std::span<const Index> decode_indices(const wire::header& head, byte_view bytes,
     if constexpr (Among.has_only_views()) {
         kernel::detail::refuse_coding(head.codes.indices);
     } else {
-        kernel::check_index_count<Index, Among>(head.codes.indices, bytes, count, head.range);
+        kernel::check_index_count<Index, Among>(head.codes.indices, bytes, count, head.range, head.codes.row);
         room.resize(count);
-        kernel::decode_indices<Index, Among>(head.codes.indices, bytes, count, head.range, span_of(room));
+        kernel::decode_indices<Index, Among>(head.codes.indices, bytes, count, head.range, span_of(room),
+                                             head.codes.row);
         return span_of(room);
     }
 }
@@ -6309,11 +6812,17 @@ std::span<const T> decode_values(const wire::header& head, byte_view bytes, alig
     wire::detail::require(Among.rounds, "rounded values where exact ones were due");
     if constexpr (Among.rounds && std::floating_point<T>) {
         const auto count = static_cast<std::size_t>(head.count);
-        const std::size_t buckets = kernel::quantize_buckets(count, head.codes.bucket);
+        if (head.codes.values == value_coding::own) {
+            wire::detail::require(head.codes.own.does != nullptr, "values in a coding of another rank's own");
+            wire::detail::require(value_length<T>(head.codes, count) == bytes.size(), "too few or too many values");
+        }
         room.resize(count);
         if (head.codes.values == value_coding::bf16) {
             kernel::decode_bf16(bytes, span_of(room), executor);
+        } else if (head.codes.values == value_coding::own) {
+            decode_own<T>(head.codes.own, bytes, span_of(room), executor);
         } else {
+            const std::size_t buckets = kernel::quantize_buckets(count, head.codes.bucket);
             const std::span<const T> scales = elements_of<T>(bytes.first(buckets * sizeof(T)));
             kernel::check_scales(scales);
             kernel::dequantize(bytes.subspan(scales.size_bytes()), scales,
@@ -6358,7 +6867,8 @@ byte_pieces view_frame(wire::header head, const stream_view<T, Index>& view, std
 }
 
 /// Makes a frame of `view` in the given coding, in bytes taken from `memory`. Random rounding draws from `key`. Lossy
-/// codings throw `invalid_value`, which names the coordinate, if an entry is not finite, or too large for bfloat16.
+/// codings throw `invalid_value`, which names the coordinate, if an entry is not finite, or too large for bfloat16;
+/// `whole_rows`, if a row is not whole.
 template <coding_set Among = coding_set{}, Element T, IndexType Index, Executor Exec = serial>
 byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, const coding& codes, random_key key,
                       arena& memory, const Exec& executor = {}) {
@@ -6366,7 +6876,7 @@ byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, cons
     head.codes = detail::resolve<Among>(codes, view);
     if constexpr (Among.rounds)
         if (!head.codes.is_lossless()) detail::require_roundable(view, head.codes, executor);
-    const std::size_t index_length = detail::index_length<Among>(head.codes.indices, view.indices(), view.range());
+    const std::size_t index_length = detail::index_length<Among>(head.codes, view.indices(), view.range());
     const std::size_t value_length = detail::value_length<T>(head.codes, view.count());
     head.index_length = index_length;
     const byte_span out = memory.take(wire::header_bytes + index_length + value_length);
@@ -6377,7 +6887,8 @@ byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, cons
                                  payload.subspan(values_first ? 0 : index_length, value_length), executor);
     if (!view.is_dense())
         kernel::encode_indices<Index, Among>(head.codes.indices, view.indices(), view.range(),
-                                             payload.subspan(values_first ? value_length : 0, index_length));
+                                             payload.subspan(values_first ? value_length : 0, index_length),
+                                             head.codes.row);
     return out;
 }
 
@@ -6387,6 +6898,13 @@ struct frame {
     byte_view indices;
     byte_view values;
     byte_pieces bytes;  ///< the whole frame, for forwarding verbatim
+
+    /// Lets `content_of` decode values in a coding of the user's: this rank's, which the frame's sender has too.
+    frame with(const own_coding& own) const {
+        frame f = *this;
+        f.head.codes.own = own;
+        return f;
+    }
 };
 
 /// Reads the frames of a message one by one. Bytes that are not valid frames throw `protocol_error`.
@@ -6411,9 +6929,11 @@ class frame_reader {
         const byte_view block = take(wire::header_bytes);
         frame f{wire::decode(block.data()), {}, {}, block};
         types.require(f.head);
-        wire::detail::require(f.head.count <= 4 * remaining(), "truncated");  // a value takes at least two bits
+        wire::detail::require(f.head.count <= 8 * remaining(), "truncated");  // a value takes at least one bit
         const std::size_t value_length =
-            detail::value_length(f.head.codes, types.element_bytes(), static_cast<std::size_t>(f.head.count));
+            f.head.codes.values == value_coding::own
+                ? f.head.codes.bucket
+                : detail::value_length(f.head.codes, types.element_bytes(), static_cast<std::size_t>(f.head.count));
         const bool values_first = types.values_first(f.head.codes);
         if (values_first) f.bytes.push(f.values = take(value_length));
         f.bytes.push(f.indices = take(f.head.index_length));
@@ -6465,7 +6985,7 @@ struct frame_scratch {
 
 /// The content of a frame: a view of the frame's own bytes where they are raw (they must outlive it), otherwise decoded
 /// into `room`. It is validated completely: indices are strictly ascending and in range, scales are finite. Throws
-/// `protocol_error`.
+/// `protocol_error`. Values in a coding of the user's need `frame::with`.
 template <coding_set Among = coding_set{}, Element T, IndexType Index, Executor Exec = serial>
 stream_view<T, Index> content_of(const frame& f, frame_scratch<T, Index>& room, const Exec& executor = {}) {
     const std::span<const T> values = detail::decode_values<Among>(f.head, f.values, room.values, executor);
@@ -6946,41 +7466,6 @@ concept TreeTopology = Regular<T> && requires(const T& tree, int size, rank_t ra
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/core/option_range.hpp
-
-// Checks that the options of policies are within their ranges.
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-inline std::string spelled_value(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%g", value);
-    return text;
-}
-inline std::string spelled_value(std::string_view value) { return std::string(value); }
-template <std::integral Number>
-std::string spelled_value(Number value) {
-    return text_of({value});
-}
-
-[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_option(std::string_view option, const std::string& value,
-                                                                 std::string_view allowed, rank_t rank) {
-    const std::string told = text_of({"rill: ", option, " is ", value, "; it must be ", allowed});
-    throw contract_violation(rank == no_rank ? told : text_of({told, ", on rank ", rank}));
-}
-
-/// Returns `value` if `holds`; otherwise throws `contract_violation` naming the option, its value and the allowed
-/// values. It checks at every contract level, because a policy is bound only once. `rank` is the caller's rank, named
-/// in the message where there is a group.
-template <class Number>
-constexpr Number require_option(bool holds, std::string_view option, Number value, std::string_view allowed,
-                                rank_t rank = no_rank) {
-    if (holds) return value;
-    refuse_option(option, spelled_value(value), allowed, rank);
-}
-
-}}}  // namespace rill::RILL_ABI::detail
-
 // ===== rill/topology/subtree.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
@@ -7230,6 +7715,55 @@ receipt agree(Group& group, const option_names& names, const option_hashes& hash
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/collective/detail/joint_fold.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A `JointAggregator` in the place of an aggregator. The states of dense all_reduces call its `combine` where they
+/// would fold, with the values of those ranks alone that contribute.
+template <class A>
+struct joint_fold {
+    static constexpr const char* name = A::name;
+    static constexpr bool is_joint = true;
+    static constexpr bool finish_is_trivial = true;
+
+    A aggregator{};
+
+    template <class T>
+    static constexpr T identity() {
+        return T{};
+    }
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        if constexpr (HasOptions<A>) aggregator.visit_options(visit);
+    }
+};
+
+template <class Fold>
+concept JointFold = requires { requires Fold::is_joint; };
+
+/// The aggregator of a call in the form that states take.
+template <class Fold>
+constexpr const Fold& fold_for_state(const Fold& fold) {
+    return fold;
+}
+template <MeantAsJoint A>
+constexpr joint_fold<A> fold_for_state(const A& aggregator) {
+    return {aggregator};
+}
+
+template <class Fold>
+void require_enough_ranks([[maybe_unused]] const Fold& fold, [[maybe_unused]] int ranks, [[maybe_unused]] rank_t rank) {
+    if constexpr (MeantAsJoint<Fold>) {
+        const int least = fold.least_ranks();
+        if (ranks < least)
+            refuse_option(text_of({"all_reduce with ", Fold::name, ": the number of ranks"}), spelled_value(ranks),
+                          text_of({"at least ", least}), rank);
+    }
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/concept/named_span.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -7245,6 +7779,29 @@ template <class Net>
 }
 
 }}  // namespace rill::RILL_ABI
+
+// ===== rill/kernel/combine_columns.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace kernel {
+
+/// Writes `combine(values)` to entry i of every output, for each i of `part`, where `values` holds entry i of each
+/// input, in the order of the inputs; zero if there is no input. `combine` may change `values`.
+///
+/// An output may be one of the inputs. Allocates only with more than 512 inputs.
+template <Element T, class Inputs, class Combine>
+void combine_columns(const Inputs& inputs, std::span<T* const> outputs, segment part, Combine&& combine) {
+    std::array<T, 512> few;
+    aligned_vector<T> many;
+    if (inputs.size() > few.size()) many.resize(inputs.size());
+    const std::span<T> column = many.empty() ? std::span<T>(few).first(inputs.size()) : span_of(many);
+    for (std::size_t i = part.begin; i < part.end; ++i) {
+        for (std::size_t k = 0; k < column.size(); ++k) column[k] = inputs[k][i];
+        const T value = column.empty() ? T{} : combine(column);
+        for (T* const out : outputs) out[i] = value;
+    }
+}
+
+}}}  // namespace rill::RILL_ABI::kernel
 
 // ===== rill/kernel/fold.hpp
 
@@ -7346,7 +7903,7 @@ class dense_state {
         input_ = input;
         output_ = output;
         parts_.assign(static_cast<std::size_t>(parts),
-                      {input.data() == output.data() ? place::output : place::input, own});
+                      {input.data() == output.data() ? place::output : place::input, own, false});
         headers_.reset();
         if (own.contributors == 0) {
             std::fill(output.begin(), output.end(), fold.template identity<T>());
@@ -7354,7 +7911,9 @@ class dense_state {
         }
     }
 
-    byte_pieces outgoing(part_range parts, action) {
+    byte_pieces outgoing(part_range parts, [[maybe_unused]] action kind) {
+        if constexpr (OwnerFinishingAggregator<Fold>)
+            if (kind == action::copy) finish_parts(parts);
         unite(parts);
         head_.range = range(parts);
         head_.call = detail::frame_place::of_part(parts.first).in(call_->signature().hash(), head_.range);
@@ -7372,7 +7931,7 @@ class dense_state {
         contribution_sum total{0, 0, 0};
         operands_.clear();
         const auto add = [&](std::span<const T> values, contribution_sum what) {
-            operands_.add(values);
+            if (!detail::JointFold<Fold> || what.contributors != 0) operands_.add(values);
             total = total + what;
         };
         bool own_added = false;
@@ -7389,8 +7948,7 @@ class dense_state {
         const std::span<T> target = writable(to, parts);
         call_->await_readers(std::as_bytes(target));
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
-        kernel::fold_dense_k(
-            std::as_const(operands_).all(), target, [this](T a, T b) { return fold_.fold(a, b); }, executor_);
+        fold_operands(target);
         set(parts, to, total);
     }
 
@@ -7404,7 +7962,7 @@ class dense_state {
                 [[maybe_unused]] const auto copying = named_span(call_->net(), "copy");
                 kernel::copy<T>(given.values, target);
             }
-            set(parts, place::output, given.what);
+            set(parts, place::output, given.what, true);
         }
     }
 
@@ -7428,7 +7986,9 @@ class dense_state {
     std::span<T> finish(part_range parts) {
         for (int p = parts.first; p < parts.last; ++p) move_to_output({p, p + 1});
         const std::span<T> values = writable(place::output, parts);
-        if constexpr (!Fold::finish_is_trivial) {
+        if constexpr (OwnerFinishingAggregator<Fold>) {
+            finish_parts(parts);
+        } else if constexpr (!Fold::finish_is_trivial) {
             call_->await_readers(std::as_bytes(values));
             [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
             fold_.finish(values, total(parts.first).weight);
@@ -7439,10 +7999,25 @@ class dense_state {
     contribution_sum total(int part) const { return parts_[static_cast<std::size_t>(part)].what; }
 
   private:
+    void fold_operands(std::span<T> target) {
+        const std::span<const std::span<const T>> operands = std::as_const(operands_).all();
+        if constexpr (detail::JointFold<Fold>) {
+            T* const outputs[] = {target.data()};
+            const auto combine = [this](std::span<T> values) { return fold_.aggregator.combine(values); };
+            kernel::run_tasks(executor_, kernel::tasks_for(executor_, target.size()), [&](segment part) {
+                kernel::combine_columns<T>(operands, std::span<T* const>(outputs), part, combine);
+            });
+        } else {
+            kernel::fold_dense_k(
+                operands, target, [this](T a, T b) { return fold_.fold(a, b); }, executor_);
+        }
+    }
+
     enum class place : unsigned char { input, output, scratch };
     struct part_state {
         place where;
         contribution_sum what;
+        bool is_finished = false;  // at its owner
     };
 
     segment range(part_range parts) const {
@@ -7460,8 +8035,8 @@ class dense_state {
     contribution_sum contribution_sum_of(part_range parts) const {
         return parts.count() == 0 ? contribution_sum{0, 0, 0} : parts_[static_cast<std::size_t>(parts.first)].what;
     }
-    void set(part_range parts, place where, contribution_sum what) {
-        for (int p = parts.first; p < parts.last; ++p) parts_[static_cast<std::size_t>(p)] = {where, what};
+    void set(part_range parts, place where, contribution_sum what, bool is_finished = false) {
+        for (int p = parts.first; p < parts.last; ++p) parts_[static_cast<std::size_t>(p)] = {where, what, is_finished};
     }
 
     std::span<const T> at(place where, part_range parts) const {
@@ -7486,7 +8061,21 @@ class dense_state {
         const std::span<T> target = writable(place::output, parts);
         call_->await_readers(std::as_bytes(target));
         kernel::copy<T>(source, target);
-        set(parts, place::output, contribution_sum_of(parts));
+        parts_[static_cast<std::size_t>(parts.first)].where = place::output;
+    }
+
+    /// Brings those of `parts` that have not arrived finished into the output and finishes them there.
+    void finish_parts(part_range parts) {
+        for (int p = parts.first; p < parts.last; ++p) {
+            const part_range one{p, p + 1};
+            if (parts_[static_cast<std::size_t>(p)].is_finished) continue;
+            move_to_output(one);
+            const std::span<T> values = writable(place::output, one);
+            call_->await_readers(std::as_bytes(values));
+            [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
+            fold_.finish(values, total(p).weight);
+            parts_[static_cast<std::size_t>(p)].is_finished = true;
+        }
     }
 
     /// Moves `parts` together if they lie in different places: a message is one frame, whose values lie in one place.
@@ -8529,7 +9118,11 @@ template <class T, class Fold, class Shape>
 consteval bool require_foldable() {
     static_assert(Element<T>,
                   "rill::collective: this element type cannot travel; use float, double, std::int32_t or std::int64_t");
-    if constexpr (Element<T>) {
+    constexpr bool is_joint = MeantAsJoint<Fold>;
+    static_assert(!is_joint,
+                  "rill::collective: the aggregator needs all contributions to a coordinate at once (median, "
+                  "trimmed_mean); only all_reduce of dense tensors without a compressor takes it");
+    if constexpr (Element<T> && !is_joint) {
         constexpr bool folds = require_aggregator<Fold, T>();
         if constexpr (folds && Topology<Shape>)
             static_assert(Fold::is_commutative || Shape::preserves_rank_order,
@@ -8576,14 +9169,46 @@ template <class Argument>
 concept MeantAsCodec = MeantAsCompressor<std::remove_cvref_t<Argument>>;
 
 /// Additional check of `all_reduce` with a compressor: a lossy copy coding needs a copy phase (the rounds in which
-/// finished parts are sent on unchanged).
+/// finished parts are sent on unchanged). A topology that answers when the program runs (`holds_copy_phase()`) is asked
+/// then.
 template <class Codec, class Shape>
 consteval bool require_copy_phase() {
-    constexpr bool met = Codec::has_lossless_copy || Shape::has_copy_phase;
+    constexpr bool met =
+        Codec::has_lossless_copy || Shape::has_copy_phase || requires(const Shape& shape) { shape.holds_copy_phase(); };
     static_assert(met,
                   "rill::all_reduce: the compressor has a lossy copy coding and the topology has no copy phase; use "
                   "topology::split_allgather, topology::ring, topology::tree or drop the copy coding");
     return met;
+}
+
+/// Additional check of `all_reduce`: finished parts travel in a copy phase.
+template <class Fold, class Shape>
+consteval bool require_finished_parts() {
+    constexpr bool met = !OwnerFinishingAggregator<Fold> || Shape::has_copy_phase;
+    static_assert(met,
+                  "rill::all_reduce: the aggregator finishes parts at their owners and the topology has no copy phase, "
+                  "in which finished parts travel; use topology::split_allgather, topology::ring, "
+                  "topology::halving_doubling, topology::tree or topology::star");
+    return met;
+}
+
+/// All checks of `all_reduce` of tensors.
+template <class In, class Out, class Fold, class Shape>
+consteval bool require_all_reduce() {
+    if constexpr (!MeantAsJoint<Fold>) {
+        return require_operation<In, Out, Fold, Shape>() && require_finished_parts<Fold, Shape>();
+    } else if constexpr (require_tensors<In, Out>()) {
+        static_assert(JointAggregator<Fold, tensor_element<Out>>,
+                      "rill::JointAggregator: a member is missing for this element type (trimmed_mean of integers?); "
+                      "see rill::JointAggregator");
+        constexpr bool at_owners = OwnerTopology<Shape>;
+        static_assert(at_owners,
+                      "rill::all_reduce: the aggregator needs all contributions to a coordinate at once (median, "
+                      "trimmed_mean), and the topology does not bring them together; use topology::split_allgather");
+        return at_owners && JointAggregator<Fold, tensor_element<Out>>;
+    } else {
+        return false;
+    }
 }
 
 /// All checks of `all_reduce` with a compressor. `Argument`: the codec's type as it was passed.
@@ -8594,7 +9219,7 @@ consteval bool require_coded_operation() {
     else if constexpr (!require_compressor<Argument&&, tensor_element<Out>>())
         return false;
     else if constexpr (require_foldable<tensor_element<Out>, Fold, Shape>())
-        return require_copy_phase<std::remove_reference_t<Argument>, Shape>();
+        return require_copy_phase<std::remove_reference_t<Argument>, Shape>() && require_finished_parts<Fold, Shape>();
     else
         return false;
 }
@@ -8829,13 +9454,23 @@ void fold_tiles(std::span<const T* const> inputs, std::span<T* const> outputs, s
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// Whether dense all_reduces need no messages: the ranks reach each other's memory, and the topology folds every part
-/// at once, at its owner, in ascending order of ranks.
+/// Whether dense all_reduces may need no messages: the ranks reach each other's memory, and a topology of this type may
+/// fold every part at once, at its owner, in ascending order of ranks (`folds_at_owners`).
 template <class Net, class Shape>
-constexpr bool is_fused = SharedMemoryTransport<Net> && OwnerTopology<Shape>;
+constexpr bool may_be_fused = SharedMemoryTransport<Net> && may_fold_at_owners<Shape>;
 
 template <class Net, class Shape>
-using fused_window = typename window_of<Net, is_fused<Net, Shape>>::type;
+using fused_window = typename window_of<Net, may_be_fused<Net, Shape>>::type;
+
+/// Whether the fold or its `finish` may throw.
+template <class Fold, class T>
+consteval bool may_throw() {
+    if constexpr (JointFold<Fold>)
+        return !noexcept(std::declval<const Fold&>().aggregator.combine(std::span<T>()));
+    else
+        return !noexcept(std::declval<const Fold&>().fold(T{}, T{})) ||
+               !(Fold::finish_is_trivial || noexcept(std::declval<const Fold&>().finish(std::span<T>(), 1.0)));
+}
 
 /// One dense all_reduce in progress on one rank. The result is bit for bit that of the split schedule: every coordinate
 /// is the left fold of all ranks' values in ascending order of ranks, finished once.
@@ -8886,10 +9521,7 @@ class fused_state {
   private:
     using note = std::array<std::byte, sizeof(contribution_sum)>;
 
-    /// Whether the fold or its `finish` may throw.
-    static constexpr bool can_fail =
-        !noexcept(std::declval<const Fold&>().fold(T{}, T{})) ||
-        !(Fold::finish_is_trivial || noexcept(std::declval<const Fold&>().finish(std::span<T>(), 1.0)));
+    static constexpr bool can_fail = may_throw<Fold, T>();
     /// Bytes of all outputs together from which on the outputs bypass the caches. With 16M floats (above it) bypassing
     /// takes 0.5 to 0.7 of the time; with 1M floats and 2 ranks (below it) it would take up to 3 times as long.
     static constexpr std::size_t least_past_caches = std::size_t{1} << 24;
@@ -8986,12 +9618,16 @@ class fused_state {
     }
 
     [[gnu::noinline]] void fold_range(segment range, std::span<T* const> outputs, const contribution_sum& total) {
-        kernel::fold_tiles(
-            std::as_const(inputs_).all(), outputs, range, [fold = fold_](T a, T b) { return fold.fold(a, b); },
-            [&](std::span<T> values) {
-                if constexpr (!Fold::finish_is_trivial) fold_.finish(values, total.weight);
-            },
-            past_caches_);
+        if constexpr (JointFold<Fold>)
+            return kernel::combine_columns<T>(std::as_const(inputs_).all(), outputs, range,
+                                              [this](std::span<T> values) { return fold_.aggregator.combine(values); });
+        else
+            kernel::fold_tiles(
+                std::as_const(inputs_).all(), outputs, range, [fold = fold_](T a, T b) { return fold.fold(a, b); },
+                [&](std::span<T> values) {
+                    if constexpr (!Fold::finish_is_trivial) fold_.finish(values, total.weight);
+                },
+                past_caches_);
     }
 
     [[gnu::noinline]] void await_room() {
@@ -9010,8 +9646,9 @@ class fused_state {
         inputs_.clear();
         for (rank_t peer = 0; peer < size(); ++peer) {
             const exposure& given = exposed_by(peer);
-            inputs_.add(reinterpret_cast<const T*>(given.input));
-            total = total + std::bit_cast<contribution_sum>(given.note);
+            const auto what = std::bit_cast<contribution_sum>(given.note);
+            if (!JointFold<Fold> || what.contributors != 0) inputs_.add(reinterpret_cast<const T*>(given.input));
+            total = total + what;
             visit(given);
         }
         return total;
@@ -14038,12 +14675,20 @@ class expected_union {
 };
 
 namespace detail {
-/// The bytes of the indices of `count` coordinates of `range`: exact for raw indices, bitmaps and Elias-Fano, which
-/// stands for the other codings too. They are seldom a fifth smaller or larger.
-[[gnu::noinline]] inline std::size_t estimated_index_bytes(index_coding codes, std::size_t index_bytes,
+/// The bytes of the indices of `count` coordinates of `range`: exact for raw indices, bitmaps, whole rows and
+/// Elias-Fano, which stands for the other codings too. They are seldom a fifth smaller or larger.
+[[gnu::noinline]] inline std::size_t estimated_index_bytes(const coding& codes, std::size_t index_bytes,
                                                            std::size_t count, segment range) {
-    if (codes == index_coding::raw || codes == index_coding::dense) return count * index_bytes;
-    if (codes == index_coding::bitmap) return (range.size() + 7) / 8;
+    switch (codes.indices) {
+        case index_coding::dense:
+        case index_coding::raw: return count * index_bytes;
+        case index_coding::bitmap: return (range.size() + 7) / 8;
+        case index_coding::whole_rows: return kernel::whole_rows{codes.row}.size_of(count, range);
+        case index_coding::packed_gaps:
+        case index_coding::elias_fano:
+        case index_coding::huffman:
+        case index_coding::smallest: break;
+    }
     return kernel::elias_fano::size_of(count, range);
 }
 }  // namespace detail
@@ -14060,7 +14705,7 @@ struct dense_switch {
     template <class T, class Index>
     constexpr bool wants_dense(std::size_t count, segment range, const coding& codes = {}) const {
         const std::size_t sparse = detail::value_length(codes, sizeof(T), count) +
-                                   detail::estimated_index_bytes(codes.indices, sizeof(Index), count, range);
+                                   detail::estimated_index_bytes(codes, sizeof(Index), count, range);
         const std::size_t dense = detail::value_length(codes, sizeof(T), range.size());
         return count != 0 && static_cast<double>(sparse) > factor * static_cast<double>(dense);
     }
@@ -14164,7 +14809,7 @@ namespace rill { inline namespace RILL_ABI {
 /// How the frames of a collective on streams are coded; it must be the same on all ranks.
 struct stream_codings {
     coding contribution{};  ///< of contributions: applied once, at the source
-    coding partial{};       ///< of partial sums: lossless
+    coding partial{};       ///< of partial sums: lossless, and not the user's own
     coding copy{};          ///< of finished parts: applied once, by the owner, then forwarded verbatim
     dense_switch when{};    ///< judges sums in the coding `of_sums`
 
@@ -14220,8 +14865,10 @@ class stream_state {
         streams_.reset();
         rooms_.reset();
         memory_.reset();
-        // Checked at the start, so that no owner of a part is blamed for a sum that it cannot round.
+        // Checked at the start, so that no owner of a part is blamed for a sum that it cannot write.
         if (!codings.copy.is_lossless()) detail::require_roundable(input, codings.copy, executor_);
+        for (const coding* each : {&codings.contribution, &codings.partial, &codings.copy})
+            detail::require_whole_rows(input, *each);
         add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
         if (!codings.contribution.is_lossless()) code_parts({0, parts}, codings.contribution);
     }
@@ -14238,6 +14885,8 @@ class stream_state {
 
     byte_pieces outgoing(part_range parts, action kind) {
         if (parts.count() == 0) return empty_frame();
+        if constexpr (OwnerFinishingAggregator<Fold>)
+            if (kind == action::copy) finish_parts(parts);
         if (kind == action::copy && !codings_.copy.is_lossless()) code_parts(parts, codings_.copy);
         if (block_at(parts.first).parts.last >= parts.last) return frame_of(parts, kind);
         return joined_frames(parts, kind);
@@ -14255,7 +14904,10 @@ class stream_state {
 
     void copy(std::span<arrival<message>> arrivals) {
         for (auto& a : arrivals) {
-            read_frames(a, [this](const block& b) { add(b); });
+            read_frames(a, codings_.copy, [this](block b) {
+                b.is_finished = true;
+                add(b);
+            });
             call_->keep(std::move(a.message));
         }
     }
@@ -14266,6 +14918,7 @@ class stream_state {
     /// reads it.
     void finish(part_range parts, std::span<T> output) {
         call_->await_readers(std::as_bytes(output));
+        if constexpr (OwnerFinishingAggregator<Fold>) finish_parts(parts);
         [[maybe_unused]] const auto unpacking = named_span(call_->net(), "unpack");
         const std::size_t first = range(parts).begin;
         for_each_piece(parts, [&](const view& piece) {
@@ -14277,6 +14930,7 @@ class stream_state {
 
     /// Writes the finished content of `parts` as a stream, which is dense if any block of it is.
     void finish(part_range parts, stream<T, Index>& output) {
+        if constexpr (OwnerFinishingAggregator<Fold>) return finish(parts, output.make_dense(range(parts)));
         std::size_t count = 0;
         bool dense = false;
         for_each_piece(parts, [&](const view& piece) {
@@ -14303,7 +14957,8 @@ class stream_state {
         view content{};
         contribution_sum what{};
         source from = source::fold;
-        byte_pieces frame{};  // of the whole block, if it has been made
+        byte_pieces frame{};       // of the whole block, if it has been made
+        bool is_finished = false;  // at its owner
     };
 
     segment range(part_range parts) const {
@@ -14328,12 +14983,28 @@ class stream_state {
     }
 
     void finish_values(part_range parts, std::span<T> values) const {
-        if constexpr (!Fold::finish_is_trivial) fold_.finish(values, total(parts.first).weight);
+        if constexpr (!Fold::finish_is_trivial && !OwnerFinishingAggregator<Fold>)
+            fold_.finish(values, total(parts.first).weight);
     }
 
-    view decode(const frame& f) {
+    /// Finishes those of `parts` that have not arrived finished, as dense blocks.
+    void finish_parts(part_range parts) {
+        for (int p = parts.first; p < parts.last;) {
+            const block b = clipped(block_at(p), {p, parts.last});
+            p = b.parts.last;
+            if (b.is_finished) continue;
+            [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
+            stream<T, Index>& finished = streams_.take();
+            const std::span<T> values = finished.make_dense(range(b.parts));
+            copy_dense(b.content, values, fold_.template identity<T>(), executor_);
+            fold_.finish(values, b.what.weight);
+            add({.parts = b.parts, .content = finished.view(), .what = b.what, .is_finished = true});
+        }
+    }
+
+    view decode(const frame& f, const coding& due) {
         [[maybe_unused]] const auto decoding = named_span(call_->net(), "decode");
-        return coder_->decode(f, rooms_.take(), executor_);
+        return coder_->decode(f.head.codes.values == value_coding::own ? f.with(due.own) : f, rooms_.take(), executor_);
     }
 
     byte_pieces empty_frame() {
@@ -14377,13 +15048,14 @@ class stream_state {
             block b = clipped(block_at(p), {p, p + 1});
             b.frame = new_frame(b, codes);
             frame_reader reader(b.frame);
-            b.content = decode(reader.next<T, Index>());
+            b.content = decode(reader.next<T, Index>(), codes);
             add(b);
         }
     }
 
-    /// Calls `take(block)` for each frame of a message.
-    [[gnu::noinline]] void read_frames(const arrival<message>& a, function_ref<void(const block&)> take) {
+    /// Calls `take(block)` for each frame of a message. Values in a coding of the user's are in the one of `due`.
+    [[gnu::noinline]] void read_frames(const arrival<message>& a, const coding& due,
+                                       function_ref<void(const block&)> take) {
         frame_reader reader(a.message.pieces());
         int p = a.from.parts.first;
         const int end = a.from.parts.last;
@@ -14395,7 +15067,7 @@ class stream_state {
             expect_range(*call_, a.from.peer, f.head.range, range(parts));
             if (p < end)
                 take(block{.parts = parts,
-                           .content = read_from(*call_, a.from.peer, [&] { return decode(f); }),
+                           .content = read_from(*call_, a.from.peer, [&] { return decode(f, due); }),
                            .what = contribution_sum::of(f.head),
                            .frame = f.bytes});
             p = parts.last;
@@ -14422,9 +15094,9 @@ class stream_state {
         };
         const rank_t self = call_->net().rank();
         auto a = arrivals.begin();
-        for (; a != arrivals.end() && a->from.peer < self; ++a) read_frames(*a, add_operand);
+        for (; a != arrivals.end() && a->from.peer < self; ++a) read_frames(*a, codings_.contribution, add_operand);
         add_own();
-        for (; a != arrivals.end(); ++a) read_frames(*a, add_operand);
+        for (; a != arrivals.end(); ++a) read_frames(*a, codings_.contribution, add_operand);
     }
 
     void fold_operands(part_range parts) {
@@ -14731,14 +15403,15 @@ struct alike {
     int chunks = 0;
 };
 
-template <class T, class Fold>
-call_signature signature_of(operation kind, std::size_t dimension, const Fold& fold, const alike& more,
+/// `aggregator`: its fingerprint.
+template <class T>
+call_signature signature_of(operation kind, std::size_t dimension, std::uint64_t aggregator, const alike& more,
                             std::uint8_t index_bytes = 0) {
     return {.kind = kind,
             .element = element_type_of<T>,
             .index_bytes = index_bytes,
             .dimension = dimension,
-            .options = collective_options.with({option_hash(fingerprint(fold)), option_hash(more.coding),
+            .options = collective_options.with({option_hash(aggregator), option_hash(more.coding),
                                                 option_hash(more.compressor), static_cast<std::uint32_t>(more.root),
                                                 static_cast<std::uint32_t>(more.chunks)})};
 }
@@ -14891,7 +15564,8 @@ receipt all_gather_dense(Lane& lane, const In& input, Out& output) {
     const segment place = part_of(lane, size);
     std::span<T> all;
     return run_schedule(
-        lane, signature_of<T>(operation::all_gather, size, aggregate::sum{}, {.chunks = plan.chunks()}), plan, state,
+        lane, signature_of<T>(operation::all_gather, size, fingerprint(aggregate::sum{}), {.chunks = plan.chunks()}),
+        plan, state,
         [&](const wire::header& head) {
             all = elements_of_output(output, stage);
             place_input(input, output, all.subspan(place.begin, place.size()), stage);
@@ -14910,7 +15584,7 @@ template <class Lane, class T, class Index>
 receipt all_gather_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index>& output, const coding& codes) {
     auto& state = lane.template workspace<gather_state<typename Lane::transport_type, T, Index>>();
     const auto plan = lane.shape().all_gather(lane.size(), lane.rank());
-    const auto signature = signature_of<T>(operation::all_gather, input.dimension(), aggregate::sum{},
+    const auto signature = signature_of<T>(operation::all_gather, input.dimension(), fingerprint(aggregate::sum{}),
                                            {.coding = codes.fingerprint()}, std::uint8_t{sizeof(Index)});
     return run_schedule(
         lane, signature, plan, state,
@@ -15142,9 +15816,11 @@ template <class Lane, class T, class Fold>
                                            const dense_call<T>& of) {
     const auto plan =
         in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), of.dimension * sizeof(T));
-    const auto signature = signature_of<T>(operation::all_reduce, of.dimension, fold, {.chunks = plan.chunks()});
-    if constexpr (is_fused<typename Lane::transport_type, typename Lane::topology_type>)
-        if (lane.size() > 1) return all_reduce_fused(lane, signature, plan, fold, own, of);
+    const auto signature =
+        signature_of<T>(operation::all_reduce, of.dimension, fingerprint(fold), {.chunks = plan.chunks()});
+    if constexpr (may_be_fused<typename Lane::transport_type, typename Lane::topology_type>)
+        if (lane.size() > 1 && folds_at_owners(lane.shape()))
+            return all_reduce_fused(lane, signature, plan, fold, own, of);
     auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     return run_schedule(
         lane, signature, plan, state,
@@ -15204,21 +15880,31 @@ template <class Lane, class T, class Index, class State, class Fold>
         });
 }
 
-template <class T, class Index, class Fold>
-call_signature stream_signature(std::size_t dimension, const Fold& fold, const stream_codings& codings,
-                                std::uint64_t compressor) {
-    return signature_of<T>(operation::all_reduce, dimension, fold,
+/// `aggregator`: its fingerprint.
+template <class T, class Index>
+[[gnu::noinline]] call_signature stream_signature(std::size_t dimension, std::uint64_t aggregator,
+                                                  const stream_codings& codings, std::uint64_t compressor) {
+    return signature_of<T>(operation::all_reduce, dimension, aggregator,
                            {.coding = codings.fingerprint(), .compressor = compressor}, std::uint8_t{sizeof(Index)});
 }
 
-/// `take(state, parts)` takes the fold of what the codecs sent.
-template <class T, class Lane, class In, class Take, class Codec, class Fold, class Accept>
-receipt all_reduce_taken(Lane& lane, const In& input, Take&& take, Codec& codec, const Fold& fold,
-                         const contribution& own, const Accept& accept) {
+/// What `all_reduce_taken` needs of the tensors, the aggregator and the caller; none of it depends on their types.
+template <class T, class State>
+struct coded_call {
+    function_ref<std::span<const T>()> give;      ///< called inside the operation, so that its failure is every rank's
+    function_ref<void(State&, part_range)> take;  ///< takes the fold of what the codecs sent
+    function_ref<bool(const receipt&)> accept;
+    std::uint64_t aggregator;  ///< its fingerprint
+};
+
+/// `fold`: without what the aggregator finishes.
+template <class T, class State, class Lane, class Codec, class Fold>
+[[gnu::noinline]] receipt all_reduce_taken(Lane& lane, Codec& codec, const Fold& fold, const contribution& own,
+                                           const coded_call<T, State>& of) {
     using Index = typename Codec::index_type;
     const auto encode = [&] {
         [[maybe_unused]] const auto selecting = named_span(lane.net(), "select");
-        return encode_with(codec, elements_of_input(input, stage_of<T>(lane)), lane.executor());
+        return encode_with(codec, of.give(), lane.executor());
     };
     codec.begin(lane.next_number());
     transaction attempt(codec, encode, own.weight != 0);
@@ -15227,10 +15913,10 @@ receipt all_reduce_taken(Lane& lane, const In& input, Take&& take, Codec& codec,
     const auto give = [&]() -> stream_view<T, Index> { return attempt.give(); };
     const auto take_received = [&](const stream_view<T, Index>& piece) { attempt.take_received(piece); };
     using exec = typename Lane::executor_type;
-    const receipt done = all_reduce_streams<Lane, T, Index, stream_state_of<Lane, T, Index, Fold>>(
-        lane, stream_signature<T, Index>(dimension, fold, codings, fingerprint_of(codec)), folding_for(fold), own,
-        {dimension, give, take_received, take, codings, coder_of<codings_of<Codec>, T, Index, exec>});
-    if (accept(done)) attempt.commit();
+    const receipt done = all_reduce_streams<Lane, T, Index, State>(
+        lane, stream_signature<T, Index>(dimension, of.aggregator, codings, fingerprint_of(codec)), fold, own,
+        {dimension, give, take_received, of.take, codings, coder_of<codings_of<Codec>, T, Index, exec>});
+    if (of.accept(done)) attempt.commit();
     return done;
 }
 
@@ -15238,8 +15924,10 @@ template <class Lane, class In, class Out, class Codec, class Fold, class Accept
 receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec, const Fold& fold,
                          const contribution& own, const Accept& accept) {
     using T = tensor_element<Out>;
+    using state_type = stream_state_of<Lane, T, typename Codec::index_type, Fold>;
     auto& stage = stage_of<T>(lane);
-    const auto take = [&](auto& state, part_range parts) {
+    const auto give = [&] { return elements_of_input(input, stage); };
+    const auto take = [&](state_type& state, part_range parts) {
         const std::span<T> result = elements_of_output(output, stage);
         if constexpr (Codec::is_coordinatewise) {
             take_finished(state, parts, result, fold);
@@ -15251,21 +15939,40 @@ receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec,
         }
         deliver(result, output);
     };
-    return all_reduce_taken<T>(lane, input, take, codec, fold, own, accept);
+    return all_reduce_taken<T, state_type>(lane, codec, folding_for(fold), own,
+                                           {give, take, accept, fingerprint(fold)});
+}
+
+template <class Lane, class In, class T, class Index, class Codec, class Fold, class Accept>
+receipt all_reduce_coded(Lane& lane, const In& input, stream<T, Index>& output, Codec& codec, const Fold& fold,
+                         const contribution& own, const Accept& accept) {
+    using state_type = stream_state_of<Lane, T, Index, Fold>;
+    const auto give = [&] { return elements_of_input(input, stage_of<T>(lane)); };
+    const auto take = [&](state_type& state, part_range parts) { take_finished(state, parts, output, fold); };
+    return all_reduce_taken<T, state_type>(lane, codec, folding_for(fold), own,
+                                           {give, take, accept, fingerprint(fold)});
+}
+
+/// The run-time part of `require_copy_phase`.
+template <Topology Shape>
+void require_copy_phase_of(const Shape& shape, const stream_codings& codings) {
+    RILL_EXPECTS(has_copy_phase(shape) || codings.copy.is_lossless(),
+                 "all_reduce: this topology has no copy phase, so nothing can be coded there");
 }
 
 template <class Group, class In, class Out, class Fold = aggregate::sum, class Own = contribution>
     requires(Tensors<In, Out> && !MeantAsCodec<Fold>)
-auto all_reduce_call(Group&, In&& in, Out&& out, const Fold& fold = {}, const Own& weighted = {}) {
+auto all_reduce_call(Group& group, In&& in, Out&& out, const Fold& fold = {}, const Own& weighted = {}) {
     if constexpr (require_group<Group>() && require_contribution<Own>() &&
-                  require_operation<In, Out, Fold, topology_of<Group>>()) {
+                  require_all_reduce<In, Out, Fold, topology_of<Group>>()) {
         const contribution own = weighted;
         require_weight(own);
         RILL_EXPECTS(size_of(in) == size_of(out) || own.weight == 0,
                      "all_reduce: input and output must be of one size");
         if (own.weight != 0) require_in_place_or_apart(in, out);
+        require_enough_ranks(fold, group.size(), group.rank());
         return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
-            return all_reduce_tensors(lane, input.get(), output.get(), fold, own);
+            return all_reduce_tensors(lane, input.get(), output.get(), fold_for_state(fold), own);
         };
     } else {
         return no_call{};
@@ -15276,11 +15983,11 @@ template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
     requires(!MeantAsCodec<Fold>)
 auto all_reduce_call(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                      const stream_codings& codings = {}, const contribution& own = {}) {
-    if constexpr (require_group<Group>() && require_foldable<T, Fold, topology_of<Group>>()) {
+    if constexpr (require_group<Group>() && require_foldable<T, Fold, topology_of<Group>>() &&
+                  require_finished_parts<Fold, topology_of<Group>>()) {
         require_weight(own);
         RILL_EXPECTS(&input != &output, "all_reduce: a stream cannot be its own output");
-        RILL_EXPECTS(has_copy_phase(group.shape()) || codings.copy.is_lossless(),
-                     "all_reduce: this topology has no copy phase, so nothing can be coded there");
+        require_copy_phase_of(group.shape(), codings);
         return [=, &input, &output](typename Group::lane_type& lane) {
             using exec = typename Group::executor_type;
             const auto give = [&] { return input.view(); };
@@ -15288,8 +15995,8 @@ auto all_reduce_call(Group& group, const stream<T, Index>& input, stream<T, Inde
             const auto take = [&](auto& state, part_range parts) { take_finished(state, parts, output, fold); };
             return all_reduce_streams<typename Group::lane_type, T, Index,
                                       stream_state_of<typename Group::lane_type, T, Index, Fold>>(
-                lane, stream_signature<T, Index>(input.dimension(), fold, codings, 0), folding_for(fold), own,
-                {input.dimension(), give, take_received, take, codings, coder_of<coding_set{}, T, Index, exec>});
+                lane, stream_signature<T, Index>(input.dimension(), fingerprint(fold), codings, 0), folding_for(fold),
+                own, {input.dimension(), give, take_received, take, codings, coder_of<coding_set{}, T, Index, exec>});
         };
     } else {
         return no_call{};
@@ -15298,11 +16005,12 @@ auto all_reduce_call(Group& group, const stream<T, Index>& input, stream<T, Inde
 
 template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
     requires MeantAsCodec<Codec>
-auto all_reduce_call(Group&, In&& in, Out&& out, Codec&& codec, const Fold& fold = {}, const contribution& own = {},
-                     const Accept& accept = {}) {
+auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold& fold = {},
+                     const contribution& own = {}, const Accept& accept = {}) {
     using Shape = topology_of<Group>;
     if constexpr (require_group<Group>() && require_coded_operation<In, Out, Codec, Fold, Shape>()) {
         require_weight(own);
+        require_copy_phase_of(group.shape(), codec.codings());
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         RILL_EXPECTS(size_of(out) == size_of(in), "all_reduce: input and output must be of one size");
         require_in_place_or_apart(in, out);
@@ -15319,18 +16027,17 @@ auto all_reduce_call(Group&, In&& in, Out&& out, Codec&& codec, const Fold& fold
 template <class Group, class In, Element T, IndexType Index, class Codec, class Fold = aggregate::sum,
           class Accept = accept_any>
     requires MeantAsCodec<Codec>
-auto all_reduce_call(Group&, In&& in, stream<T, Index>& output, Codec&& codec, const Fold& fold = {},
+auto all_reduce_call(Group& group, In&& in, stream<T, Index>& output, Codec&& codec, const Fold& fold = {},
                      const contribution& own = {}, const Accept& accept = {}) {
     using Shape = topology_of<Group>;
     if constexpr (require_group<Group>() && require_coded_operation<In, std::span<T>, Codec, Fold, Shape>() &&
                   require_stream_of<std::remove_reference_t<Codec>, Index>()) {
         require_weight(own);
+        require_copy_phase_of(group.shape(), codec.codings());
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
         return [=, input = held<In>(in), &output, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
-            return all_reduce_taken<T>(
-                lane, input.get(), [&](auto& state, part_range parts) { take_finished(state, parts, output, fold); },
-                codec, fold, own, accept);
+            return all_reduce_coded(lane, input.get(), output, codec, fold, own, accept);
         };
     } else {
         return no_call{};
@@ -15348,7 +16055,8 @@ auto all_reduce_call(Group&, In&& in, stream<T, Index>& output, Codec&& codec, c
 /// nothing is sent: one pass over all inputs and outputs gives the same bits, and each access counts as a message of
 /// the topology. Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors:
 /// `mismatch`, `timeout`, `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged
-/// (lost if it is also the output), `output` unspecified.
+/// (lost if it is also the output), `output` unspecified. `fold` may be a `JointAggregator` (`median`, `trimmed_mean`),
+/// if the topology `folds_at_owners`.
 template <class Group, class In, class Out, class Fold = aggregate::sum, class Own = contribution>
     requires(detail::Tensors<In, Out> && !detail::MeantAsCodec<Fold>)
 receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const Own& own = {}) {
@@ -15501,7 +16209,8 @@ receipt broadcast_dense(Lane& lane, Data& data, rank_t root) {
     auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, aggregate::sum>>();
     const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
-    const auto signature = signature_of<T>(operation::broadcast, size_of(data), aggregate::sum{}, {.root = root});
+    const auto signature =
+        signature_of<T>(operation::broadcast, size_of(data), fingerprint(aggregate::sum{}), {.root = root});
     const bool is_root = lane.rank() == root;
     std::span<T> values;
     return run_schedule(
@@ -15523,7 +16232,7 @@ receipt broadcast_stream(Lane& lane, stream<T, Index>& data, rank_t root, const 
     const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
     const stream_codings codings{.copy = codes};
     const auto signature =
-        signature_of<T>(operation::broadcast, data.dimension(), aggregate::sum{},
+        signature_of<T>(operation::broadcast, data.dimension(), fingerprint(aggregate::sum{}),
                         {.coding = codings.fingerprint(), .root = root}, std::uint8_t{sizeof(Index)});
     const stream_view<T, Index> nothing(data.range(), sparse_view<T, Index>{});
     const bool is_root = lane.rank() == root;
@@ -15807,7 +16516,7 @@ receipt reduce_dense(Lane& lane, const In& input, Out& output, rank_t root, cons
     const bool is_root = lane.rank() == root;
     const std::size_t size = size_of(input);
     return run_schedule(
-        lane, signature_of<T>(operation::reduce, size, fold, {.root = root}), plan, state,
+        lane, signature_of<T>(operation::reduce, size, fingerprint(fold), {.root = root}), plan, state,
         [&](const wire::header& head) {
             if (!is_root) accumulator.resize(size);
             const std::span<const T> mine = elements_of_input(input, stage);
@@ -15826,8 +16535,8 @@ receipt reduce_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index
     auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
     const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
     const auto signature =
-        signature_of<T>(operation::reduce, input.dimension(), fold, {.coding = codings.fingerprint(), .root = root},
-                        std::uint8_t{sizeof(Index)});
+        signature_of<T>(operation::reduce, input.dimension(), fingerprint(fold),
+                        {.coding = codings.fingerprint(), .root = root}, std::uint8_t{sizeof(Index)});
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
@@ -15927,7 +16636,8 @@ receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fol
     const auto plan = in_chunks(lane.net(), lane.shape().reduce_scatter(lane.size(), lane.rank()), size * sizeof(T));
     const part_range own = plan.chunks_of(lane.rank());
     return run_schedule(
-        lane, signature_of<T>(operation::reduce_scatter, size, fold, {.chunks = plan.chunks()}), plan, state,
+        lane, signature_of<T>(operation::reduce_scatter, size, fingerprint(fold), {.chunks = plan.chunks()}), plan,
+        state,
         [&](const wire::header& head) {
             accumulator.resize(size);
             state.begin(head, plan.parts(), elements_of_input(input, stage), std::span<T>(accumulator),
@@ -15944,7 +16654,7 @@ receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<
                               const stream_codings& codings) {
     auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
     const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
-    const auto signature = signature_of<T>(operation::reduce_scatter, input.dimension(), fold,
+    const auto signature = signature_of<T>(operation::reduce_scatter, input.dimension(), fingerprint(fold),
                                            {.coding = codings.fingerprint()}, std::uint8_t{sizeof(Index)});
     return run_schedule(
         lane, signature, plan, state,
@@ -16065,7 +16775,19 @@ struct huffman_bitmap {
     friend constexpr bool operator==(huffman_bitmap, huffman_bitmap) = default;
 };
 
-/// Chooses, for each message, the smallest of the other codings.
+/// One index for each row of `columns` adjacent coordinates: for gradients whose entries come in whole rows (of an
+/// embedding, a factorisation machine, one weight per class). About (log2(1/density) + 2) / columns bits per entry. The
+/// last row may be shorter. An input of which a row is not whole is refused with `invalid_value`, which names the
+/// coordinate.
+struct whole_rows {
+    std::size_t columns = 1;  ///< from 1 to 65535
+
+    static constexpr const char* name = "whole_rows";
+    static constexpr index_coding coding = index_coding::whole_rows;
+    friend constexpr bool operator==(whole_rows, whole_rows) = default;
+};
+
+/// Chooses, for each message, the smallest of the other codings but `whole_rows`.
 struct smallest {
     static constexpr const char* name = "smallest";
     static constexpr index_coding coding = index_coding::smallest;
@@ -16123,7 +16845,18 @@ struct qsgd {
 
 // ===== rill/compress/encoded.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace compress {
+namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+/// Whether rounding leaves a contractive sparsifier contractive. A coding that says nothing does, as shipped ones do.
+template <class Values>
+constexpr bool rounds_contractively = true;
+template <class Values>
+    requires requires { Values::is_contractive; }
+constexpr bool rounds_contractively<Values> = Values::is_contractive;
+}  // namespace detail
+
+namespace compress {
 
 /// A sparsifier with the codings of its values and indices, bound to a worker. Models `Compressor`.
 template <class Sparsifier, class Values, class Indices, class CopyValues, Element T, IndexType Index>
@@ -16134,12 +16867,12 @@ class codec {
 
     static constexpr bool is_lossless = Sparsifier::is_lossless && Values::is_lossless;
     static constexpr bool is_unbiased = Sparsifier::is_unbiased && Values::is_unbiased;
-    static constexpr bool is_contractive = Sparsifier::is_contractive;
+    static constexpr bool is_contractive = Sparsifier::is_contractive && detail::rounds_contractively<Values>;
     static constexpr bool has_lossless_copy = CopyValues::is_lossless;
     static constexpr bool is_coordinatewise = selector::is_coordinatewise;
     static constexpr bool chooses_alike = requires { requires selector::chooses_alike; };
-    static constexpr coding_set possible_codings{.rounds = !(Values::is_lossless && CopyValues::is_lossless),
-                                                 .indices = Indices::coding};
+    static constexpr coding_set possible_codings{
+        .rounds = !(std::same_as<Values, raw> && std::same_as<CopyValues, raw>), .indices = Indices::coding};
 
     codec(const Sparsifier& sparsifier, std::size_t dimension, const stream_codings& codings)
         : selector_(sparsifier, dimension), codings_(codings) {}
@@ -16213,7 +16946,7 @@ struct encoded {
     /// codings must be the same on all ranks.
     template <Element T = float, IndexType Index = std::uint32_t>
     codec<Sparsifier, Values, Indices, CopyValues, T, Index> bind(std::size_t dimension) const {
-        static_assert(std::floating_point<T> || (Values::is_lossless && CopyValues::is_lossless),
+        static_assert(std::floating_point<T> || (std::same_as<Values, raw> && std::same_as<CopyValues, raw>),
                       "rill::compress::encoded: lossy values need floating-point elements; use compress::raw, or float "
                       "or double");
         return {sparsifier, dimension, codings()};
@@ -16227,8 +16960,13 @@ struct encoded {
     friend constexpr bool operator==(const encoded&, const encoded&) = default;
 
   private:
-    static constexpr rill::coding with_indices(rill::coding codes) {
+    constexpr rill::coding with_indices(rill::coding codes) const {
         codes.indices = Indices::coding;
+        if constexpr (Indices::coding == index_coding::whole_rows) {
+            rill::detail::require_option(indices.columns > 0 && indices.columns <= 65535,
+                                         "compress::whole_rows: columns", indices.columns, "from 1 to 65535");
+            codes.row = static_cast<std::uint16_t>(indices.columns);
+        }
         return codes;
     }
 };
@@ -16242,7 +16980,9 @@ encoded(S, V, I) -> encoded<S, V, I>;
 template <class S, class V, class I, class C>
 encoded(S, V, I, C) -> encoded<S, V, I, C>;
 
-}}}  // namespace rill::RILL_ABI::compress
+}  // namespace compress
+
+}}  // namespace rill::RILL_ABI
 
 // ===== rill/kernel/detail/compact_avx512.hpp
 
@@ -17497,7 +18237,7 @@ class difference_codec {
     /// Of all that ranks must have alike: the codec's own, the step, and where replicas have started.
     std::uint64_t fingerprint() const {
         return mix64(rill::fingerprint("difference"), std::bit_cast<std::uint64_t>(step_.value_or(0)), start_,
-                     fingerprint_of(inner_));
+                     fingerprint_of(inner_), inner_.codings().fingerprint());
     }
 
     template <class Visit>
@@ -17748,7 +18488,7 @@ class error_feedback_codec {
 
     /// See `LearnsReceived`.
     void take_received(const stream_view<T, index_type>& piece) {
-        if (!unbiased_rounding_ && rill::is_unbiased(codings().contribution.values)) return;
+        if (!unbiased_rounding_ && codings().contribution.is_unbiased()) return;
         received_.append(piece.values().begin(), piece.values().end());
     }
 
@@ -18056,6 +18796,107 @@ momentum_correction(Policy, double) -> momentum_correction<Policy>;
 
 }}}  // namespace rill::RILL_ABI::compress
 
+// ===== rill/concept/value_coding.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// How the values of a frame are written: a type of the user's, which `compress::own_values` brings into frames.
+///
+/// - `size(count, element_bytes)`: the bytes of `count` coded values of elements of that size; at least one bit each.
+/// - `encode(values, key, first, out)`: writes all `size` bytes of `out`. Random rounding of value i draws random
+/// number
+///   `first` + i of `key`.
+/// - `decode(bytes, values)`: reads `values.size()` values from as many bytes as `size` says. Bytes that `encode` never
+///   writes give finite values, or `protocol_error` is thrown.
+/// - `is_lossless`: decoding gives back every value bit for bit. Other codings are given finite values only.
+///   `is_unbiased`: the expectation of a decoded value is the one that was coded.
+/// - `is_contractive`, if it is there and true: the error of rounding is smaller than the values, in the Euclidean
+/// norm.
+///   Error feedback takes no others, except lossless ones.
+///
+/// Members that influence bytes or values are options, which ranks compare: then `visit_options` names all of them
+/// (`HasOptions`). `encode` and `decode` are templates or overloads for float and double.
+template <class V>
+concept ValueCoding = Regular<V> && (std::is_empty_v<V> || HasOptions<V>)&&requires(
+                                        const V& coding, std::span<const float> floats, std::span<const double> doubles,
+                                        std::span<float> to_floats, std::span<double> to_doubles, byte_view bytes,
+                                        byte_span out, random_key key, std::uint64_t first) {
+    { coding.size(std::size_t{1}, std::size_t{4}) } -> std::same_as<std::size_t>;
+    coding.encode(floats, key, first, out);
+    coding.encode(doubles, key, first, out);
+    coding.decode(bytes, to_floats);
+    coding.decode(bytes, to_doubles);
+    { V::is_lossless } -> std::convertible_to<bool>;
+    { V::is_unbiased } -> std::convertible_to<bool>;
+    { V::name } -> std::convertible_to<const char*>;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/compress/own_values.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace compress {
+
+/// A `ValueCoding` of the user's as the value coding of frames: `encoded{keep_all{}, own_values{my_coding{}}}`.
+///
+/// The coding has at most 16 bytes and no pointers or destructors (`std::is_trivially_copyable`). Ranks compare its
+/// name and options in each operation. Float and double elements only.
+template <class V>
+struct own_values {
+    V how{};
+
+    static constexpr const char* name = V::name;
+    static constexpr bool is_lossless = V::is_lossless;
+    static constexpr bool is_unbiased = V::is_unbiased;
+    static constexpr bool is_contractive = V::is_lossless || requires { requires V::is_contractive; };
+
+    rill::coding coding() const {
+        static_assert(
+            std::is_empty_v<V> || HasOptions<V>,
+            "rill::compress::own_values: the coding has members, by which ranks may differ, and does not name "
+            "them; add `template <class Visit> void visit_options(Visit&& visit) const` with visit(\"name\", "
+            "value) for each");
+        static_assert(ValueCoding<V>,
+                      "rill::compress::own_values: size, encode, decode, name, is_lossless or is_unbiased is missing; "
+                      "see rill::ValueCoding");
+        static_assert(
+            std::is_trivially_copyable_v<V> && sizeof(V) <= sizeof(own_coding::memory),
+            "rill::compress::own_values: the coding has more than 16 bytes, or is not trivially copyable; make "
+            "its options numbers");
+        rill::coding made{.values = value_coding::own, .own = {.does = &table}};
+        std::memcpy(made.own.self.data(), &how, sizeof(V));
+        return made;
+    }
+    friend constexpr bool operator==(const own_values&, const own_values&) = default;
+
+  private:
+    using memory = own_coding::memory;
+
+    static V from(const memory& self) {
+        V made;
+        std::memcpy(static_cast<void*>(&made), self.data(), sizeof(V));
+        return made;
+    }
+    template <class T>
+    static constexpr own_coding::functions<T> functions_of{
+        [](const memory& self, std::span<const T> values, random_key key, std::uint64_t first, byte_span out) {
+            from(self).encode(values, key, first, out);
+        },
+        [](const memory& self, byte_view bytes, std::span<T> values) { from(self).decode(bytes, values); }};
+    static constexpr own_coding::table table{
+        V::is_lossless,
+        V::is_unbiased,
+        [](const memory& self, std::size_t count, std::size_t bytes) { return from(self).size(count, bytes); },
+        [](const memory& self) { return rill::fingerprint(from(self)); },
+        functions_of<float>,
+        functions_of<double>};
+};
+
+template <class V>
+own_values(V) -> own_values<V>;
+
+}}}  // namespace rill::RILL_ABI::compress
+
 // ===== rill/kernel/mask.hpp
 
 // Random masks, which need no indices on the wire: every rank derives the same mask from a shared key.
@@ -18264,6 +19105,123 @@ struct random_mask {
 
 }}}  // namespace rill::RILL_ABI::compress
 
+// ===== rill/compress/row_top_k.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace compress {
+
+/// Keeps the k rows of largest Euclidean norm, each as a whole, zeros too: k = `count`, or ⌈density · rows⌉ if that
+/// is 0. Row r has the `columns` coordinates from r · `columns` on; the last row may be shorter. It is meant for models
+/// with a vector per word, item or class; with the index coding `whole_rows` one index travels for each row.
+///
+/// `bind` gives a model of `Compressor`. Cost: a pass over the input, and `top_k` of the rows. Memory: 8 bytes for each
+/// row. Determinism: squares are added up in double precision in the order of coordinates; ties go to the lower row.
+/// Throws `invalid_value`, which names the coordinate, for a NaN.
+struct row_top_k {
+    std::size_t columns = 1;  ///< entries of a row
+    double density = 0;       ///< rows that are kept of all, in (0, 1]
+    std::size_t count = 0;    ///< rows
+
+    static constexpr const char* name = "row_top_k";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = false;
+    static constexpr bool is_contractive = true;
+
+    /// How many rows are kept of `all`.
+    std::size_t rows(std::size_t all) const {
+        rill::detail::require_option(columns > 0, "compress::row_top_k: columns", columns, "at least 1");
+        if (count != 0) return std::min(count, all);
+        rill::detail::require_option(density > 0 && density <= 1, "compress::row_top_k: density", density,
+                                     "above 0 and at most 1 where no count is given");
+        return static_cast<std::size_t>(rill::detail::round_up(density * static_cast<double>(all)));
+    }
+
+    template <Element T, IndexType Index>
+    class selector : public selection<T, Index> {
+      public:
+        selector(const row_top_k& policy, std::size_t dimension)
+            : selection<T, Index>(dimension),
+              columns_(policy.columns),
+              squares_(columns_ == 0 ? 0 : dimension / columns_ + (dimension % columns_ != 0 ? 1 : 0)),
+              rows_(policy.rows(squares_.size())) {}
+
+        template <Executor Exec>
+        stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {
+            for (std::size_t r = 0; r < squares_.size(); ++r) squares_[r] = square_of(input, r);
+            kernel::top_k(std::span<const double>(span_of(squares_)), rows_.size(), span_of(rows_), scratch_, executor);
+            const auto indices = this->room(std::min(rows_.size() * columns_, input.size()));
+            std::size_t at = 0;
+            for (const Index row : rows_)
+                for (std::size_t i = row * columns_; i < end_of(row, input.size()); ++i)
+                    indices[at++] = static_cast<Index>(i);
+            return this->take(at, input, executor);
+        }
+
+      private:
+        std::size_t end_of(std::size_t row, std::size_t dimension) const {
+            return std::min((row + 1) * columns_, dimension);
+        }
+        double square_of(std::span<const T> input, std::size_t row) const {
+            double sum = 0;
+            for (std::size_t i = row * columns_; i < end_of(row, input.size()); ++i)
+                sum += static_cast<double>(input[i]) * static_cast<double>(input[i]);
+            if (std::isnan(sum)) refuse(input, row);
+            return sum;
+        }
+        [[noreturn, gnu::cold, gnu::noinline]] void refuse(std::span<const T> input, std::size_t row) const {
+            std::size_t i = row * columns_;
+            while (!std::isnan(static_cast<double>(input[i]))) ++i;
+            throw invalid_value(text_of({"coordinate ", i, " is NaN"}));
+        }
+
+        std::size_t columns_;
+        aligned_vector<double> squares_;
+        aligned_vector<Index> rows_;
+        kernel::select_scratch scratch_;
+    };
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    auto bind(std::size_t dimension) const {
+        return encoded<row_top_k>{*this}.template bind<T, Index>(dimension);
+    }
+    friend constexpr bool operator==(const row_top_k&, const row_top_k&) = default;
+};
+
+}}}  // namespace rill::RILL_ABI::compress
+
+// ===== rill/compress/signs.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace compress {
+
+/// The signs of values, one bit each: decoding gives +1, or -1 for negative values. Zeros of both signs give +1. For
+/// votes (`aggregate::sign_of_sum`); without magnitudes there is no error feedback. Models `ValueCoding`.
+struct signs {
+    static constexpr const char* name = "signs";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = false;
+
+    static constexpr std::size_t size(std::size_t count, std::size_t) { return count / 8 + (count % 8 != 0 ? 1U : 0U); }
+
+    template <std::floating_point T>
+    static void encode(std::span<const T> values, random_key, std::uint64_t, byte_span out) {
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            unsigned bits = 0;
+            const auto eight = values.subspan(8 * i, values.size() - 8 * i < 8 ? values.size() - 8 * i : 8);
+            for (std::size_t j = 0; j < eight.size(); ++j) bits |= static_cast<unsigned>(eight[j] < 0) << j;
+            out[i] = static_cast<std::byte>(bits);
+        }
+    }
+    template <std::floating_point T>
+    static void decode(byte_view bytes, std::span<T> values) {
+        for (std::size_t i = 0; i < values.size(); ++i)
+            values[i] = (std::to_integer<unsigned>(bytes[i / 8]) >> i % 8 & 1U) != 0 ? T{-1} : T{1};
+    }
+
+    friend constexpr bool operator==(signs, signs) = default;
+};
+static_assert(ValueCoding<signs>);
+
+}}}  // namespace rill::RILL_ABI::compress
+
 // ===== rill/kernel/threshold.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
@@ -18466,6 +19424,42 @@ class warming_top_k::selector : public selection<T, Index> {
     std::size_t count_;
     kernel::select_scratch scratch_;
 };
+
+}}}  // namespace rill::RILL_ABI::compress
+
+// ===== rill/compress/with_codings.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace compress {
+
+/// A sparsifier whose codings are values of the run, such as those that `cost::choose` returns. Otherwise as `encoded`.
+///
+/// All codings are compiled, which costs a translation unit more than the few that `encoded` names. The copy coding may
+/// be lossy: over a topology whose type has no copy phase use `encoded`. `bind` throws `contract_violation` where
+/// partial sums have a lossy coding.
+template <class Sparsifier>
+struct with_codings {
+    Sparsifier sparsifier{};
+    stream_codings codings{};
+
+    static constexpr const char* name = "with_codings";
+
+    /// What a coding that is known when the program runs promises.
+    struct any_values {
+        static constexpr bool is_lossless = false;
+        static constexpr bool is_unbiased = false;
+    };
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    codec<Sparsifier, any_values, smallest, any_values, T, Index> bind(std::size_t dimension) const {
+        RILL_EXPECTS(is_lossless(codings.partial.values),
+                     "compress::with_codings: partial sums have a lossless coding");
+        return {sparsifier, dimension, codings};
+    }
+    friend constexpr bool operator==(const with_codings&, const with_codings&) = default;
+};
+
+template <class S>
+with_codings(S, stream_codings) -> with_codings<S>;
 
 }}}  // namespace rill::RILL_ABI::compress
 
@@ -19281,6 +20275,7 @@ class round_operands {
     void add_own(wire::header head, const view& content, const coding& codes, random_key key, const contribution& own,
                  rank_t rank, const Exec& executor) {
         contribution_sum::of(own).describe(head);
+        own_coding_ = codes.own;
         if (codes.is_view())
             own_frame_ = view_frame(head, content, memory_.take(wire::header_bytes).data());
         else
@@ -19288,9 +20283,10 @@ class round_operands {
         if (own.weight == 0) return;
         has_own_ = true;
         contributors.in.push_back({rank, own.age, own.weight});
-        operands_.push_back(codes.is_lossless()
-                                ? content
-                                : content_of(frame_reader(own_frame_).next<T, Index>(), rooms_.take(), executor));
+        operands_.push_back(
+            codes.is_lossless()
+                ? content
+                : content_of(frame_reader(own_frame_).next<T, Index>().with(own_coding_), rooms_.take(), executor));
         if (!codes.is_lossless()) contributors.error_bound = distance(content, operands_.back());
     }
 
@@ -19306,7 +20302,7 @@ class round_operands {
                               "it does not end with a contributor list");
         const auto of_child = contributor_list::from(content_of(numbers, contributors_room_).values(), ranks);
         contributors.add(of_child, age);
-        if (!of_child.in.empty()) operands_.push_back(content_of(content, rooms_.take(), executor));
+        if (!of_child.in.empty()) operands_.push_back(content_of(content.with(own_coding_), rooms_.take(), executor));
         return of_child.error_bound;
     }
 
@@ -19346,6 +20342,7 @@ class round_operands {
     byte_pieces own_frame_{};
     arena memory_;
     pool<frame_scratch<T, Index>> rooms_;
+    own_coding own_coding_{};
     frame_scratch<std::int64_t, std::uint32_t> contributors_room_;
     stream<T, Index> folded_;
     fold_scratch<T, Index> scratch_;
@@ -21911,7 +22908,7 @@ template <Topology T>
 constexpr promises promises_of(const T& topology) {
     return {.rank_order = preserves_rank_order(topology),
             .copy_phase = has_copy_phase(topology),
-            .owners = OwnerTopology<T>};
+            .owners = folds_at_owners(topology)};
 }
 
 /// Whether every rank ends with every contribution exactly once, in every part.
@@ -24266,14 +25263,12 @@ using all_gather_schedule = decltype(std::declval<const Shape&>().all_gather(0, 
 /// One of several topologies, chosen at run time; by default the first. All ranks of a group must hold the same one:
 /// the handshake compares it. Models `Topology`.
 ///
-/// The results are those of the topology that it holds, bit for bit. The cost is that topology's too, but for
-/// one saving on dense vectors: ranks that share memory do not fold in one pass where it holds `split_allgather`; they
-/// send messages.
+/// Results, bit for bit, and cost are those of the topology that it holds.
 ///
 /// Its type promises what all candidates keep: it preserves the order of ranks, or has a copy phase, if each of them
-/// does. Folds that do not commute, and compressors with a lossy copy coding, need the type's promise. Streams with a
-/// lossy copy coding need only a copy phase of the topology that it holds. It is a `RootedTopology` if a candidate is
-/// one; then the others reduce and broadcast along `tree`, as their groups do.
+/// does. Folds that do not commute need the type's promise. A lossy copy coding needs only a copy phase of the topology
+/// that it holds. It is a `RootedTopology` if a candidate is one; then the others reduce and broadcast along `tree`, as
+/// their groups do.
 template <class... Shapes>
 class any_of {
     static_assert(sizeof...(Shapes) > 0, "rill::topology::any_of: names no candidate");
@@ -24331,6 +25326,12 @@ class any_of {
     /// Answers `has_copy_phase` for the topology that it holds.
     constexpr bool holds_copy_phase() const {
         return visit([](const auto& shape) { return rill::has_copy_phase(shape); });
+    }
+    /// Answers `folds_at_owners` for the topology that it holds.
+    constexpr bool holds_owner_folds() const
+        requires(OwnerTopology<Shapes> || ...)
+    {
+        return visit([](const auto& shape) { return rill::folds_at_owners(shape); });
     }
 
     /// Calls `visit(name, number)` for the topology that it holds.
@@ -26400,7 +27401,7 @@ void mix_differences(const session<Net>& of, gossip_links<Net>& links, const mix
     links.receive(row.senders);
 
     const auto content = [&](frame_reader frames) {
-        const auto view = content_of<among>(frames.template next<T, index>(), codec.room());
+        const auto view = content_of<among>(frames.template next<T, index>().with(codes.own), codec.room());
         wire::detail::require(view.range() == sent.range(), "it is of another size");
         return view;
     };
@@ -31966,12 +32967,12 @@ std::uint64_t dense_frame_bytes(std::size_t count, const coding& codes = {}) {
 }
 
 /// Returns the bytes of the frame that `coded_frame` writes for a stream, header included. Exact. Cost: constant,
-/// except that packed gaps and the Huffman coding take a pass over the indices.
+/// except that packed gaps, the Huffman coding and whole rows take a pass over the indices.
 template <Element T, IndexType Index>
 std::uint64_t frame_bytes(const stream_view<T, Index>& view, const coding& codes = {}) {
     const coding resolved = rill::detail::resolve(codes, view);
     return dense_frame_bytes<T>(view.count(), resolved) +
-           rill::detail::index_length(resolved.indices, view.indices(), view.range());
+           rill::detail::index_length(resolved, view.indices(), view.range());
 }
 
 namespace detail {
@@ -32013,27 +33014,36 @@ std::uint64_t expected_gap_bytes(std::size_t count, std::size_t size) {
     return static_cast<std::uint64_t>(std::llround(static_cast<double>(bytes) * scale));
 }
 
+/// Returns the bytes of the coded indices of `count` random coordinates of `range`.
+template <IndexType Index>
+std::uint64_t expected_index_bytes(const coding& codes, std::size_t count, segment range) {
+    switch (codes.indices) {
+        case index_coding::dense: return 0;
+        case index_coding::raw: return std::uint64_t{count} * sizeof(Index);
+        case index_coding::packed_gaps: return expected_gap_bytes<Index>(count, range.size());
+        case index_coding::bitmap: return kernel::encoded_index_bytes(codes.indices, std::span<const Index>{}, range);
+        case index_coding::elias_fano: return kernel::elias_fano::size_of(count, range);
+        case index_coding::huffman:
+            return static_cast<std::uint64_t>(std::llround(kernel::huffman_bitmap::expected_size(count, range)));
+        case index_coding::whole_rows: return kernel::whole_rows{codes.row}.size_of(count, range);
+        case index_coding::smallest: break;
+    }
+    std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+    for (const index_coding each : index_codings)
+        least = std::min(least, expected_index_bytes<Index>({.indices = each}, count, range));
+    return least;
+}
+
 }  // namespace detail
 
 /// Returns the bytes of a frame of `count` coordinates of `range`, header included, if only their number is known.
 ///
 /// Exact, except for packed gaps and the Huffman coding (and for `smallest` if it chooses one of these), where random
-/// coordinates are assumed.
+/// coordinates are assumed, and for whole rows, of which none is assumed to be cut by an end of `range`.
 template <Element T, IndexType Index>
 std::uint64_t sparse_frame_bytes(std::size_t count, segment range, const coding& codes = {}) {
     RILL_EXPECTS(count <= range.size(), "cost::sparse_frame_bytes: more entries than coordinates");
-    const std::uint64_t values = dense_frame_bytes<T>(count, codes);
-    const std::uint64_t raw = std::uint64_t{count} * sizeof(Index);
-    if (codes.indices == index_coding::raw) return values + raw;
-    const auto bits = kernel::encoded_index_bytes(index_coding::bitmap, std::span<const Index>{}, range);
-    if (codes.indices == index_coding::bitmap) return values + bits;
-    const std::uint64_t parts = kernel::elias_fano::size_of(count, range);
-    if (codes.indices == index_coding::elias_fano) return values + parts;
-    const auto huffman = static_cast<std::uint64_t>(std::llround(kernel::huffman_bitmap::expected_size(count, range)));
-    if (codes.indices == index_coding::huffman) return values + huffman;
-    const std::uint64_t gaps = detail::expected_gap_bytes<Index>(count, range.size());
-    if (codes.indices == index_coding::packed_gaps) return values + gaps;
-    return values + std::min({raw, std::uint64_t{bits}, parts, huffman, gaps});
+    return dense_frame_bytes<T>(count, codes) + detail::expected_index_bytes<Index>(codes, count, range);
 }
 
 }}}  // namespace rill::RILL_ABI::cost
@@ -32228,6 +33238,16 @@ inline network_link fit_link(std::span<const round_trip> trips) {
     return exact ? *exact : nearest_link(trips);
 }
 
+/// The bandwidth by which the longest messages take longer than the next shorter ones, where no link explains all times
+/// to the nanosecond: queues and bursts let short messages pass faster than a line that is busy. 0: no limit is seen.
+inline std::uint64_t speed_of_long(std::span<const round_trip> trips) {
+    if (const auto exact = exact_link(trips)) return exact->bandwidth;
+    const round_trip &longest = trips.back(), &next = trips[trips.size() - 2];
+    const double seconds = (longest.time - next.time).seconds() / 2;
+    if (seconds <= 0) return nearest_link(trips).bandwidth;
+    return static_cast<std::uint64_t>(static_cast<double>(longest.bytes - next.bytes) / seconds);
+}
+
 /// A link on which messages of `round_trip_from` bytes or more cost a round trip more than shorter ones; 0: none do.
 struct stepped_link {
     network_link link{};
@@ -32411,6 +33431,32 @@ class ping_pong {
     std::array<std::int32_t, 4> figures_{};
 };
 
+/// Runs a rank's part in a measurement, `Probing`, as one operation. `load` tells kinds of measurements apart.
+template <class Probing, class Group>
+auto run_probe(Group& group, link_probe probe, std::uint32_t load) {
+    if (probe.to == no_rank) probe.to = group.size() - 1;
+    const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < group.size(); };
+    RILL_EXPECTS(is_rank(probe.from) && is_rank(probe.to) && probe.from != probe.to,
+                 "cost::link_probe: a link is between two ranks of the group");
+    RILL_EXPECTS(probe.repetitions >= 1 && probe.largest_bytes >= 1024,
+                 "cost::link_probe: needs a repetition, and messages of 1024 bytes");
+    Probing probing(probe);
+    decltype(probing.run(std::declval<exchange<typename Group::transport_type>&>())) found;
+    constexpr option_names names{{"first rank", "last rank", "number of repetitions", "load"}};
+    group.run(
+        {.kind = operation::broadcast,
+         .element = element_type::int32,
+         .dimension = probing.largest(),
+         .options = names.with({static_cast<std::uint32_t>(probe.from), static_cast<std::uint32_t>(probe.to),
+                                static_cast<std::uint32_t>(probe.repetitions), load})},
+        [&](auto& call) {
+            found = probing.run(call);
+            return receipt{};
+        },
+        names);
+    return found;
+}
+
 }  // namespace detail
 
 /// Measures the link between two ranks: sends messages of growing sizes there and back, and fits latency and bandwidth
@@ -32424,28 +33470,8 @@ class ping_pong {
 /// + 1) largest_bytes / bandwidth. Errors: those of `barrier`.
 template <class Group>
 network_link measure_link(Group& group, link_probe probe = {}) {
-    if (probe.to == no_rank) probe.to = group.size() - 1;
     if (group.size() == 1) return {.latency = {}, .bandwidth = 0};
-    const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < group.size(); };
-    RILL_EXPECTS(is_rank(probe.from) && is_rank(probe.to) && probe.from != probe.to,
-                 "cost::measure_link: a link is between two ranks of the group");
-    RILL_EXPECTS(probe.repetitions >= 1 && probe.largest_bytes >= 1024,
-                 "cost::measure_link: needs a repetition, and messages of 1024 bytes");
-    detail::ping_pong<typename Group::transport_type> probing(probe);
-    network_link found;
-    constexpr option_names names{{"first rank", "last rank", "number of repetitions"}};
-    group.run(
-        {.kind = operation::broadcast,
-         .element = element_type::int32,
-         .dimension = probing.largest(),
-         .options = names.with({static_cast<std::uint32_t>(probe.from), static_cast<std::uint32_t>(probe.to),
-                                static_cast<std::uint32_t>(probe.repetitions)})},
-        [&](auto& call) {
-            found = probing.run(call);
-            return receipt{};
-        },
-        names);
-    return found;
+    return detail::run_probe<detail::ping_pong<typename Group::transport_type>>(group, probe, 0);
 }
 
 }}}  // namespace rill::RILL_ABI::cost
@@ -32459,6 +33485,7 @@ struct measured_link {
     network_link link{};                ///< one message at a time, as by `measure_link`
     std::uint64_t both_ways = 0;        ///< of each way, while both ways between two ranks are in use
     std::uint64_t all_to_one = 0;       ///< of what one rank receives from all others at once
+    std::uint64_t one_to_all = 0;       ///< of what one rank sends to all others at once
     std::uint64_t round_trip_from = 0;  ///< the bytes from which a message costs a round trip more; 0: none does
 
     friend bool operator==(const measured_link&, const measured_link&) = default;
@@ -32483,9 +33510,10 @@ class loaded_probe {
         } else {
             if (self == probe_.to) {
                 alone_.answer(call);
-                answer(call, true);
+                answer(call, load::both_ways);
             }
-            answer(call, false);
+            answer(call, load::to_one);
+            answer(call, load::to_all);
             messages_.receive(call, probe_.from, figures_.size(), [&](std::span<const std::int32_t> values) {
                 std::copy(values.begin(), values.end(), figures_.begin());
             });
@@ -32493,10 +33521,13 @@ class loaded_probe {
         return {.link = {duration(static_cast<std::int64_t>(read(0))), read(1)},
                 .both_ways = read(2),
                 .all_to_one = read(3),
-                .round_trip_from = read(4)};
+                .one_to_all = read(4),
+                .round_trip_from = read(5)};
     }
 
   private:
+    enum class load : std::uint8_t { both_ways, to_one, to_all };
+
     /// A figure takes two elements of a message.
     void write(std::size_t i, std::uint64_t figure) {
         figures_[2 * i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(figure));
@@ -32517,7 +33548,7 @@ class loaded_probe {
         const stepped_link found = fit_stepped_link(alone_.trips(call));
         write(0, static_cast<std::uint64_t>(found.link.latency.ns));
         write(1, found.link.bandwidth);
-        write(4, found.round_trip_from);
+        write(5, found.round_trip_from);
         write(2, speed(call, [&](std::size_t count) {
                   messages_.send(call, probe_.to, messages_.zeros(0));
                   messages_.send(call, probe_.to, messages_.zeros(count));
@@ -32527,10 +33558,16 @@ class loaded_probe {
             for_each_other(call, [&](rank_t other) { messages_.send(call, other, messages_.zeros(0)); });
             for_each_other(call, [&](rank_t other) { messages_.receive(call, other, count); });
         });
-        write(3, of_each * static_cast<std::uint64_t>(call.net().size() - 1));
+        const std::uint64_t to_each = speed(call, [&](std::size_t count) {
+            for_each_other(call, [&](rank_t other) { messages_.send(call, other, messages_.zeros(count)); });
+            for_each_other(call, [&](rank_t other) { messages_.receive(call, other, 0); });
+        });
+        const auto others = static_cast<std::uint64_t>(call.net().size() - 1);
+        write(3, of_each * others);
+        write(4, to_each * others);
     }
-    /// Each trip is an empty message there and one of `count` elements back. What a longer one takes more is the way
-    /// back alone. `fit_link` expects it twice, of there and back.
+    /// Each trip is a message of `count` elements one way, and an empty one the other way. What a longer one takes more
+    /// is its way alone. `fit_link` expects it twice, of there and back.
     template <class Trip>
     std::uint64_t speed(exchange<Net>& call, Trip&& trip) {
         std::vector<round_trip> trips;
@@ -32538,15 +33575,15 @@ class loaded_probe {
             const duration time = messages_.median_time(call, probe_.repetitions, [&] { trip(count); });
             trips.push_back({messages_.bytes(count), trips.empty() ? time : time * 2 - trips.front().time});
         });
-        return fit_link(trips).bandwidth;
+        return speed_of_long(trips);
     }
-    /// Answers an empty message with a full one. `both_ways`: one comes at the same time.
-    void answer(exchange<Net>& call, bool both_ways) {
+    /// Answers the messages that `measure` sends.
+    void answer(exchange<Net>& call, load kind) {
         messages_.for_each_size([&](std::size_t count) {
             for (int i = -1; i < probe_.repetitions; ++i) {
-                messages_.receive(call, probe_.from, 0);
-                messages_.send(call, probe_.from, messages_.zeros(count));
-                if (both_ways) messages_.receive(call, probe_.from, count);
+                messages_.receive(call, probe_.from, kind == load::to_all ? count : 0);
+                messages_.send(call, probe_.from, messages_.zeros(kind == load::to_all ? 0 : count));
+                if (kind == load::both_ways) messages_.receive(call, probe_.from, count);
             }
         });
     }
@@ -32554,42 +33591,23 @@ class loaded_probe {
     link_probe probe_;
     ping_pong<Net> alone_;
     probe_messages<Net> messages_;
-    std::array<std::int32_t, 10> figures_{};
+    std::array<std::int32_t, 12> figures_{};
 };
 
 }  // namespace detail
 
 /// Measures a link alone, as `measure_link` does, and under load: with both ways between `probe.from` and `probe.to` in
-/// use at once, and with all other ranks sending to `probe.from` at once. Finds the size from which a message costs a
-/// round trip more, because the transport announces it first.
+/// use at once, with all other ranks sending to `probe.from` at once, and with it sending to all of them. Finds the
+/// size from which a message costs a round trip more, because the transport announces it first.
 ///
 /// Collective: every rank calls it with the same `probe` and gets the same figures, those of rank `from`. On a
 /// simulated network with equal links and without cards, the figures are exact. A group of one rank has no links: all
-/// figures are 0. Cost: some (4 + P) 1.3 (repetitions + 1) largest_bytes / bandwidth. Errors: those of `measure_link`.
+/// figures are 0. Cost: some (3 + 2 P) 1.3 (repetitions + 1) largest_bytes / bandwidth. Errors: those of
+/// `measure_link`.
 template <class Group>
 measured_link measure_loaded_link(Group& group, link_probe probe = {}) {
-    if (probe.to == no_rank) probe.to = group.size() - 1;
     if (group.size() == 1) return {.link = {.latency = {}, .bandwidth = 0}};
-    const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < group.size(); };
-    RILL_EXPECTS(is_rank(probe.from) && is_rank(probe.to) && probe.from != probe.to,
-                 "cost::measure_loaded_link: a link is between two ranks of the group");
-    RILL_EXPECTS(probe.repetitions >= 1 && probe.largest_bytes >= 1024,
-                 "cost::measure_loaded_link: needs a repetition, and messages of 1024 bytes");
-    detail::loaded_probe<typename Group::transport_type> probing(probe);
-    measured_link found;
-    constexpr option_names names{{"first rank", "last rank", "number of repetitions", "load"}};
-    group.run(
-        {.kind = operation::broadcast,
-         .element = element_type::int32,
-         .dimension = probing.largest(),
-         .options = names.with({static_cast<std::uint32_t>(probe.from), static_cast<std::uint32_t>(probe.to),
-                                static_cast<std::uint32_t>(probe.repetitions), 1})},
-        [&](auto& call) {
-            found = probing.run(call);
-            return receipt{};
-        },
-        names);
-    return found;
+    return detail::run_probe<detail::loaded_probe<typename Group::transport_type>>(group, probe, 1);
 }
 
 }}}  // namespace rill::RILL_ABI::cost
@@ -32604,9 +33622,11 @@ inline constexpr std::array measured_codings{index_coding::raw, index_coding::bi
 
 /// What a rank's own computing costs, in nanoseconds: of float32 values, with indices of 32 bits.
 struct computing_costs {
-    double fold = 0;    ///< to add an element of a dense vector
-    double merge = 0;   ///< to merge an entry of a stream into another stream
-    double select = 0;  ///< to look at an element for the selection of the largest
+    double fold = 0;        ///< to add an element of a dense vector
+    double merge = 0;       ///< to merge an entry of a stream into another stream
+    double copy = 0;        ///< to copy an element of a dense vector to its place
+    double copy_entry = 0;  ///< to copy an entry of a stream to its place in the result
+    double select = 0;      ///< to look at an element for the selection of the largest
     /// To write, and to read, an entry of a frame, by the codings of `measured_codings`.
     std::array<double, measured_codings.size()> encode{}, decode{};
 
@@ -32647,15 +33667,26 @@ class computing_probe {
         for (std::size_t i = 0; i < dimension; ++i)
             values[i] = static_cast<float>(mix64(i) % 4096);  // exact in float32, and without an order
         const std::vector<std::uint32_t> indices = some_indices<std::uint32_t>(count, dimension);
-        const view mine({0, dimension},
-                        sparse_view<float, std::uint32_t>{indices, std::span<const float>(values).first(count)});
+        std::vector<std::uint32_t> others(count);  // another random support
+        for (std::size_t i = 0; i < count; ++i)
+            others[i] = static_cast<std::uint32_t>(dimension - 1) - indices[count - 1 - i];
+        const auto entries = std::span<const float>(values).first(count);
+        const view mine({0, dimension}, sparse_view<float, std::uint32_t>{indices, entries});
+        const view theirs({0, dimension}, sparse_view<float, std::uint32_t>{others, entries});
 
         computing_costs costs;
         costs.fold = time_of(
             dimension, [&] { kernel::fold_dense(std::span<float>(sum), std::span<const float>(values), addition{}); });
+        costs.copy = time_of(dimension, [&] { std::copy(values.begin(), values.end(), sum.begin()); });
+        stream<float> placed(dimension);
+        costs.copy_entry = time_of(count, [&] {
+            const auto room = placed.make_sparse({0, dimension}, count);
+            std::copy(indices.begin(), indices.end(), room.indices.begin());
+            std::copy(entries.begin(), entries.end(), room.values.begin());
+        });
         fold_scratch<float, std::uint32_t> folding;
         stream<float> merged;
-        const std::array operands{mine, mine};
+        const std::array operands{mine, theirs};
         costs.merge = time_of(2 * count, [&] {
             fold_streams(std::span<const view>(operands), merged, addition{}, 0.0F, dense_switch{1e9}, folding);
         });
@@ -32711,7 +33742,7 @@ class computing_probe {
 ///
 /// Collective: every rank calls it with the same `probe` and gets the same figures. The clock is that of the transport:
 /// in a simulated network computing takes no time, and the figures are exact and do not change. Cost: that of
-/// `measure_loaded_link`, some 100 ns of computing per element of `probe.dimension`, and an `all_reduce` of 13
+/// `measure_loaded_link`, some 100 ns of computing per element of `probe.dimension`, and an `all_reduce` of 15
 /// numbers. Memory: some 24 bytes per element. Errors: those of `measure_link`.
 template <class Group>
 measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
@@ -32720,13 +33751,14 @@ measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
     measured_costs found{.ranks = group.size(), .link = measure_loaded_link(group, probe.link)};
     const computing_costs own = detail::computing_probe(group.net(), probe).run();
     constexpr std::size_t codings = measured_codings.size();
-    std::array<double, 3 + 2 * codings> figures{own.fold, own.merge, own.select};
-    std::copy(own.encode.begin(), own.encode.end(), figures.begin() + 3);
-    std::copy(own.decode.begin(), own.decode.end(), figures.begin() + 3 + codings);
+    std::array<double, 5 + 2 * codings> figures{own.fold, own.merge, own.copy, own.copy_entry, own.select};
+    std::copy(own.encode.begin(), own.encode.end(), figures.begin() + 5);
+    std::copy(own.decode.begin(), own.decode.end(), figures.begin() + 5 + codings);
     all_reduce(group, figures, figures, aggregate::max{});
-    found.computing = {.fold = figures[0], .merge = figures[1], .select = figures[2]};
-    std::copy_n(figures.begin() + 3, codings, found.computing.encode.begin());
-    std::copy_n(figures.begin() + 3 + codings, codings, found.computing.decode.begin());
+    found.computing = {
+        .fold = figures[0], .merge = figures[1], .copy = figures[2], .copy_entry = figures[3], .select = figures[4]};
+    std::copy_n(figures.begin() + 5, codings, found.computing.encode.begin());
+    std::copy_n(figures.begin() + 5 + codings, codings, found.computing.decode.begin());
     return found;
 }
 
@@ -32894,7 +33926,7 @@ class evaluation {
             const transfer to = mine.send(round, i);
             const std::uint64_t bytes = messages_.bytes(rank, to.parts, mine.kind(round));
             const network_link way = network_.link_of(rank, to.peer);
-            time_point start = std::max(self.now, can_send_at);
+            time_point start = std::max({self.now, can_send_at, line_free_at(rank, round, to.peer)});
             if (const use& before = used(to.peer); before.turn == turn_) start = std::max(start, before.free_at);
             const duration on_link = transfer_time(bytes, way.bandwidth);
             const duration on_card = transfer_time(bytes, self.card.send);
@@ -32904,6 +33936,42 @@ class evaluation {
             visit(flight{to.peer, head, head + std::max(on_link, on_card), start + on_link, bytes});
         }
         return can_send_at;
+    }
+    /// When a rank can begin to send to a peer: once it has begun the round and its earlier messages there have left.
+    time_point begin_of(rank_t rank, rank_t peer) {
+        time_point begin = at(rank).now;
+        for (const busy_link& each : at(rank).busy)
+            if (each.peer == peer) begin = std::max(begin, each.free_at);
+        return begin;
+    }
+    /// When the line to `peer` is free of what that peer sends back in the same round, if it begins first.
+    time_point line_free_at(rank_t rank, int round, rank_t peer) {
+        const double share = share_of_line();
+        if (share == 0) return {};
+        const time_point own = begin_of(rank, peer), other = begin_of(peer, rank);
+        if (other > own || (other == own && peer > rank)) return {};
+        const Plan& mine = plan(rank);
+        int first = 0, last = mine.receives(round);
+        while (first < last) {  // they ascend in peers
+            const int middle = (first + last) / 2;
+            if (mine.receive(round, middle).peer < peer)
+                first = middle + 1;
+            else
+                last = middle;
+        }
+        if (first == mine.receives(round)) return {};
+        const transfer back = mine.receive(round, first);
+        if (back.peer != peer) return {};
+        const std::uint64_t bytes = messages_.bytes(peer, back.parts, mine.kind(round));
+        const duration alone = transfer_time(bytes, network_.link_of(peer, rank).bandwidth);
+        return other + duration(std::llround(share * static_cast<double>(alone.ns)));
+    }
+    /// The part of a message's time for which the way back of its link is in use too: 1 on a half-duplex line.
+    double share_of_line() const {
+        if constexpr (requires { network_.share_of_line(); })
+            return network_.share_of_line();
+        else
+            return 0;
     }
     use& used(rank_t peer) { return used_in_turn_[static_cast<std::size_t>(peer)]; }
 
@@ -32973,7 +34041,8 @@ class evaluation {
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// A network as links and cards. `simulated::network` models it.
+/// A network as links and cards. `simulated::network` models it. `share_of_line()`, which may be left out: for which
+/// part of a message's time the way back of its link is in use too, 1 on half-duplex lines.
 template <class N>
 concept NetworkModel = requires(const N& network, rank_t rank) {
     { network.link_of(rank, rank) } -> std::convertible_to<network_link>;
@@ -32997,9 +34066,10 @@ struct links_without_cards {
 /// `messages`: `dense_messages`, `stream_messages`, or any `MessageModel`. `starts`: when each rank enters; without it,
 /// all enter at 0. Computing takes no time.
 ///
-/// For lone messages on equal links, the elapsed time of a simulated run is met to the nanosecond. If cards queue or
-/// ranks enter late, a run can differ: the prediction ignores that a receiver which has not read yet holds up its
-/// sender, and that a message of a later round overtakes another one at a card.
+/// For lone messages on equal links, the elapsed time of a simulated run is met to the nanosecond. If cards queue,
+/// lines are half-duplex or ranks enter late, a run can differ: the prediction ignores that a receiver which has not
+/// read yet holds up its sender, that a message of a later round overtakes another one at a card, and that messages of
+/// different rounds meet on a half-duplex line.
 ///
 /// Cost: O(messages) time. Memory: O(ranks) in addition to that of `messages`, and O(messages of a round) if a card
 /// limits receiving.
@@ -33038,33 +34108,25 @@ namespace rill { inline namespace RILL_ABI { namespace cost::detail {
 struct measured_network {
     network_link each{};
     network_card card{};
+    double shared = 0;
 
-    /// `both_ways`: whether a pair uses both ways at once. Cards limit only what is clearly less than the sum of links.
-    static measured_network of(const measured_costs& costs, bool both_ways) {
+    /// Cards limit only what is clearly less than the sum of links.
+    static measured_network of(const measured_costs& costs) {
         const measured_link& found = costs.link;
-        measured_network made{.each = {found.link.latency, both_ways ? found.both_ways : found.link.bandwidth}};
-        const double links = static_cast<double>(found.link.bandwidth) * (costs.ranks - 1);
-        const bool are_limited = links == 0 || static_cast<double>(found.all_to_one) < 0.95 * links;
-        if (are_limited) made.card = network_card::full_duplex(found.all_to_one);
+        const auto bandwidth = static_cast<double>(found.link.bandwidth), links = bandwidth * (costs.ranks - 1);
+        const auto limit = [&](std::uint64_t measured) {
+            return links == 0 || static_cast<double>(measured) < 0.95 * links ? measured : 0;
+        };
+        measured_network made{.each = found.link, .card = {limit(found.one_to_all), limit(found.all_to_one)}};
+        if (found.both_ways != 0)
+            made.shared = std::clamp(bandwidth / static_cast<double>(found.both_ways) - 1, 0.0, 1.0);
         return made;
     }
 
     network_link link_of(rank_t, rank_t) const { return each; }
     network_card card_of(rank_t) const { return card; }
+    double share_of_line() const { return shared; }
 };
-
-/// Whether a pair of ranks sends both ways in some round.
-template <Topology Shape>
-bool uses_both_ways(const Shape& shape, int ranks) {
-    for (rank_t rank = 0; rank < ranks; ++rank) {
-        const auto plan = shape.all_reduce(ranks, rank);
-        for (int round = 0; round < plan.rounds(); ++round)
-            for (int i = 0; i < plan.sends(round); ++i)
-                for (int j = 0; j < plan.receives(round); ++j)
-                    if (plan.send(round, i).peer == plan.receive(round, j).peer) return true;
-    }
-    return false;
-}
 
 /// What an entry of a message costs: its bytes, and nanoseconds of computing.
 struct entry_costs {
@@ -33072,6 +34134,8 @@ struct entry_costs {
     double fold = 0;
     double encode = 0;
     double decode = 0;
+    double copy = 0;  ///< of a receiver in the copy phase
+    double keep = 0;  ///< of the owner there
 };
 
 /// The messages of a model, of which long ones take a round trip more, as so many bytes more. Counts the computing of
@@ -33098,11 +34162,11 @@ class computed_messages {
         for (const transfer& each : from) {
             const std::uint64_t bytes = messages_.bytes(each.peer, each.parts, kind);
             const double entries = static_cast<double>(bytes - wire::header_bytes) / each_.bytes;
-            at(rank) += entries * (kind == action::copy ? each_.decode : each_.decode + each_.fold);
+            at(rank) += entries * (each_.decode + (kind == action::copy ? each_.copy : each_.fold));
             if (kind != action::copy)
                 at(each.peer) += entries * each_.encode;
             else if (!has_copied_ && !owners_[static_cast<std::size_t>(each.peer)])
-                at(each.peer) += entries * each_.encode;  // an owner codes its part once; others forward it as it is
+                at(each.peer) += entries * (each_.encode + each_.keep);  // once; others forward it as it is
             if (kind == action::copy) owners_[static_cast<std::size_t>(each.peer)] = is_copying_ = true;
         }
         if constexpr (FollowingMessageModel<Messages>) messages_.receive(rank, from, kind);
@@ -33133,8 +34197,7 @@ class computed_messages {
 template <class Candidate, MessageModel Messages>
 void predict_measured(Candidate& of, const measured_costs& costs, const entry_costs& each, Messages messages) {
     computed_messages<Messages> computed(messages, costs.link, each);
-    const auto network = measured_network::of(costs, uses_both_ways(of.topology, costs.ranks));
-    const prediction found = predict_all_reduce(of.topology, costs.ranks, computed, network);
+    const prediction found = predict_all_reduce(of.topology, costs.ranks, computed, measured_network::of(costs));
     of.rounds = found.rounds;
     of.network = found.elapsed;
     of.computing = computed.computing();
@@ -33212,7 +34275,34 @@ struct uniform_density {
     friend bool operator==(uniform_density, uniform_density) = default;
 };
 
-static_assert(UnionModel<uniform_density>);
+/// Ranks whose supports overlap more than those of `uniform_density`: each rank has each coordinate with probability
+/// `density`, and all of them lie within a share of the coordinates that is the same for all ranks, where they are
+/// independent. Models `UnionModel`.
+struct shared_support {
+    double density = 0.01;
+    double share = 1;  ///< of the coordinates, in [density, 1]
+
+    /// The support by which `ranks` ranks together have `growth` times as many entries as one, as was measured.
+    static shared_support of(double density, int ranks, double growth) {
+        RILL_EXPECTS(growth >= 1 && growth <= ranks,
+                     "cost::shared_support: the union of P ranks has 1 to P times as "
+                     "many entries as one of them");
+        double least = density, most = 1;
+        for (int i = 0; i < 60; ++i) {
+            const double middle = (least + most) / 2;
+            (shared_support{density, middle}({0, 1}, ranks) < growth * density ? least : most) = middle;
+        }
+        return {density, most};
+    }
+
+    double operator()(segment range, int contributors) const {
+        if (share <= 0) return 0;
+        return share * uniform_density{std::min(density / share, 1.0)}(range, contributors);
+    }
+    friend bool operator==(shared_support, shared_support) = default;
+};
+
+static_assert(UnionModel<uniform_density> && UnionModel<shared_support>);
 
 }}}  // namespace rill::RILL_ABI::cost
 
@@ -33377,8 +34467,13 @@ namespace rill { inline namespace RILL_ABI { namespace cost {
 struct gradient_shape {
     std::size_t dimension = 0;  ///< up to 2^32
     double density = 1;         ///< the share of the coordinates that each rank contributes, at random
+    /// How many times as many entries as one contribution the sum of all ranks has, as was measured; 0: as the sum of
+    /// random ones. Gradients of a training share more coordinates, so their sums are smaller.
+    double union_growth = 0;
     /// How the values of contributions may be coded. Other than `raw` permits a loss, which is taken where it pays.
     value_coding values = value_coding::raw;
+    /// How the values of finished sums may be coded in the copy phase, where the topology has one; as `values`.
+    value_coding copy = value_coding::raw;
     std::uint32_t bucket = 1024;  ///< see `coding`
     /// Whether the entries are selected from a dense gradient, so that not to compress saves the time of selecting.
     bool selects = false;
@@ -33407,10 +34502,16 @@ struct exchange_choice {
     duration expected{};    ///< the time of an exchange
     gradient_shape gradient{};
     measured_costs costs{};
-    std::vector<exchange_candidate> candidates;  ///< all that were compared, the fastest first
+    std::vector<exchange_candidate> candidates{};  ///< all that were compared, the fastest first
 
-    /// One text: the choice, the best of another kind, and what decides between them.
+    /// One text: the choice, the best of another kind, and what decides between them. Of a choice of `choose`.
     std::string reason() const;
+    /// The choice as a text, such as "ring with streams, indices as elias_fano".
+    std::string composition() const;
+    /// Tells choices apart: a hash of topology and codings.
+    std::uint64_t fingerprint() const {
+        return mix64(rill::fingerprint(topology), codings.fingerprint(), std::uint64_t{compress});
+    }
 };
 
 namespace detail {
@@ -33418,7 +34519,7 @@ namespace detail {
 inline exchange_candidate dense_candidate(const rill::topology::any& shape, const measured_costs& costs,
                                           const gradient_shape& gradient) {
     exchange_candidate made{.topology = shape, .codings = {.when = dense_switch{0}}};
-    const entry_costs each{.bytes = sizeof(float), .fold = costs.computing.fold};
+    const entry_costs each{.bytes = sizeof(float), .fold = costs.computing.fold, .copy = costs.computing.copy};
     predict_measured(made, costs, each, dense_messages<float>(gradient.dimension));
     return made;
 }
@@ -33426,12 +34527,15 @@ inline exchange_candidate dense_candidate(const rill::topology::any& shape, cons
 /// `i`: of `measured_codings`.
 inline exchange_candidate stream_candidate(const rill::topology::any& shape, const measured_costs& costs,
                                            const gradient_shape& gradient, std::size_t i, dense_switch when,
-                                           value_coding values) {
+                                           value_coding values, value_coding copied) {
+    const auto code = [&](value_coding each) {
+        return coding{.values = each, .indices = measured_codings[i], .bucket = gradient.bucket};
+    };
     const coding lossless{.indices = measured_codings[i]};
-    const coding source{.values = values, .indices = measured_codings[i], .bucket = gradient.bucket};
-    exchange_candidate made{.topology = shape,
-                            .compress = true,
-                            .codings = {.contribution = source, .partial = lossless, .copy = lossless, .when = when}};
+    exchange_candidate made{
+        .topology = shape,
+        .compress = true,
+        .codings = {.contribution = code(values), .partial = lossless, .copy = code(copied), .when = when}};
     const auto entries = std::max<std::size_t>(
         1, static_cast<std::size_t>(std::llround(static_cast<double>(gradient.dimension) * gradient.density)));
     const std::size_t most = std::min(entries, gradient.dimension);
@@ -33440,9 +34544,13 @@ inline exchange_candidate stream_candidate(const rill::topology::any& shape, con
         .bytes = most == 0 ? 1 : static_cast<double>(bytes - wire::header_bytes) / static_cast<double>(most),
         .fold = costs.computing.merge,
         .encode = costs.computing.encode[i],
-        .decode = costs.computing.decode[i]};
-    predict_measured(made, costs, each,
-                     stream_messages(gradient.dimension, uniform_density{gradient.density}, made.codings));
+        .decode = costs.computing.decode[i],
+        .copy = costs.computing.copy_entry,
+        .keep = costs.computing.copy_entry};
+    const shared_support supports = gradient.union_growth == 0
+                                        ? shared_support{.density = gradient.density}
+                                        : shared_support::of(gradient.density, costs.ranks, gradient.union_growth);
+    predict_measured(made, costs, each, stream_messages(gradient.dimension, supports, made.codings));
     if (gradient.selects)
         made.computing =
             made.computing + duration(std::llround(costs.computing.select * static_cast<double>(gradient.dimension)));
@@ -33458,30 +34566,25 @@ inline std::vector<exchange_candidate> all_candidates(const measured_costs& cost
                                                     rill::topology::star{}};
     std::vector<exchange_candidate> all;
     for (const auto& shape : shapes) all.push_back(dense_candidate(shape, costs, gradient));
-    const bool may_round = !is_lossless(gradient.values);
+    const auto permitted = [](value_coding lossy) {
+        std::vector<value_coding> codes{value_coding::raw};
+        if (!is_lossless(lossy)) codes.push_back(lossy);
+        return codes;
+    };
     for (std::size_t i = 0; i < measured_codings.size(); ++i)
         for (const double factor : {1.0, 0.5})
-            for (const auto& shape : shapes) {
-                const dense_switch when{factor};
-                all.push_back(stream_candidate(shape, costs, gradient, i, when, value_coding::raw));
-                if (may_round) all.push_back(stream_candidate(shape, costs, gradient, i, when, gradient.values));
-            }
+            for (const auto& shape : shapes)
+                for (const value_coding values : permitted(gradient.values))
+                    for (const value_coding copied : permitted(gradient.copy))
+                        if (is_lossless(copied) || has_copy_phase(shape))
+                            all.push_back(
+                                stream_candidate(shape, costs, gradient, i, dense_switch{factor}, values, copied));
     // Of equally fast ones the first stays first: the simpler one.
     std::stable_sort(all.begin(), all.end(),
                      [](const exchange_candidate& a, const exchange_candidate& b) { return a.time() < b.time(); });
     return all;
 }
 
-constexpr const char* text_of_coding(index_coding codes) {
-    switch (codes) {
-        case index_coding::raw: return "raw";
-        case index_coding::packed_gaps: return "packed_gaps";
-        case index_coding::bitmap: return "bitmap";
-        case index_coding::elias_fano: return "elias_fano";
-        case index_coding::huffman: return "huffman";
-        default: return "other";
-    }
-}
 constexpr const char* text_of_coding(value_coding codes) {
     switch (codes) {
         case value_coding::raw: return "raw";
@@ -33489,6 +34592,7 @@ constexpr const char* text_of_coding(value_coding codes) {
         case value_coding::qsgd2: return "qsgd2";
         case value_coding::qsgd4: return "qsgd4";
         case value_coding::qsgd8: return "qsgd8";
+        case value_coding::own: return "own";
     }
     return "other";
 }
@@ -33507,16 +34611,19 @@ inline std::string text_of_number(double number) {
     return text;
 }
 
+/// `of`: a candidate or a choice.
+template <class Exchange>
+std::string composition_of(const Exchange& of) {
+    const std::string text = of.topology.shape_name();
+    if (!of.compress) return text + " with dense vectors";
+    const auto rounded = [](const char* what, value_coding codes) {
+        return is_lossless(codes) ? std::string() : std::string(what) + text_of_coding(codes);
+    };
+    return text + " with streams, indices as " + std::string(name_of(of.codings.contribution.indices)) +
+           rounded(", values as ", of.codings.contribution.values) + rounded(", sums as ", of.codings.copy.values);
+}
 inline std::string describe(const exchange_candidate& of) {
-    std::string text = of.topology.shape_name();
-    if (of.compress) {
-        text += std::string(" with streams, indices as ") + text_of_coding(of.codings.contribution.indices);
-        if (!of.codings.contribution.is_lossless())
-            text += std::string(", values as ") + text_of_coding(of.codings.contribution.values);
-    } else {
-        text += " with dense vectors";
-    }
-    return text + ", " + text_of_time(of.time());
+    return composition_of(of) + ", " + text_of_time(of.time());
 }
 
 /// What saves the most time of `chosen` against `other`.
@@ -33535,16 +34642,20 @@ inline std::string what_decides(const exchange_candidate& chosen, const exchange
 /// Throws `mismatch` on all ranks unless all have asked for the same.
 template <class Group>
 void require_equal(Group& group, const gradient_shape& gradient) {
-    constexpr std::array names{"dimension", "density", "values", "bucket", "selects"};
+    constexpr std::array names{"dimension", "density", "union_growth", "values", "copy", "bucket", "selects"};
     using numbers = std::array<std::int64_t, names.size()>;
-    const numbers own{static_cast<std::int64_t>(gradient.dimension), std::bit_cast<std::int64_t>(gradient.density),
-                      static_cast<std::int64_t>(gradient.values), std::int64_t{gradient.bucket},
+    const numbers own{static_cast<std::int64_t>(gradient.dimension),
+                      std::bit_cast<std::int64_t>(gradient.density),
+                      std::bit_cast<std::int64_t>(gradient.union_growth),
+                      static_cast<std::int64_t>(gradient.values),
+                      static_cast<std::int64_t>(gradient.copy),
+                      std::int64_t{gradient.bucket},
                       gradient.selects ? 1 : 0};
     std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(group.size()));
     all_gather(group, own, all);
     const auto text = [&](std::size_t i, std::int64_t number) {
-        if (i == 1) return text_of_number(std::bit_cast<double>(number));
-        if (i == 2) return std::string(text_of_coding(static_cast<value_coding>(number)));
+        if (i == 1 || i == 2) return text_of_number(std::bit_cast<double>(number));
+        if (i == 3 || i == 4) return std::string(text_of_coding(static_cast<value_coding>(number)));
         return std::to_string(number);
     };
     for (std::size_t at = 0; at < all.size(); ++at) {
@@ -33565,6 +34676,8 @@ inline void require_gradient(const gradient_shape& gradient) {
 }
 
 }  // namespace detail
+
+inline std::string exchange_choice::composition() const { return detail::composition_of(*this); }
 
 inline std::string exchange_choice::reason() const {
     if (costs.ranks == 1) return "Do not compress: a single rank sends nothing.";
@@ -33590,8 +34703,8 @@ inline std::string exchange_choice::reason() const {
 ///
 /// Compares all shapes of `topology::any`, dense and as streams in each of `measured_codings`, with two dense switches;
 /// and with the values that `gradient` permits. The time of each is that of the network, which `predict` computes from
-/// the measured link, plus the computing of the busiest rank. The link counts for all ranks. Both ways share it where
-/// a schedule uses both at once; a rank sends to many at once as fast as it was measured to receive from many.
+/// the measured link, plus the computing of the busiest rank. The link counts for all ranks. Messages both ways
+/// between two ranks share it, and messages of one rank to or from several share its card, as was measured.
 ///
 /// Cost: some 60 predictions, each of O(messages). Memory: that of one.
 inline exchange_choice choose(const measured_costs& costs, const gradient_shape& gradient) {
@@ -33608,16 +34721,19 @@ inline exchange_choice choose(const measured_costs& costs, const gradient_shape&
 
 /// Measures what an exchange costs among all ranks of `net`, and chooses how gradients are added up.
 ///
-/// Collective: every rank calls it with the same `gradient` and gets the same choice. Cost: that of `measure_costs`.
+/// Collective: every rank calls it with the same `gradient` and gets the same choice. Cost: that of `measure_costs`,
+/// with messages no larger than the dense gradient, or 4 KB.
 /// Errors: `mismatch` on all ranks if one has another `gradient`, which names the rank and what differs; those of
-/// `measure_costs`.
+/// `measure_costs`. `timeout`: of each operation, as in `group_options`.
 template <Transport Net>
-exchange_choice choose(Net& net, const gradient_shape& gradient) {
+exchange_choice choose(Net& net, const gradient_shape& gradient, duration timeout = group_options{}.timeout) {
     detail::require_gradient(gradient);
-    group workers{net, rill::topology::tree{}, {.name = "choose"}};
+    group workers{net, rill::topology::tree{}, {.timeout = timeout, .name = "choose"}};
     detail::require_equal(workers, gradient);
     costs_probe probe;
-    if (gradient.dimension != 0) probe.dimension = std::min(probe.dimension, gradient.dimension);
+    const std::size_t largest = std::max<std::size_t>(gradient.dimension * sizeof(float), 4096);
+    probe.link.largest_bytes = std::min(probe.link.largest_bytes, largest);
+    probe.dimension = std::clamp<std::size_t>(gradient.dimension, 1, std::size_t{1} << 22);
     probe.density = std::max(gradient.density, 1.0 / static_cast<double>(probe.dimension));
     return choose(measure_costs(workers, probe), gradient);
 }
@@ -38141,6 +39257,7 @@ class rank_threads {
     }
     [[gnu::cold, gnu::noinline]] void begin(rank_t rank) {
         const std::lock_guard lock(mutex_);
+        threads_.reserve(threads_.size() + 1);  // a thread that could not be kept would end the program
         threads_.add(std::thread([this, rank] { run_one(rank); }));
     }
     /// A thread that runs, or has run; none when all are joined. A running rank may start others until it is joined.

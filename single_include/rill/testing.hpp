@@ -407,7 +407,7 @@ std::vector<T> law_received(Codec& codec, std::uint64_t number, const std::vecto
     const byte_view bytes = coded_frame(head, sent, codec.codings().contribution, random_key{}.derive(number), memory);
     const frame received = frame_reader(byte_pieces{bytes}).template next<T, Index>();
     std::vector<T> dense(codec.coded_dimension());
-    const stream_view<T, Index> content = content_of(received, room);
+    const stream_view<T, Index> content = content_of(received.with(codec.codings().contribution.own), room);
     if constexpr (LearnsReceived<Codec, stream_view<T, Index>>)
         if (!codec.codings().contribution.is_lossless()) codec.take_received(content);
     copy_dense(content, std::span<T>(dense), T{});
@@ -564,7 +564,7 @@ class compressor_laws {
     void keeps_what_is_rounded_off() const
         requires keeps_residual
     {
-        if (is_unbiased(bind_().codings().contribution.values)) return;
+        if (bind_().codings().contribution.is_unbiased()) return;
         adds_up([](codec_type& codec, std::uint64_t number, const std::vector<T>& own) {
             auto received = law_received<T>(codec, number, own);
             codec.commit();
@@ -1474,6 +1474,60 @@ void for_each_gradient_code_law(const Code& code, Visit&& visit, int most = 500)
         "a worker that is listed twice is accepted");
     law(
         "only workers survive", [&] { return detail::refuses(code, {n}); }, "a survivor that is no worker is accepted");
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/joint_aggregator_laws.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+namespace detail {
+
+/// Whether rotations and the reverse of the values give the same result, with bits of zeros but not of NaNs compared.
+template <Element T, class A>
+bool ignores_order(const A& aggregator, const std::vector<T>& values) {
+    for (std::size_t count = 1; count <= values.size(); ++count) {
+        std::vector<T> order(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count));
+        std::vector<T> room = order;
+        const T wanted = aggregator.combine(std::span<T>(room));
+        for (std::size_t turn = 0; turn < 2 * count; ++turn) {
+            std::rotate(order.begin(), order.begin() + 1, order.end());
+            if (turn % 2 == 1) std::reverse(order.begin(), order.end());
+            room = order;
+            if (!is_same_value(aggregator.combine(std::span<T>(room)), wanted)) return false;
+        }
+    }
+    return true;
+}
+
+template <Element T, class A>
+bool agrees_with_all(const A& aggregator) {
+    for (const T value : law_samples<T>())
+        for (std::size_t count = 1; count <= 9; ++count) {
+            std::vector<T> equal(count, value);
+            if (aggregator.combine(std::span<T>(equal)) != value) return false;
+        }
+    return true;
+}
+
+}  // namespace detail
+
+/// Checks a `JointAggregator` against the laws of the concept, on elements of type T.
+///
+/// `visit(const char* name, const law_outcome&)` is called once per law.
+template <Element T, JointAggregator<T> A, class Visit>
+void for_each_joint_aggregator_law(const A& aggregator, Visit&& visit) {
+    const auto law = [&](const char* name, bool held, const char* otherwise) {
+        visit(name, law_outcome{.held = held, .what = held ? "" : std::string(A::name) + ": " + otherwise});
+    };
+    law("the order of contributions does not matter",
+        detail::ignores_order<T>(aggregator, detail::law_samples<T>()) &&
+            detail::ignores_order<T>(aggregator, detail::law_special_samples<T>()),
+        "combine gives another value where ranks contribute the same values in another order");
+    law("the result of equal contributions is that value", detail::agrees_with_all<T>(aggregator),
+        "combine gives another value than the one that all contribute");
+    law("a group of one rank or more is enough", aggregator.least_ranks() >= 1, "least_ranks() is less than 1");
 }
 
 }}}  // namespace rill::RILL_ABI::testing
@@ -4791,6 +4845,182 @@ void for_each_law(Runner&& runner, const transport_limits& limits, Visit&& visit
     activity_laws(all);
     monitor_laws(all);
     shared_memory_laws(all);
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/value_coding_laws.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+namespace detail {
+
+inline constexpr std::size_t law_value_counts[] = {0, 1, 2, 7, 8, 9, 63, 64, 65, 1000};
+
+/// The laws. Each function throws if its law does not hold.
+template <std::floating_point T, ValueCoding V>
+class value_coding_laws {
+  public:
+    explicit value_coding_laws(const V& coding) : coding_(coding) {}
+
+    void takes_a_bit_or_more() const {
+        for (std::size_t count = 0; count <= 1000; ++count)
+            expect(count <= 8 * coding_.size(count, sizeof(T)), "size gives less than one bit for each value");
+    }
+
+    void writes_its_size() const {
+        for (const std::size_t count : law_value_counts) {
+            const std::vector<T> values = some_values(count);
+            const buffer zeros = encoded_over(values, random_key{1}, std::byte{0});
+            const buffer ones = encoded_over(values, random_key{1}, std::byte{255});
+            const std::size_t size = coding_.size(count, sizeof(T));
+            expect(std::equal(zeros.begin(), zeros.begin() + static_cast<std::ptrdiff_t>(size), ones.begin()),
+                   "encode leaves bytes as they were, or writes others for the same values and key");
+            for (std::size_t i = size; i < zeros.size(); ++i)
+                expect(zeros[i] == std::byte{0} && ones[i] == std::byte{255},
+                       "encode writes more bytes than size says");
+        }
+    }
+
+    void decodes_all_values() const {
+        for (const std::size_t count : law_value_counts) {
+            const buffer bytes = encoded(some_values(count), random_key{2});
+            expect(same(decoded(bytes, count, T{1}), decoded(bytes, count, T{2})),
+                   "decode leaves values as they were, or reads others from the same bytes");
+        }
+    }
+
+    void keeps_its_promise_of_values() const {
+        if constexpr (V::is_lossless) {
+            using limits = std::numeric_limits<T>;
+            const std::vector<T> special{limits::quiet_NaN(),  limits::infinity(), -limits::infinity(), T{0}, -T{0},
+                                         limits::denorm_min(), limits::max(),      limits::lowest()};
+            expect(
+                same(decoded(encoded(special, random_key{}), special.size()), special),
+                "is_lossless is true, but a NaN, an infinity, a zero, a small or a large value comes back as another");
+            for (const std::size_t count : law_value_counts)
+                expect(same(decoded(encoded(some_values(count), random_key{}), count), some_values(count)),
+                       "is_lossless is true, but a value comes back as another");
+        } else {
+            for (const std::size_t count : law_value_counts)
+                for (const T value : decoded(encoded(some_values(count), random_key{}), count))
+                    expect(std::isfinite(value), "a finite value comes back as one that is not");
+        }
+    }
+
+    void keeps_its_promise_of_expectation() const {
+        if constexpr (V::is_unbiased) {
+            const std::vector<T> values = some_values(64);
+            constexpr int trials = 4000;
+            std::vector<double> sum(values.size()), squares(values.size());
+            for (int trial = 0; trial < trials; ++trial) {
+                const std::vector<T> read = decoded(encoded(values, random_key{3}.derive(trial)), values.size());
+                for (std::size_t i = 0; i < values.size(); ++i) {
+                    const double error = static_cast<double>(read[i]) - static_cast<double>(values[i]);
+                    sum[i] += error;
+                    squares[i] += error * error;
+                }
+            }
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                const double rounding = 1e-6 * trials * std::abs(static_cast<double>(values[i]));
+                expect(std::abs(sum[i]) <= 6 * std::sqrt(squares[i]) + rounding,
+                       "is_unbiased is true, but the mean of decoded values is not the one that was coded");
+            }
+        }
+    }
+
+    void keeps_its_promise_of_contraction() const {
+        if constexpr (requires { requires V::is_contractive; })
+            for (const std::size_t count : law_value_counts) {
+                const std::vector<T> values = some_values(count);
+                const std::vector<T> read = decoded(encoded(values, random_key{4}), count);
+                double norm = 0, error = 0;
+                for (std::size_t i = 0; i < count; ++i) {
+                    norm += std::pow(static_cast<double>(values[i]), 2);
+                    error += std::pow(static_cast<double>(values[i]) - static_cast<double>(read[i]), 2);
+                }
+                expect(count == 0 || error < norm, "is_contractive is true, but the error is as large as the values");
+            }
+    }
+
+    void survives_other_bytes() const {
+        random_sequence random(random_key{5});
+        for (int trial = 0; trial < 2000; ++trial) {
+            const std::size_t count = law_value_counts[random.below(std::size(law_value_counts))];
+            buffer bytes(coding_.size(count, sizeof(T)));
+            const bool is_all_ones = trial % 8 == 0;
+            for (std::byte& each : bytes) each = static_cast<std::byte>(is_all_ones ? 255 : random.below(256));
+            try {
+                const std::vector<T> read = decoded(bytes, count);
+                for (const T value : read)
+                    expect(V::is_lossless || std::isfinite(value), "other bytes decode to a value that is not finite");
+            } catch (const protocol_error&) {
+            }
+        }
+    }
+
+    void tells_its_options() const {
+        expect(fingerprint(coding_) == fingerprint(V(coding_)), "a copy has another fingerprint");
+        if (!(coding_ == V())) expect(fingerprint(coding_) != fingerprint(V()), "visit_options leaves an option out");
+    }
+
+  private:
+    static std::vector<T> some_values(std::size_t count) {
+        const counter_rng random(random_key{6});
+        std::vector<T> values(count);
+        for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<T>(random.uniform(i) * 8 - 4);
+        return values;
+    }
+    /// With 16 bytes behind those that `encode` gets.
+    buffer encoded_over(const std::vector<T>& values, random_key key, std::byte before) const {
+        const std::size_t size = coding_.size(values.size(), sizeof(T));
+        buffer bytes(size + 16);
+        std::fill(bytes.begin(), bytes.end(), before);
+        coding_.encode(std::span<const T>(values), key, 0, byte_span(bytes).first(size));
+        return bytes;
+    }
+    buffer encoded(const std::vector<T>& values, random_key key) const {
+        return encoded_over(values, key, std::byte{0});
+    }
+    std::vector<T> decoded(const buffer& bytes, std::size_t count, T before = T{}) const {
+        std::vector<T> values(count, before);
+        coding_.decode(byte_view(bytes).first(coding_.size(count, sizeof(T))), std::span<T>(values));
+        return values;
+    }
+    static bool same(const std::vector<T>& a, const std::vector<T>& b) {
+        return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+    }
+
+    const V& coding_;
+};
+
+}  // namespace detail
+
+/// Checks a `ValueCoding` against the laws of the concept, on elements of type T.
+///
+/// Give a coding with other options than the default ones, so that the law about options sees them. `visit(const char*
+/// name, const law_outcome&)` is called once per law.
+template <std::floating_point T, ValueCoding V, class Visit>
+void for_each_value_coding_law(const V& coding, Visit&& visit) {
+    const detail::value_coding_laws<T, V> laws(coding);
+    const auto law = [&](const char* name, auto check) {
+        law_outcome outcome;
+        try {
+            (laws.*check)();
+        } catch (const std::exception& failed) {
+            outcome = {.held = false, .what = std::string(V::name) + ": " + failed.what()};
+        }
+        visit(name, static_cast<const law_outcome&>(outcome));
+    };
+    using all = detail::value_coding_laws<T, V>;
+    law("a value takes a bit or more", &all::takes_a_bit_or_more);
+    law("encode writes its size, and the same bytes again", &all::writes_its_size);
+    law("decode reads all values, and the same again", &all::decodes_all_values);
+    law("values come back exact where promised, and finite", &all::keeps_its_promise_of_values);
+    law("rounding is unbiased where promised", &all::keeps_its_promise_of_expectation);
+    law("rounding is contractive where promised", &all::keeps_its_promise_of_contraction);
+    law("other bytes give finite values or protocol_error", &all::survives_other_bytes);
+    law("options are told", &all::tells_its_options);
 }
 
 }}}  // namespace rill::RILL_ABI::testing

@@ -854,6 +854,9 @@ struct step_record {
     /// Why the step was skipped; else empty. If the strategy keeps replicas equal, all ranks have the same list; else
     /// it tells of this rank alone.
     std::vector<invalid_gradient> invalid{};
+    /// How gradients are exchanged, where the strategy has chosen that (`automatic`); else empty. Valid while the
+    /// strategy lives.
+    std::string_view choice{};
     bool is_over = false;  ///< the run has ended, and nothing was done
 
     bool skipped() const { return !invalid.empty(); }
@@ -1926,7 +1929,7 @@ coded_bsp(S, C, D, R, coded_options) -> coded_bsp<S, C, D, R>;
 
 }}}  // namespace rill::RILL_ABI::train
 
-// ===== rill/train/compressed_bsp.hpp
+// ===== rill/train/compressed_state.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
@@ -1938,7 +1941,7 @@ concept PersistentCodec =
         codec.restore(in, name);
     };
 
-/// What a bound `compressed_bsp` saves: the codec's residual, if it has one, and the optimizer's state.
+/// What a bound strategy with a codec saves: the codec's residual, if it has one, and the optimizer's state.
 template <class Codec, class Descent>
 struct compressed_state {
     Codec codec;
@@ -1957,6 +1960,12 @@ struct compressed_state {
         optimizer = std::move(restored);
     }
 };
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/compressed_bsp.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// A `compressed_bsp` bound to one rank.
 template <class Net, class Policy, std::floating_point T>
@@ -3075,7 +3084,7 @@ void append_number(std::string& line, Number value) {
     line.append(text, std::to_chars(std::begin(text), std::end(text), value).ptr);
 }
 
-/// Calls `visit(name, value)` for each metric of a step, in their order in a file: numbers, then one text.
+/// Calls `visit(name, value)` for each metric of a step, in their order in a file: numbers, then texts.
 template <class Visit>
 void visit_metrics(const step_record& record, Visit&& visit) {
     const receipt& exchange = record.exchange;
@@ -3094,6 +3103,7 @@ void visit_metrics(const step_record& record, Visit&& visit) {
     visit("bytes_sent", exchange.wire.bytes_sent);
     visit("messages_received", exchange.wire.messages_received);
     visit("bytes_received", exchange.wire.bytes_received);
+    visit("choice", record.choice);
     visit("skipped", record.skipped() ? describe_skip(record) : std::string());
 }
 
@@ -5200,6 +5210,71 @@ server_replica(server_options, A, M) -> server_replica<A, M>;
 
 }}}  // namespace rill::RILL_ABI::train
 
+// ===== rill/train/sign_bsp.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A `sign_bsp` bound to one rank.
+template <class Net, class Policy, std::floating_point T>
+class bound_sign_bsp : public lockstep<Net, decltype(Policy::topology)> {
+  public:
+    bound_sign_bsp(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
+        : bound_sign_bsp::lockstep(net, policy.topology, options),
+          policy_(policy),
+          codec_(votes{}.template bind<T>(dimension)),
+          optimizer_(policy.optimizer.template bind<T>(dimension)) {}
+
+    auto& state() { return optimizer_; }
+    const auto& state() const { return optimizer_; }
+
+    template <class Compute>
+    step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
+        const auto exchange = [&](const contribution& own) {
+            return all_reduce(this->workers(), gradient, gradient, codec_, aggregate::sign_of_sum{}, own);
+        };
+        return this->step_with(number, gradient, compute, exchange, [&] {
+            optimizer_.step(parameters, std::span<const T>(gradient), policy_.rate.rate(number));
+        });
+    }
+
+  private:
+    using signs = compress::own_values<compress::signs>;
+    using votes = compress::encoded<compress::keep_all, signs, compress::raw_indices, signs>;
+
+    Policy policy_;
+    decltype(votes{}.template bind<T>(std::size_t{})) codec_;
+    decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{})) optimizer_;
+};
+
+/// Bulk-synchronous descent by majority vote: each rank votes with the signs of its gradient, and every parameter
+/// follows the sign that most ranks vote for, +1 or -1. A gradient of 0 votes +1, and so does a tie.
+///
+/// Every coordinate moves by the rate in each step, so a suitable rate is far smaller than for `bsp`. One rank has one
+/// vote in each coordinate, however large its gradient is. Models `Strategy`. Cost per step: one dense all-reduce of
+/// the parameters' size over `topology`, which needs a copy phase. Memory: the optimizer's. Source: Bernstein et al.,
+/// signSGD, ICML 2018, Algorithm 1 with majority vote.
+template <Topology Shape, Optimizer Descent, RateSchedule Rate>
+struct sign_bsp {
+    static constexpr bool replicas_equal = true;
+    static constexpr bool is_layered = false;
+
+    Shape topology{};
+    Descent optimizer{};
+    Rate rate{};
+
+    template <std::floating_point T = float, class Net>
+    bound_sign_bsp<Net, sign_bsp, T> bind(Net& net, std::span<const layer> layers,
+                                          const group_options& options = {}) const {
+        return {net, *this, dimension_of(layers), options};
+    }
+    friend constexpr bool operator==(const sign_bsp&, const sign_bsp&) = default;
+};
+
+template <class S, class D, class R>
+sign_bsp(S, D, R) -> sign_bsp<S, D, R>;
+
+}}}  // namespace rill::RILL_ABI::train
+
 // ===== rill/train/softmax_regression.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -5560,10 +5635,10 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// Multinomial logistic regression on sparse rows. Labels are the numbers of the classes, from 0.
 ///
 /// Parameters: for each column one weight per class, side by side, then the biases; so the gradient has a run of
-/// `classes` entries for each column of the batch, and one for the biases. Models `SparseObjective`, and `Objective`
-/// with the same bits.
-/// Cost of `gradient`: two passes over the entries of the batch for each class, and a radix sort of them. Scratch
-/// memory: 24 bytes for each entry, and a value for each row and class.
+/// `classes` entries for each column of the batch, and one for the biases: whole rows for the index coding
+/// `whole_rows`. Models `SparseObjective`, and `Objective` with the same bits. Cost of `gradient`: two passes over the
+/// entries of the batch for each class, and a radix sort of them. Scratch memory: 24 bytes for each entry, and a value
+/// for each row and class.
 template <std::floating_point T = float>
 class sparse_softmax {
   public:
@@ -5818,6 +5893,216 @@ worker_range range_of(Group& workers, double value) {
 // ===== rill/train.hpp
 
 /// Objectives, data, optimizers, strategies and the training loop; needs Eigen and zlib.
+
+// ===== rill/train/automatic.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+namespace detail {
+
+using saved_costs = std::array<std::uint64_t, 12 + 2 * cost::measured_codings.size()>;
+
+inline saved_costs numbers_of(const cost::measured_costs& costs) {
+    const cost::measured_link& link = costs.link;
+    const cost::computing_costs& computing = costs.computing;
+    saved_costs numbers{static_cast<std::uint64_t>(costs.ranks),
+                        static_cast<std::uint64_t>(link.link.latency.ns),
+                        link.link.bandwidth,
+                        link.both_ways,
+                        link.all_to_one,
+                        link.one_to_all,
+                        link.round_trip_from};
+    std::size_t i = 7;
+    for (const double each : {computing.fold, computing.merge, computing.copy, computing.copy_entry, computing.select})
+        numbers[i++] = std::bit_cast<std::uint64_t>(each);
+    for (const auto* of : {&computing.encode, &computing.decode})
+        for (const double each : *of) numbers[i++] = std::bit_cast<std::uint64_t>(each);
+    return numbers;
+}
+inline cost::measured_costs costs_of(const saved_costs& numbers) {
+    const auto real = [&](std::size_t i) { return std::bit_cast<double>(numbers[i]); };
+    cost::measured_costs costs{
+        .ranks = static_cast<int>(numbers[0]),
+        .link = {.link = {duration(static_cast<std::int64_t>(numbers[1])), numbers[2]},
+                 .both_ways = numbers[3],
+                 .all_to_one = numbers[4],
+                 .one_to_all = numbers[5],
+                 .round_trip_from = numbers[6]},
+        .computing = {.fold = real(7), .merge = real(8), .copy = real(9), .copy_entry = real(10), .select = real(11)}};
+    std::size_t i = 12;
+    for (auto* of : {&costs.computing.encode, &costs.computing.decode})
+        for (double& each : *of) each = real(i++);
+    return costs;
+}
+
+/// A callable that can be assigned, as a strategy must be. A lambda with captures cannot.
+template <class Call>
+class assignable {
+  public:
+    explicit assignable(Call call) : held_(std::move(call)) {}
+    assignable(const assignable&) = default;
+    assignable& operator=(const assignable& other) {
+        if (this == &other) return *this;
+        held_.reset();
+        held_.emplace(*other.held_);
+        return *this;
+    }
+    ~assignable() = default;
+
+    const Call& operator*() const { return *held_; }
+
+  private:
+    std::optional<Call> held_;
+};
+
+}  // namespace detail
+
+/// The state of the strategy that an `automatic` has made, and the choice that it was made for. A copy is a state of
+/// its own.
+template <class State>
+class automatic_state {
+  public:
+    automatic_state(State& of, const cost::exchange_choice& choice) : of_(&of), choice_(&choice) {}
+    automatic_state(const automatic_state& other) : own_(*other.of_), of_(&*own_), choice_(other.choice_) {}
+    automatic_state& operator=(const automatic_state& other) {
+        *of_ = *other.of_;
+        return *this;
+    }
+    automatic_state& operator=(automatic_state&& other) noexcept(std::is_nothrow_move_assignable_v<State>) {
+        if (this != &other) *of_ = std::move(*other.of_);
+        return *this;
+    }
+    ~automatic_state() = default;
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        const std::string name = std::string(prefix) + "automatic.", text = choice_->composition();
+        out.add(name + "choice", text);
+        out.add(name + "fingerprint", choice_->fingerprint());
+        out.add(name + "costs", detail::numbers_of(choice_->costs));
+        of_->save(out, prefix);
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        const std::string name = std::string(prefix) + "automatic.";
+        std::string saved(in.count(name + "choice"), ' ');
+        std::uint64_t fingerprint = 0;
+        in.read(name + "choice", saved);
+        in.read(name + "fingerprint", std::span(&fingerprint, 1));
+        if (fingerprint != choice_->fingerprint())
+            throw data_error(in.path(), "section \"" + name + "choice\"",
+                             choice_->composition() + ", as this run has chosen (choose by cost::choose(" +
+                                 "train::costs_in(checkpoint, prefix), gradient) to go on)",
+                             saved);
+        of_->restore(in, prefix);
+    }
+
+  private:
+    std::optional<State> own_;
+    State* of_;
+    const cost::exchange_choice* choice_;
+};
+
+/// The figures by which the `automatic` strategy of a saved trainer chose. `cost::choose` makes the same choice from
+/// them for the same gradients.
+template <class Reader>
+cost::measured_costs costs_in(const Reader& in, std::string_view prefix) {
+    detail::saved_costs numbers{};
+    in.read(std::string(prefix) + "automatic.costs", numbers);
+    return detail::costs_of(numbers);
+}
+
+/// An `automatic` bound to one rank.
+template <class Net, class Policy, std::floating_point T>
+class bound_automatic {
+  public:
+    bound_automatic(Net& net, const Policy& policy, std::span<const layer> layers, const group_options& options)
+        : choice_(policy.choose(net, dimension_of(layers), options)),
+          composition_(choice_.composition()),
+          bound_(policy.make(choice_).template bind<T>(net, layers, options)) {}
+    bound_automatic(const bound_automatic&) = delete;
+    bound_automatic& operator=(const bound_automatic&) = delete;
+    ~bound_automatic() = default;
+
+    const cost::exchange_choice& choice() const { return choice_; }
+    /// The strategy that was made for the choice, bound.
+    auto& chosen() { return bound_; }
+    const auto& chosen() const { return bound_; }
+    auto& workers() { return bound_.workers(); }
+
+    template <class Gradient, class Compute>
+    step_record step(std::span<T> parameters, Gradient&& gradient, std::uint64_t number, Compute&& compute) {
+        step_record record = bound_.step(parameters, gradient, number, compute);
+        record.choice = composition_;
+        return record;
+    }
+    void end() { bound_.end(); }
+    bool contributes() const { return bound_.contributes(); }
+    auto& state() { return state_; }
+    const auto& state() const { return state_; }
+    std::uint64_t position() const { return bound_.position(); }
+    void resume_at(std::uint64_t position) { bound_.resume_at(position); }
+    void add_up(std::span<std::int64_t> table) { bound_.add_up(table); }
+
+  private:
+    using bound_type = decltype(std::declval<const typename Policy::strategy_type&>().template bind<T>(
+        std::declval<Net&>(), std::span<const layer>(), group_options{}));
+
+    cost::exchange_choice choice_;
+    std::string composition_;
+    bound_type bound_;
+    automatic_state<std::remove_cvref_t<decltype(std::declval<bound_type&>().state())>> state_{bound_.state(), choice_};
+};
+
+/// A strategy whose exchange is chosen by measurement.
+///
+/// `make(choice)` returns the strategy for a `cost::exchange_choice`: one type for all choices, such as `bsp`,
+/// `sparse_bsp` or `compressed_bsp` over `choice.topology`, with `choice.codings` (`compress::with_codings`). Binding
+/// is collective: it measures once (`cost::choose`), for gradients of the model's dimension, so that all ranks make the
+/// same strategy. With a choice that is given, nothing is measured.
+///
+/// The records of its steps tell the choice. A checkpoint goes on only under the choice under which it was saved; else
+/// it is refused. Since another run may measure otherwise, give such a run `cost::choose(costs_in(checkpoint, prefix),
+/// gradient)`.
+///
+/// Models `Strategy`. Cost per step and determinism: those of the strategy that is made. Errors: those of
+/// `cost::choose` when it is bound.
+template <class Make>
+class automatic {
+  public:
+    using strategy_type = std::remove_cvref_t<std::invoke_result_t<const Make&, const cost::exchange_choice&>>;
+
+    static constexpr bool replicas_equal = strategy_type::replicas_equal;
+    static constexpr bool is_layered = strategy_type::is_layered;
+    static constexpr bool is_sparse = SparseStrategy<strategy_type>;
+
+    /// `gradient.dimension` is not used: it is the model's.
+    automatic(const cost::gradient_shape& gradient, Make make) : gradient_(gradient), make_(std::move(make)) {}
+    automatic(const cost::exchange_choice& given, Make make) : given_(given), make_(std::move(make)) {}
+
+    template <std::floating_point T = float, class Net>
+    bound_automatic<Net, automatic, T> bind(Net& net, std::span<const layer> layers,
+                                            const group_options& options = {}) const {
+        return {net, *this, layers, options};
+    }
+
+    /// What `bind` does first.
+    template <Transport Net>
+    cost::exchange_choice choose(Net& net, std::size_t dimension, const group_options& options) const {
+        if (given_) return *given_;
+        cost::gradient_shape gradient = gradient_;
+        gradient.dimension = dimension;
+        return cost::choose(net, gradient, options.timeout);
+    }
+    strategy_type make(const cost::exchange_choice& choice) const { return (*make_)(choice); }
+
+  private:
+    cost::gradient_shape gradient_{};
+    std::optional<cost::exchange_choice> given_;
+    detail::assignable<Make> make_;
+};
+
+}}}  // namespace rill::RILL_ABI::train
 
 // ===== rill/system/ad_psgd.hpp
 
@@ -6188,6 +6473,25 @@ using sgp_strategy = train::decentralized<Mix, Optimizer, Rate>;
 template <class Optimizer, class Rate, class Mix = topology::exponential>
 constexpr sgp_strategy<Optimizer, Rate, Mix> sgp(const Optimizer& optimizer, const Rate& rate, const Mix& mixing = {}) {
     return {mixing, optimizer, rate};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
+// ===== rill/system/sign_sgd.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// signSGD with majority vote (Bernstein et al., ICML 2018): ranks vote with the signs of their gradients.
+/// A rank sends and receives one bit for each parameter twice. Deviations: the owners of parts count the votes, in
+/// place of one server; a tie is +1.
+template <class Optimizer, class Rate>
+using sign_sgd_strategy = train::sign_bsp<topology::split_allgather, Optimizer, Rate>;
+
+/// Makes a strategy for `train::trainer`. `rate` is how far each parameter moves in a step, if the optimizer is `sgd`
+/// without momentum.
+template <class Optimizer, class Rate>
+constexpr sign_sgd_strategy<Optimizer, Rate> sign_sgd(const Optimizer& optimizer, const Rate& rate) {
+    return {{}, optimizer, rate};
 }
 
 }}}  // namespace rill::RILL_ABI::systems

@@ -273,6 +273,11 @@ struct announcement {
         std::memcpy(&size, at + i * sizeof size, sizeof size);
         return size;
     }
+    static std::uint64_t size_of_pieces(const std::byte* at, std::size_t count) {
+        std::uint64_t size = 0;
+        for (std::size_t i = 0; i < count; ++i) size += size_of_piece(at, i);
+        return size;
+    }
     static bool is_whole(byte_view from, std::size_t pieces, std::size_t small) {
         if (pieces > byte_pieces::most || from.size() < table) return false;
         std::size_t size = table;
@@ -752,6 +757,12 @@ struct part_end {
 /// did: a part that is already arriving is received all the same. `abandon` gives a request up when the port ends:
 /// false where the port may still use the bytes. No call waits, except `await_note`, which waits until there is a note.
 ///
+/// A port that `wakes` lets several threads wait: its `await_note(lock, until)` gives up the engine's mutex meanwhile,
+/// and ends also when `wake` is called, or `until` has passed. `receive_note` gives only what `await_note`, `attend` or
+/// `look`, which does not wait, have taken from the network. It makes progress also while no thread waits: a thread of
+/// its own calls `attend(lock)`, which is `await_note` except that `wake` does not end it, or else `rest(lock, time)`.
+/// Any other port ignores the lock and the deadline.
+///
 /// `take_loss` says once of each peer that it has gone without a farewell, `no_rank` if there is none. What stands for
 /// messages from or to a peer that has gone has ended.
 ///
@@ -762,7 +773,8 @@ concept MailPort = std::constructible_from<typename P::library_error, rank_t, co
                    std::constructible_from<P, const typename P::place&> &&
                    std::default_initializable<typename P::request> && std::movable<typename P::request> &&
                    requires(P& own, const P& port, typename P::request& begun, const typename P::options& chosen,
-                            const std::byte* from, std::byte* into, std::size_t size, rank_t peer, std::uint32_t tag) {
+                            const std::byte* from, std::byte* into, std::size_t size, rank_t peer, std::uint32_t tag,
+                            std::mutex& lock, deadline until) {
                        { port.rank() } -> std::same_as<rank_t>;
                        { port.size() } -> std::same_as<int>;
                        { port.neighbours() } -> std::same_as<int>;  // ranks that share its cores, this one included
@@ -775,7 +787,8 @@ concept MailPort = std::constructible_from<typename P::library_error, rank_t, co
                        own.free();
                        { port.send_note(from, size, peer) } -> std::same_as<typename P::request>;
                        { port.receive_note(into, size) } -> std::same_as<received_note>;
-                       port.await_note();
+                       { P::wakes } -> std::convertible_to<bool>;
+                       port.await_note(lock, until);
                        { port.take_loss() } -> std::same_as<rank_t>;
                        { port.send_part(from, size, peer, tag) } -> std::same_as<typename P::request>;
                        { port.receive_part(into, size, peer, tag) } -> std::same_as<typename P::request>;
@@ -1235,8 +1248,11 @@ class post_office {
             if (peer != rank()) tell(peer, head, payload);
     }
 
-    /// Advances all transfers and handles at most one note; false when nothing has happened.
-    bool progress() {
+    /// Advances all transfers and handles at most one note; false when nothing has happened. A port that `wakes` is
+    /// asked whether anything has come only where it `looks`.
+    bool progress(bool looks = true) {
+        if constexpr (Port::wakes)
+            if (looks) port_.look();
         bool moved = parcels_.any_flying() && parcels_.progress();
         if (unasked_ != 0) moved |= send_on();
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
@@ -1265,8 +1281,9 @@ class post_office {
         std::size_t unasked = 0;
     };
     struct peer_state {
-        credit outstanding{};  ///< sent by this rank and not known to be taken
-        credit owed{};         ///< taken by this rank, which has not told the peer
+        credit outstanding{};          ///< sent by this rank and not known to be taken
+        credit owed{};                 ///< taken by this rank, which has not told the peer
+        std::size_t came_unasked = 0;  ///< bytes of such messages whose sender has not been told that they are taken
         bool want_sent = false;
         bool has_left = false;
         bool wanted = false;
@@ -1959,6 +1976,7 @@ void post_office<Port>::take_beginning(node& n, byte_view content) {
     n.unasked = true;
     n.is = node_state::begun;
     transfers_.place_whole(n);
+    state_of(n.source).came_unasked += n.size;
     state_of(n.source).arrivals.push_back({.id = n.id, .left = n.size, .into = &n});
     take_more(n.source, n.id, content);
 }
@@ -2011,6 +2029,7 @@ void post_office<Port>::pay(rank_t peer) {
     if (to.owed.handed + to.owed.unasked == 0) return;
     to.wanted = false;
     const credit paid = std::exchange(to.owed, {});
+    to.came_unasked -= paid.unasked;
     tell(peer, {.context = paid.unasked, .id = paid.handed, .kind = note::credit});
 }
 
@@ -2031,8 +2050,11 @@ void post_office<Port>::handle(rank_t source, const envelope& head, const std::b
         case note::lent:
         case note::handed:
         case note::announce_lent:
-        case note::announce_handed:
-        case note::begin: return deliver(source, head, payload);
+        case note::announce_handed: return deliver(source, head, payload);
+        case note::begin:
+            if (announcement::size_of_pieces(payload, head.pieces) > chosen_.mailbox_bytes - peer.came_unasked)
+                refuse(source, head);
+            return deliver(source, head, payload);
         case note::go_on:
             if (!take_more(source, head.id, {payload, head.size})) refuse(source, head);
             return;
@@ -2375,19 +2397,64 @@ class waiting {
     template <class Ready>
     bool wait(channel on, deadline until, Ready&& ready, bool sleeps = false) {
         guard lock(mutex_);
-        if (++waits_begun_ % 16 == 0 && alive_) step();  // makes progress for others even if no wait ever has to wait
+        const presence here(waiting_);
+        if (++waits_begun_ % 16 == 0 && alive_)
+            step_for_all(deadline::immediate);  // makes progress for others even if no wait ever has to wait
         for (std::int64_t looks = 0;;) {
             throw_if_ended(on);
             if (ready()) return true;
-            const bool moved = step();
+            const bool moved = step_for_all(until);
             if (moved && looks_again(until, looks)) continue;
             if (has_passed(until, looks)) {
+                if (!moved && until.is_immediate()) lock.keep_quiet();
                 if (!moved) return false;
                 throw_if_ended(on);
                 return ready();
             }
             idle(lock, until, looks++, sleeps, !moved);
         }
+    }
+
+    /// For a thread of its own: makes progress while no other thread waits, until `stop`. It looks now and then whether
+    /// one does, so that waits need not tell it. What it throws, the next wait throws.
+    void attend(const std::atomic<bool>& stop) noexcept
+        requires(Port::wakes)
+    {
+        constexpr duration least_pause = milliseconds(2), most_pause = milliseconds(20);
+        std::unique_lock<optional_mutex> lock(mutex_);
+        unsigned seen = waits_begun_;
+        duration pause = least_pause;
+        while (!stop.load(std::memory_order_acquire) && alive_) {
+            if (waiting_ != 0 || seen != waits_begun_ || mutex_.comers.load(std::memory_order_relaxed) != 0) {
+                pause = seen == waits_begun_ ? std::min(pause + pause, most_pause) : least_pause;
+                seen = waits_begun_;
+                through().rest(lock, pause);
+                continue;
+            }
+            pause = least_pause;
+            try {
+                while (step(false)) {
+                }
+                through().attend(lock);
+            } catch (...) {
+                thrown_ = std::current_exception();
+                through().wake();
+                through().rest(lock, most_pause);
+            }
+            through().wake();
+        }
+    }
+    /// Ends `attend`.
+    void dismiss(std::atomic<bool>& stop) noexcept
+        requires(Port::wakes)
+    {
+        const guard lock(mutex_);
+        stop.store(true, std::memory_order_release);
+        through().dismiss();
+    }
+    /// Lets all waits look again.
+    void rouse() noexcept {
+        if constexpr (Port::wakes) const guard lock(mutex_);
     }
 
     /// Waits until a fiber has finished.
@@ -2408,17 +2475,46 @@ class waiting {
     }
 
   protected:
-    using guard = std::unique_lock<optional_mutex>;
+    struct entrance : optional_mutex {
+        explicit entrance(const Port& of) : through(of) {}
+        const Port& through;
+        std::atomic<int> comers{0};  ///< threads that are about to hold the mutex
+    };
+    /// Holds the mutex. At its end all who wait in the port look again, since anything may have changed.
+    class guard {
+      public:
+        explicit guard(entrance& of) : of_(of) {
+            of.comers.fetch_add(1, std::memory_order_relaxed);
+            lock();
+            of.comers.fetch_sub(1, std::memory_order_relaxed);
+        }
+        guard(const guard&) = delete;
+        guard& operator=(const guard&) = delete;
+        ~guard() {
+            if constexpr (Port::wakes)
+                if (!is_quiet_) of_.through.wake();
+            unlock();
+        }
+        void lock() { of_.lock(); }
+        void unlock() { of_.unlock(); }
+        /// Nothing has changed.
+        void keep_quiet() { is_quiet_ = true; }
 
-    explicit waiting(const typename Port::place& of) : office_(of) {}
+      private:
+        entrance& of_;
+        bool is_quiet_ = false;
+    };
+
+    explicit waiting(const typename Port::place& of) : office_(of), mutex_(office_.through()) {}
     ~waiting() = default;
 
     /// Waits until `ready()`, even when contexts have ended; false when `until` has passed. True also when the port
     /// has ended.
     template <class Ready>
     bool wait_regardless(guard& lock, deadline until, Ready&& ready) {
+        const presence here(waiting_);
         for (std::int64_t looks = 0; alive_ && !ready();) {
-            const bool moved = step();
+            const bool moved = step_for_all(until);
             if (moved && looks_again(until, looks)) continue;
             if (has_passed(until, looks)) return moved && ready();
             idle(lock, until, looks++, false, !moved);
@@ -2439,7 +2535,7 @@ class waiting {
         }
     }
 
-    bool step() { return office_.progress(); }
+    bool step(bool looks = true) { return office_.progress(looks); }
 
     void require_alive() const {
         if (!alive_) [[unlikely]]
@@ -2447,14 +2543,37 @@ class waiting {
     }
 
     post_office<Port> office_;
-    optional_mutex mutex_;
+    entrance mutex_;
     fiber_team fibers_;
     turns turns_;
     bool alive_ = true;
 
   private:
+    /// Counts a thread that waits.
+    class presence {
+      public:
+        explicit presence(int& count) : count_(count) { ++count_; }
+        presence(const presence&) = delete;
+        presence& operator=(const presence&) = delete;
+        ~presence() { --count_; }
+
+      private:
+        int& count_;
+    };
+
+    /// What a step of one thread has moved, another may wait for. A wait that sleeps in the port looks there.
+    bool step_for_all(deadline until) {
+        if constexpr (!Port::wakes) return step();
+        const bool is_over = until.is_immediate() || (!until.is_never() && Port::now() >= until.at);
+        const bool moved = step(is_over);
+        if constexpr (Port::wakes)
+            if (moved) through().wake();
+        return moved;
+    }
+
     void throw_if_ended(channel on) {
         require_alive();
+        if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
         if (const abort_notice* const notice = office_.knowledge().find_notice(on)) throw_error(*notice);
         if (fibers_.must_stop() || (own_activity != nullptr && own_activity->stop.load(std::memory_order_acquire)))
             throw_error({.context = on.context,
@@ -2470,7 +2589,7 @@ class waiting {
     /// Whether `until` has passed. An immediate wait still gives the fibers one turn.
     bool has_passed(deadline until, std::int64_t looks) const {
         if (until.is_immediate()) return looks > 0 || !fibers_.any();
-        return !until.is_never() && looks % 8 == 0 && Port::now() >= until.at;
+        return !until.is_never() && (looks % 8 == 0 || Port::wakes) && Port::now() >= until.at;
     }
 
     /// Passes the time until the next poll. `blocks`: the wait may block in the port, since nothing has arrived since
@@ -2480,19 +2599,22 @@ class waiting {
         if (fibers_.any())
             fibers_.take_turns();
         else if (blocks && may_block(until))
-            return office_.through().await_note();
+            return office_.through().await_note(lock, until);
         if (until.is_immediate()) return;
         lock.unlock();
         turns_.pass(looks, sleeps);
         lock.lock();
     }
     bool may_block(deadline until) const {
+        if constexpr (Port::wakes) return !until.is_immediate();
         const duration beyond = office_.chosen().blocks_beyond;
         return beyond.ns != deadline::never.at.ns && !is_concurrent() && office_.only_waits_for_notes() &&
                until.at - Port::now() > beyond;
     }
 
     unsigned waits_begun_ = 0;
+    int waiting_ = 0;
+    std::exception_ptr thrown_;  ///< by a step that no wait made
 };
 
 }}}  // namespace rill::RILL_ABI::mail
@@ -2662,10 +2784,10 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
         return wait(on, until, [&] { return office_.post(peer, on, bytes); });
     }
     bool is_done(std::uint64_t id) {
-        const guard lock(mutex_);
+        guard lock(mutex_);
         if (office_.is_done(id)) return true;
         require_alive();
-        step();
+        if (!step()) lock.keep_quiet();
         return office_.is_done(id);
     }
     bool await(std::uint64_t id, channel on, deadline until) {
@@ -2835,7 +2957,10 @@ class activity {
     }
     ~activity() {
         if (engine_ == nullptr) return;
-        if (std::uncaught_exceptions() > unwinding_) state().stop.store(true, std::memory_order_release);
+        if (std::uncaught_exceptions() > unwinding_) {
+            state().stop.store(true, std::memory_order_release);
+            engine_->rouse();
+        }
         finish();
     }
 
@@ -2908,7 +3033,8 @@ class activity {
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
-/// Lets activities of one rank wait for each other. Waits poll their condition and make progress meanwhile.
+/// Lets activities of one rank wait for each other. Waits poll their condition, or look again when it may have changed,
+/// and make progress meanwhile.
 template <class Port>
 class meeting_place {
   public:
@@ -2921,9 +3047,10 @@ class meeting_place {
         return engine_->wait({every_context}, until, std::forward<Ready>(ready));
     }
     /// Lets fibers of this thread test their conditions now, so that one that gets work sends its first messages at
-    /// once.
+    /// once; and threads that wait.
     void ring() {
         if (fiber_team& sharing = engine_->fibers(); !sharing.is_inside()) sharing.take_turns();
+        engine_->rouse();
     }
 
   private:
@@ -3336,8 +3463,8 @@ class environment {
 
 namespace rill { inline namespace RILL_ABI { namespace mpi {
 
-/// How an endpoint uses the MPI library. `eager_bytes` and `chunk_bytes` must be equal on all ranks; otherwise the
-/// constructors of the endpoints throw `mismatch`.
+/// How an endpoint uses the MPI library. `mailbox_bytes`, `eager_bytes` and `chunk_bytes` must be equal on all ranks;
+/// otherwise the constructors of the endpoints throw `mismatch`.
 struct options {
     /// Bound of the bytes that one rank has handed over to another and the other has not taken; and, apart from these,
     /// of the bytes in large messages that it has sent to another unasked.
@@ -3396,6 +3523,7 @@ class port {
     static constexpr const char* outlived =
         "the endpoint has outlived MPI, which has been finalised, or its communicator";
     static constexpr bool is_simulation = detail::is_simulation;
+    static constexpr bool wakes = false;
 
     explicit port(MPI_Comm of) {
         require(MPI_Comm_rank(of, &rank_), "MPI_Comm_rank");
@@ -3493,7 +3621,8 @@ class port {
     }
 
     /// Blocks until there is a note.
-    void await_note() const {
+    template <class Lock>
+    void await_note(Lock&, deadline) const {
         MPI_Status status;
         require(MPI_Probe(MPI_ANY_SOURCE, note_tag, notes_, &status), "MPI_Probe");
     }
@@ -3593,9 +3722,9 @@ class registry {
     /// have called. Throws `mismatch` where the ranks' builds or options differ.
     static std::optional<std::size_t> agree_on(const engine& speaker, const engines& known, const options& chosen) {
         const std::uint64_t common[] = {mix64(RILL_VERSION_MAJOR, RILL_VERSION_MINOR), chosen.eager_bytes,
-                                        chosen.chunk_bytes};
+                                        chosen.chunk_bytes, chosen.mailbox_bytes};
         constexpr const char* names[] = {"of other versions of rill", "with other values of eager_bytes",
-                                         "with other values of chunk_bytes"};
+                                         "with other values of chunk_bytes", "with other values of mailbox_bytes"};
         constexpr std::size_t values = std::size(common);
         std::vector<std::uint64_t> bits(2 * values + (known.size() + 63) / 64);
         for (std::size_t i = 0; i < values; ++i) bits[values + i] = ~(bits[i] = common[i]);

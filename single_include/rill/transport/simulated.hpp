@@ -561,6 +561,8 @@ struct network {
     std::uint64_t bandwidth = 1'250'000'000;  ///< bytes per second of each directed link; 0: without limit
     /// Any `LinkModel`, or none. Where it is set, it replaces `latency` and `bandwidth`.
     any_model<network_link(rank_t source, rank_t receiver)> links{};
+    /// Whether the two directions between two ranks share one line, which one message at a time occupies.
+    bool half_duplex = false;
     /// Any `CardModel`, or none. Without it the ranks' cards limit nothing.
     any_model<network_card(rank_t)> cards{};
     /// Any `ComputeModel`, or none. It says how long `compute` takes; without it, no time.
@@ -594,6 +596,7 @@ struct network {
     network_link link_of(rank_t source, rank_t receiver) const {
         return links ? links(source, receiver) : network_link{latency, bandwidth};
     }
+    double share_of_line() const { return half_duplex ? 1 : 0; }
     network_card card_of(rank_t rank) const { return cards ? cards(rank) : network_card{}; }
 
     /// The time that the jitter adds to message `number` of a link.
@@ -765,12 +768,13 @@ class link_table {
 
     /// Computes the flight of a message that is posted now, and occupies its link and its sender's card.
     flight depart(time_point now, rank_t source, rank_t receiver, std::size_t bytes) {
+        const time_point back_free_at = network_.half_duplex ? link_between(receiver, source).free_at : time_point{};
         used_link& way = link_between(source, receiver);
         const auto fate = faults_.concerns_messages()
                               ? faults_.of_message(source, receiver, way.messages + 1, now - time_point{})
                               : rill::detail::fault_judge::verdict{};
         const duration on_link = transfer_time(bytes, way.properties.bandwidth);
-        time_point start = std::max(now, way.free_at);
+        time_point start = std::max({now, way.free_at, back_free_at});
         duration length = on_link;
         if (!cards_.empty()) {
             card& sends = cards_[static_cast<std::size_t>(source)];
