@@ -38,6 +38,12 @@ TEST_CASE_TEMPLATE("trimmed_mean leaves out the largest and the smallest", T, fl
           std::numeric_limits<float>::max());
 }
 
+TEST_CASE("trimmed_mean of doubles stays in the range of the kept values, however their sum is rounded") {
+    CHECK(trimmed<double>(1, std::vector<double>(5, 0.1)) == 0.1);
+    CHECK(trimmed<double>(0, std::vector<double>(4, 1.7e308)) == 1.7e308);
+    CHECK(trimmed<double>(0, {-1.7e308, -1.7e308, -1.6e308}) == -1.7e308);
+}
+
 TEST_CASE("trimmed_mean of fewer values is their median") {
     CHECK(trimmed<double>(2, {1, 9, 3}) == 3);
     CHECK(trimmed<double>(2, {1, 9, 3, 4}) == 3.5);

@@ -2,19 +2,24 @@
 #include <rill/compress/own_values.hpp>
 
 #include <rill/aggregate/sign_of_sum.hpp>
+#include <rill/collective/all_gather.hpp>
 #include <rill/collective/all_reduce.hpp>
+#include <rill/collective/reduce.hpp>
+#include <rill/collective/reduce_scatter.hpp>
 #include <rill/compress/difference.hpp>
 #include <rill/compress/encoded.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/keep_all.hpp>
 #include <rill/compress/signs.hpp>
 #include <rill/compress/top_k.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/protocol/gossip.hpp>
 #include <rill/protocol/rounds.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/testing/compressor_laws.hpp>
 #include <rill/testing/value_coding_laws.hpp>
+#include <rill/topology/recursive_doubling.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/topology/ring_neighbours.hpp>
 #include <rill/topology/split_allgather.hpp>
@@ -227,6 +232,51 @@ TEST_CASE("own_values: a lossless coding changes no bit, with raw values or itse
         all_reduce(workers, input, output, in_both);
         CHECK(output == exact);
     });
+}
+
+TEST_CASE("own_values: all_gather of streams, of one rank too") {
+    for (const int ranks : {1, 3})
+        on_transports(ranks, [&](auto& net) {
+            group workers{net, topology::split_allgather{}};
+            stream<float> input(9), output(9);
+            input.push_back(static_cast<std::uint32_t>(net.rank() * 2), -3.0F);
+            all_gather(workers, input, output, compress::own_values{compress::signs{}}.coding());
+            REQUIRE(output.count() == static_cast<std::size_t>(ranks));
+            for (std::size_t i = 0; i < output.count(); ++i) {
+                CHECK(output.indices()[i] == 2 * i);
+                CHECK(output.values()[i] == -1);
+            }
+        });
+}
+
+TEST_CASE("own_values: codings of partial sums are raw, and a coding without functions is refused") {
+    simulated::run(2, {}, [](simulated::endpoint& net) {
+        group workers{net, topology::recursive_doubling{}};
+        group halves{net, topology::split_allgather{}};
+        stream<float> input(9), output(9);
+        input.push_back(3, 1.5F);
+        const stream_codings partial{.partial = compress::own_values{turned{}}.coding()};
+        CHECK_THROWS_AS(all_reduce(workers, input, output, aggregate::sum{}, partial), contract_violation);
+        CHECK_THROWS_AS(reduce(workers, input, output, 0, aggregate::sum{}, partial), contract_violation);
+        CHECK_THROWS_AS(reduce_scatter(halves, input, output, aggregate::sum{}, partial), contract_violation);
+    });
+    const stream_codings without{.contribution = {}, .partial = {}, .copy = {.values = value_coding::own}};
+    CHECK_THROWS_AS(simulated::run(3, {},
+                                   [&](simulated::endpoint& net) {
+                                       group workers{net, topology::ring{}};
+                                       stream<float> input(9), output(9);
+                                       input.push_back(3, 1.5F);
+                                       all_reduce(workers, input, output, aggregate::sum{}, without);
+                                   }),
+                    contract_violation);
+}
+
+TEST_CASE("own_values: what a coding says of its own values does not count where the values are in another coding") {
+    coding codes = compress::own_values{turned{}}.coding();
+    CHECK(codes.is_lossless());
+    codes.values = value_coding::bf16;
+    CHECK_FALSE(codes.is_lossless());
+    CHECK_FALSE(codes.is_unbiased());
 }
 
 TEST_CASE("own_values: ranks whose options differ all hear of it") {

@@ -4,7 +4,10 @@
 #include <rill/collective/group.hpp>
 #include <rill/compress/encoded.hpp>
 #include <rill/compress/error_feedback.hpp>
+#include <rill/compress/own_values.hpp>
+#include <rill/compress/signs.hpp>
 #include <rill/compress/top_k.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/topology/split_allgather.hpp>
 #include <rill/transport/simulated.hpp>
 
@@ -53,4 +56,8 @@ TEST_CASE("with_codings: promises nothing that a coding could break, and refuses
     CHECK(bound::is_contractive);
     const with_codings rounded{top_k{.count = 1}, {.partial = {.values = value_coding::bf16}}};
     CHECK_THROWS_AS(rounded.bind(8), contract_violation);
+    // The error of a sign is as large as it likes: error feedback would not end.
+    const with_codings by_signs{top_k{.count = 1}, {.contribution = own_values{signs{}}.coding()}};
+    CHECK_NOTHROW(by_signs.bind(8));
+    CHECK_THROWS_AS(error_feedback{by_signs}.bind(8), contract_violation);
 }

@@ -191,6 +191,18 @@ TEST_CASE("choose: sums that are measured to be smaller are predicted to travel 
     CHECK(best.expected.seconds() < 0.8 * usual.expected.seconds());
     measured.union_growth = 8;
     CHECK(chosen(8, ethernet, measured).expected == usual.expected);
+    // Measured with more ranks than there are now: no more than all supports can be apart.
+    CHECK(chosen(4, ethernet, measured).expected == chosen(4, ethernet, random).expected);
+    CHECK_NOTHROW(chosen(1, ethernet, measured));
+    measured.union_growth = 0.5;
+    CHECK_THROWS_AS(chosen(4, ethernet, measured), contract_violation);
+}
+
+TEST_CASE("choose: a coding of the user's is none that it knows the cost of") {
+    CHECK_THROWS_AS(chosen(4, ethernet, {.dimension = 1000, .density = 0.01, .values = value_coding::own}),
+                    contract_violation);
+    CHECK_THROWS_AS(chosen(4, ethernet, {.dimension = 1000, .density = 0.01, .copy = value_coding::own}),
+                    contract_violation);
 }
 
 TEST_CASE("choose: from measured figures, without a network; each figure counts") {

@@ -197,9 +197,10 @@ receipt all_reduce_coded(Lane& lane, const In& input, stream<T, Index>& output, 
                                            {give, take, accept, fingerprint(fold)});
 }
 
-/// The run-time part of `require_copy_phase`.
+/// What is known of codings only when the program runs.
 template <Topology Shape>
-void require_copy_phase_of(const Shape& shape, const stream_codings& codings) {
+void require_codings(const Shape& shape, const stream_codings& codings) {
+    require_raw_sums(codings);
     RILL_EXPECTS(has_copy_phase(shape) || codings.copy.is_lossless(),
                  "all_reduce: this topology has no copy phase, so nothing can be coded there");
 }
@@ -231,7 +232,7 @@ auto all_reduce_call(Group& group, const stream<T, Index>& input, stream<T, Inde
                   require_finished_parts<Fold, topology_of<Group>>()) {
         require_weight(own);
         RILL_EXPECTS(&input != &output, "all_reduce: a stream cannot be its own output");
-        require_copy_phase_of(group.shape(), codings);
+        require_codings(group.shape(), codings);
         return [=, &input, &output](typename Group::lane_type& lane) {
             using exec = typename Group::executor_type;
             const auto give = [&] { return input.view(); };
@@ -254,7 +255,7 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold
     using Shape = topology_of<Group>;
     if constexpr (require_group<Group>() && require_coded_operation<In, Out, Codec, Fold, Shape>()) {
         require_weight(own);
-        require_copy_phase_of(group.shape(), codec.codings());
+        require_codings(group.shape(), codec.codings());
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         RILL_EXPECTS(size_of(out) == size_of(in), "all_reduce: input and output must be of one size");
         require_in_place_or_apart(in, out);
@@ -277,7 +278,7 @@ auto all_reduce_call(Group& group, In&& in, stream<T, Index>& output, Codec&& co
     if constexpr (require_group<Group>() && require_coded_operation<In, std::span<T>, Codec, Fold, Shape>() &&
                   require_stream_of<std::remove_reference_t<Codec>, Index>()) {
         require_weight(own);
-        require_copy_phase_of(group.shape(), codec.codings());
+        require_codings(group.shape(), codec.codings());
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
         return [=, input = held<In>(in), &output, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {

@@ -35,6 +35,7 @@ class gather_state {
 
     void begin(wire::header head, const view& own, const coding& codes, random_key key) {
         whole_ = own.range();
+        own_coding_ = codes.own;
         memory_.reset();
         const auto ranks = static_cast<std::size_t>(call_->net().size());
         frames_.assign(ranks, byte_pieces{});
@@ -86,8 +87,8 @@ class gather_state {
     byte_pieces& frame_at(rank_t rank) { return frames_[static_cast<std::size_t>(rank)]; }
 
     void take(rank_t rank, const frame& f) {
-        const view content =
-            read_from(*call_, rank, [&] { return content_of(f, decoded_[static_cast<std::size_t>(rank)]); });
+        const view content = read_from(
+            *call_, rank, [&] { return content_of(f.with(own_coding_), decoded_[static_cast<std::size_t>(rank)]); });
         if (content.is_dense()) call_->scene().refuse(rank, "contributed a dense stream");
         contents_[static_cast<std::size_t>(rank)] = content.pairs();
         frame_at(rank) = f.bytes;
@@ -106,6 +107,7 @@ class gather_state {
 
     exchange<Net>* call_ = nullptr;
     segment whole_{};
+    own_coding own_coding_{};
     std::vector<byte_pieces> frames_;
     std::vector<sparse_view<T, Index>> contents_;
     std::vector<frame_scratch<T, Index>> decoded_;

@@ -84,6 +84,7 @@ auto reduce_call(Group& group, const stream<T, Index>& input, stream<T, Index>& 
     if constexpr (require_group<Group>() && require_foldable<T, Fold, rooted_topology_of<Group>>()) {
         require_root(group, root);
         RILL_EXPECTS(&input != &output, "reduce: a stream cannot be its own output");
+        require_raw_sums(codings);
         RILL_EXPECTS(codings.copy.is_lossless(), "reduce: nothing is copied, so nothing can be coded there");
         return [=, &input, &output](typename Group::lane_type& lane) {
             return reduce_stream(lane, input, output, root, fold, codings);

@@ -71,6 +71,7 @@ template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 auto reduce_scatter_call(Group&, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                          const stream_codings& codings = {}) {
     if constexpr (require_group<Group>() && require_foldable<T, Fold, topology_of<Group>>()) {
+        require_raw_sums(codings);
         RILL_EXPECTS(codings.copy.is_lossless(), "reduce_scatter: nothing is copied, so nothing can be coded there");
         RILL_EXPECTS(&input != &output, "reduce_scatter: a stream cannot be its own output");
         return [=, &input, &output](typename Group::lane_type& lane) {

@@ -199,8 +199,13 @@ struct error_feedback {
             static_assert(!inner::is_contractive || FeedbackCompressor<inner, T>,
                           "rill::compress::error_feedback: the compressor does not send coordinates of its input and "
                           "has no erase_sent(received, values); add it, so that what was sent leaves the residual");
-            if constexpr (FeedbackCompressor<inner, T>)
-                return error_feedback_codec<inner, T>(compressor.template bind<T, Index>(dimension), unbiased_rounding);
+            if constexpr (FeedbackCompressor<inner, T>) {
+                inner bound = compressor.template bind<T, Index>(dimension);
+                RILL_EXPECTS(bound.codings().contribution.is_contractive(),
+                             "error_feedback: the value coding of contributions is not contractive, so the residual "
+                             "would grow without bound");
+                return error_feedback_codec<inner, T>(std::move(bound), unbiased_rounding);
+            }
         }
     }
     friend constexpr bool operator==(const error_feedback&, const error_feedback&) = default;

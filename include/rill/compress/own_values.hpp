@@ -63,6 +63,7 @@ struct own_values {
     static constexpr own_coding::table table{
         V::is_lossless,
         V::is_unbiased,
+        is_contractive,
         [](const memory& self, std::size_t count, std::size_t bytes) { return from(self).size(count, bytes); },
         [](const memory& self) { return rill::fingerprint(from(self)); },
         functions_of<float>,

@@ -3,7 +3,6 @@
 #include <rill/compress/encoded.hpp>
 #include <rill/compress/indices.hpp>
 #include <rill/core/coding.hpp>
-#include <rill/core/contract.hpp>
 #include <rill/stream/stream_codings.hpp>
 
 #include <cstddef>
@@ -14,8 +13,8 @@ namespace rill { inline namespace RILL_ABI { namespace compress {
 /// A sparsifier whose codings are values of the run, such as those that `cost::choose` returns. Otherwise as `encoded`.
 ///
 /// All codings are compiled, which costs a translation unit more than the few that `encoded` names. The copy coding may
-/// be lossy: over a topology whose type has no copy phase use `encoded`. `bind` throws `contract_violation` where
-/// partial sums have a lossy coding.
+/// be lossy: over a topology whose type has no copy phase use `encoded`. `bind` throws `contract_violation` where the
+/// values of partial sums are not raw.
 template <class Sparsifier>
 struct with_codings {
     Sparsifier sparsifier{};
@@ -31,8 +30,7 @@ struct with_codings {
 
     template <Element T = float, IndexType Index = std::uint32_t>
     codec<Sparsifier, any_values, smallest, any_values, T, Index> bind(std::size_t dimension) const {
-        RILL_EXPECTS(is_lossless(codings.partial.values),
-                     "compress::with_codings: partial sums have a lossless coding");
+        rill::detail::require_raw_sums(codings);
         return {sparsifier, dimension, codings};
     }
     friend constexpr bool operator==(const with_codings&, const with_codings&) = default;

@@ -51,7 +51,7 @@ constexpr auto fold_of(const A& aggregator) {
 /// An aggregator that differs from another one, its `folds_as`, in `finish` alone. That one has no options and a
 /// trivial `finish`. What folds is compiled once for both.
 template <class A>
-concept FinishingAggregator = requires { typename A::folds_as; };
+concept FinishingAggregator = !OwnerFinishingAggregator<A> && requires { typename A::folds_as; };
 
 namespace detail {
 

@@ -16,16 +16,14 @@ namespace rill { inline namespace RILL_ABI {
 /// How the values of a frame are written: a type of the user's, which `compress::own_values` brings into frames.
 ///
 /// - `size(count, element_bytes)`: the bytes of `count` coded values of elements of that size; at least one bit each.
-/// - `encode(values, key, first, out)`: writes all `size` bytes of `out`. Random rounding of value i draws random
-/// number
+/// - `encode(values, key, first, out)`: writes all `size` bytes of `out`. Random rounding of value i draws number
 ///   `first` + i of `key`.
 /// - `decode(bytes, values)`: reads `values.size()` values from as many bytes as `size` says. Bytes that `encode` never
 ///   writes give finite values, or `protocol_error` is thrown.
 /// - `is_lossless`: decoding gives back every value bit for bit. Other codings are given finite values only.
 ///   `is_unbiased`: the expectation of a decoded value is the one that was coded.
-/// - `is_contractive`, if it is there and true: the error of rounding is smaller than the values, in the Euclidean
-/// norm.
-///   Error feedback takes no others, except lossless ones.
+/// - `is_contractive`, if it is there and true: the Euclidean norm of the rounding error is less than that of the
+///   values. Error feedback takes no others, except lossless ones.
 ///
 /// Members that influence bytes or values are options, which ranks compare: then `visit_options` names all of them
 /// (`HasOptions`). `encode` and `decode` are templates or overloads for float and double.

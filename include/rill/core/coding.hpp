@@ -94,6 +94,7 @@ struct own_coding {
     struct table {
         bool is_lossless;
         bool is_unbiased;
+        bool is_contractive;
         std::size_t (*size)(const memory& self, std::size_t count, std::size_t element_bytes);
         std::uint64_t (*fingerprint)(const memory& self);  ///< of name and options
         functions<float> of_floats;
@@ -129,12 +130,17 @@ struct coding {
     /// Whether a frame of this coding is sent from the stream's own arrays, without a copy.
     constexpr bool is_view() const { return values == value_coding::raw && indices == index_coding::raw; }
     constexpr bool is_lossless() const {
-        return rill::is_lossless(values) || (own.does != nullptr && own.does->is_lossless);
+        if (values == value_coding::own) return own.does != nullptr && own.does->is_lossless;
+        return rill::is_lossless(values);
     }
     /// Whether the expectation of a decoded value is the one that was coded.
     constexpr bool is_unbiased() const {
         if (values == value_coding::own) return own.does != nullptr && own.does->is_unbiased;
         return values != value_coding::bf16;
+    }
+    /// Whether the error of rounding is smaller than the values, as error feedback needs.
+    constexpr bool is_contractive() const {
+        return values != value_coding::own || (own.does != nullptr && own.does->is_contractive);
     }
     constexpr std::uint64_t fingerprint() const {
         const std::uint64_t fields = (static_cast<std::uint64_t>(static_cast<std::uint16_t>(row - 1)) << 48) |

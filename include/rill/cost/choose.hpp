@@ -122,9 +122,10 @@ inline exchange_candidate stream_candidate(const rill::topology::any& shape, con
         .decode = costs.computing.decode[i],
         .copy = costs.computing.copy_entry,
         .keep = costs.computing.copy_entry};
-    const shared_support supports = gradient.union_growth == 0
-                                        ? shared_support{.density = gradient.density}
-                                        : shared_support::of(gradient.density, costs.ranks, gradient.union_growth);
+    const shared_support supports =
+        gradient.union_growth == 0
+            ? shared_support{.density = gradient.density}
+            : shared_support::of(gradient.density, costs.ranks, std::min<double>(gradient.union_growth, costs.ranks));
     predict_measured(made, costs, each, stream_messages(gradient.dimension, supports, made.codings));
     if (gradient.selects)
         made.computing =
@@ -248,6 +249,10 @@ void require_equal(Group& group, const gradient_shape& gradient) {
 inline void require_gradient(const gradient_shape& gradient) {
     RILL_EXPECTS(gradient.density >= 0 && gradient.density <= 1, "cost::choose: a density is between 0 and 1");
     RILL_EXPECTS(gradient.dimension <= std::uint64_t{1} << 32, "cost::choose: indices have 32 bits");
+    RILL_EXPECTS(gradient.values != value_coding::own && gradient.copy != value_coding::own,
+                 "cost::choose: values are raw, bf16 or qsgd");
+    RILL_EXPECTS(gradient.union_growth == 0 || gradient.union_growth >= 1,
+                 "cost::choose: union_growth is at least 1, or 0 where it was not measured");
 }
 
 }  // namespace detail
@@ -281,7 +286,8 @@ inline std::string exchange_choice::reason() const {
 /// the measured link, plus the computing of the busiest rank. The link counts for all ranks. Messages both ways
 /// between two ranks share it, and messages of one rank to or from several share its card, as was measured.
 ///
-/// Cost: some 60 predictions, each of O(messages). Memory: that of one.
+/// Cost: some 70 predictions, each of O(messages); with `values` or `copy` twice as many, with both some 230. Memory:
+/// that of one.
 inline exchange_choice choose(const measured_costs& costs, const gradient_shape& gradient) {
     detail::require_gradient(gradient);
     RILL_EXPECTS(costs.ranks >= 1, "cost::choose: needs at least one rank");

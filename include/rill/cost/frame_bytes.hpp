@@ -97,7 +97,8 @@ std::uint64_t expected_index_bytes(const coding& codes, std::size_t count, segme
     }
     std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
     for (const index_coding each : index_codings)
-        least = std::min(least, expected_index_bytes<Index>({.indices = each}, count, range));
+        if (each != index_coding::whole_rows)
+            least = std::min(least, expected_index_bytes<Index>({.indices = each}, count, range));
     return least;
 }
 

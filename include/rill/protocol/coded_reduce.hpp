@@ -163,6 +163,7 @@ class coded_reduce
     static const coded_options& checked_options(const Group& workers, const coded_options& options) {
         detail::require_option(options.approximate_after.ns >= 0, "coded_options: approximate_after (ns)",
                                options.approximate_after.ns, "at least 0", workers.rank());
+        RILL_EXPECTS(options.values.values != value_coding::own, "coded_options: values are raw, bf16 or qsgd");
         return options;
     }
 

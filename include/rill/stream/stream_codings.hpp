@@ -1,6 +1,8 @@
 #pragma once
 
 #include <rill/core/coding.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/core/random.hpp>
 #include <rill/stream/dense_switch.hpp>
 
@@ -12,7 +14,7 @@ namespace rill { inline namespace RILL_ABI {
 /// How the frames of a collective on streams are coded; it must be the same on all ranks.
 struct stream_codings {
     coding contribution{};  ///< of contributions: applied once, at the source
-    coding partial{};       ///< of partial sums: lossless, and not the user's own
+    coding partial{};       ///< of partial sums: their values are raw
     coding copy{};          ///< of finished parts: applied once, by the owner, then forwarded verbatim
     dense_switch when{};    ///< judges sums in the coding `of_sums`
 
@@ -26,5 +28,12 @@ struct stream_codings {
     }
     friend constexpr bool operator==(const stream_codings&, const stream_codings&) = default;
 };
+
+namespace detail {
+/// Sums are sent on and folded further, so rounding would count several times.
+inline void require_raw_sums(const stream_codings& codings) {
+    RILL_EXPECTS(is_lossless(codings.partial.values), "stream_codings: partial sums travel with raw values");
+}
+}  // namespace detail
 
 }}  // namespace rill::RILL_ABI

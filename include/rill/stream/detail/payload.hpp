@@ -59,7 +59,6 @@ void describe(wire::header& head, const stream_view<T, Index>& view) {
 
 /// The bytes of values in a coding of the user's, as a header tells them.
 inline std::uint32_t own_length(const coding& codes, std::size_t element_bytes, std::size_t count) {
-    RILL_EXPECTS(codes.own.does != nullptr, "value_coding::own: compress::own_values makes such codings");
     const std::size_t length = value_length(codes, element_bytes, count);
     RILL_EXPECTS(length <= 0xFFFFFFFFU && count <= 8 * length,
                  "own_values: values take a bit each or more, and in one frame less than 4 GiB");
