@@ -40,7 +40,8 @@ TREE = {
     "train.hpp": "#pragma once\n#include <rill/train/loop.hpp>\n",
     "testing.hpp": "#pragma once\n#include <rill/transport/simulated.hpp>\nstruct testing : simulated {};\n",
     **{f"{name}.hpp": "#pragma once\n#include <rill/core/types.hpp>\n"
-       for name in ("session", "mixing", "topology/any", "protocol", "gradient_code", "cost", "system", "adapt/eigen")},
+       for name in ("session", "mixing", "topology/any", "protocol", "gradient_code", "cost", "train/automatic", "system",
+                    "adapt/eigen")},
 }
 FILES = ["rill/rill.hpp", "rill/testing.hpp", "rill/train.hpp", "rill/transport/mpi.hpp", "rill/transport/simulated.hpp"]
 

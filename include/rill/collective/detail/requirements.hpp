@@ -141,20 +141,28 @@ consteval bool require_copy_phase() {
 /// Additional check of `all_reduce`: finished parts travel in a copy phase.
 template <class Fold, class Shape>
 consteval bool require_finished_parts() {
-    constexpr bool met = !OwnerFinishingAggregator<Fold> || Shape::has_copy_phase;
-    static_assert(met,
-                  "rill::all_reduce: the aggregator finishes parts at their owners and the topology has no copy phase, "
-                  "in which finished parts travel; use topology::split_allgather, topology::ring, "
-                  "topology::halving_doubling, topology::tree or topology::star");
-    return met;
+    if constexpr (OwnerFinishingAggregator<Fold>) {
+        constexpr bool met = Shape::has_copy_phase;
+        static_assert(met,
+                      "rill::all_reduce: the aggregator finishes parts at their owners and the topology has no copy "
+                      "phase, in which finished parts travel; use topology::split_allgather, topology::ring, "
+                      "topology::halving_doubling, topology::tree or topology::star");
+        return met;
+    }
+    return true;
 }
 
 /// All checks of `all_reduce` of tensors.
 template <class In, class Out, class Fold, class Shape>
 consteval bool require_all_reduce() {
-    if constexpr (!MeantAsJoint<Fold>) {
-        return require_operation<In, Out, Fold, Shape>() && require_finished_parts<Fold, Shape>();
-    } else if constexpr (require_tensors<In, Out>()) {
+    if constexpr (!require_tensors<In, Out>()) {
+        return false;
+    } else if constexpr (!MeantAsJoint<Fold>) {
+        if constexpr (require_foldable<tensor_element<Out>, Fold, Shape>())
+            return require_finished_parts<Fold, Shape>();
+        else
+            return false;
+    } else {
         static_assert(JointAggregator<Fold, tensor_element<Out>>,
                       "rill::JointAggregator: a member is missing for this element type (trimmed_mean of integers?); "
                       "see rill::JointAggregator");
@@ -163,8 +171,6 @@ consteval bool require_all_reduce() {
                       "rill::all_reduce: the aggregator needs all contributions to a coordinate at once (median, "
                       "trimmed_mean), and the topology does not bring them together; use topology::split_allgather");
         return at_owners && JointAggregator<Fold, tensor_element<Out>>;
-    } else {
-        return false;
     }
 }
 
