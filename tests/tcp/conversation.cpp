@@ -255,6 +255,43 @@ TEST_CASE("a heartbeat is one frame that changes nothing") {
     CHECK_FALSE(write(a, ab, 1000, {}));
 }
 
+TEST_CASE("an acknowledgement that is due goes out after the frame that is being written, however much waits") {
+    side a(0, 4000), b(1, 4000);
+    REQUIRE(connect(a, b));
+    line ab, ba;
+    time_point now{};
+    const bytes answered = filled(100, 1), backlog = filled(1000, 2);
+    a.talk.send_part(backlog, 4);
+    write(a, ab, 20, now);  // inside a frame
+    const auto part = b.talk.send_part(answered, 3);
+    while (write(b, ba, 1000, now)) {
+    }
+    while (read(ba, a, 1000, now)) {
+    }
+    CHECK(a.talk.ack_due().is_never());
+    now = now + milliseconds(30);
+    write(a, ab, 1000, now);  // the rest of the frame
+    CHECK(ab.size() < 100);
+    CHECK(a.talk.ack_due().at <= now);
+    write(a, ab, frame_head::size_bytes, now);
+    while (read(ab, b, 1000, now)) {
+    }
+    CHECK(b.talk.is_done(part));
+    CHECK(b.in.whole_parts == 0);
+}
+
+TEST_CASE("nothing is due while there is no connection") {
+    side a(0), b(1);
+    REQUIRE(connect(a, b));
+    line ab, ba;
+    b.talk.send_note(text("note"));
+    write(b, ba, 1000, {});
+    read(ba, a, 1000, {});
+    CHECK_FALSE(a.talk.ack_due().is_never());
+    a.talk.detach();
+    CHECK(a.talk.ack_due().is_never());
+}
+
 TEST_CASE("no more than the window is on its way") {
     side a(0, 100);
     a.talk.attach(0);

@@ -38,6 +38,21 @@ class Launch(unittest.TestCase):
         self.assertEqual(told.returncode, 3)
         self.assertLess(time.monotonic() - begun, 40)  # the others would sleep for 50 s
 
+    def test_ranks_end_when_nobody_reads_what_they_say(self):
+        command = f"{LAUNCH} -n 1 yes hello | head -1"
+        told = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual(told.stdout, "[0] hello\n")
+
+    def test_ranks_end_with_the_terminal(self):
+        begun = subprocess.Popen([LAUNCH, "-n", "1", *python("import os, time; print(os.getpid(), flush=True); time.sleep(50)")],
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        rank = int(begun.stdout.readline().split()[1])
+        begun.send_signal(signal.SIGHUP)
+        self.assertEqual(begun.wait(timeout=TIMEOUT), 128 + signal.SIGHUP)
+        begun.stdout.close()
+        with self.assertRaises(ProcessLookupError):
+            os.kill(rank, 0)
+
     def test_errors_are_preceded_by_the_rank(self):
         told = launch("-n", "1", *python("import sys; sys.exit('no')"))
         self.assertEqual((told.returncode, told.stderr), (1, "[0] no\n"))

@@ -85,8 +85,8 @@ class endpoint : public mail::endpoint<detail::port> {
                      "tcp: eager_bytes must be between 1024 and 2^30");
         RILL_EXPECTS(chosen.mailbox_bytes > 0 && chosen.window_bytes > 0,
                      "tcp: mailbox_bytes and window_bytes must not be 0");
-        RILL_EXPECTS(chosen.meeting_timeout.ns > 0 && chosen.patience.ns > 0,
-                     "tcp: meeting_timeout and patience must be above 0");
+        RILL_EXPECTS(chosen.meeting_timeout.ns > 0 && chosen.patience >= milliseconds(1),
+                     "tcp: meeting_timeout must be above 0, and patience at least 1 ms");
         RILL_EXPECTS(chosen.abort_timeout.ns >= 0 && chosen.failure_timeout.ns >= 0 && chosen.farewell_timeout.ns >= 0,
                      "tcp: abort_timeout, failure_timeout and farewell_timeout must not be negative");
         return detail::meeting(chosen).run();

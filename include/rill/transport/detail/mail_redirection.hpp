@@ -47,7 +47,7 @@ class redirection {
                 request = of_.through_.receive_part(part.data(), part.size(), node_.source, node_.data_tag);
                 return true;
             }
-            of_.note_first(node_, i, end->size);
+            of_.note_end(node_, end->size);
         }
         std::memcpy(part.data(), before_[i].data(), part.size());
         return true;

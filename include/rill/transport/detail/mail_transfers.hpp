@@ -219,9 +219,9 @@ class transfers {
         return true;
     }
 
-    /// Notes from the first part whether the message was withdrawn: then the part is empty.
-    static void note_first(node& n, std::size_t part, std::size_t size) {
-        if (part == 0) n.withdrawn = size == 0;
+    /// An empty part: the message was withdrawn, or its sender has gone. No part of another message is empty.
+    static void note_end(node& n, std::size_t size) {
+        if (size == 0) n.withdrawn = true;
     }
 
     bool has_arrived(node& n) const {
@@ -230,7 +230,7 @@ class transfers {
             if (!n.requests[i]) continue;
             const auto end = through_.look(n.requests[i]);
             if (!end) return false;
-            note_first(n, i, end->size);
+            note_end(n, end->size);
         }
         return true;
     }

@@ -181,14 +181,14 @@ class waiting {
         return true;
     }
     /// Waits until `ready()` and ignores errors that other notes cause; false when `until` has passed. True also when
-    /// the port has ended or failed, since waiting is then pointless.
+    /// the port has ended or failed, since waiting is then pointless. A port that `wakes` goes on after an error.
     template <class Ready>
     bool outlast(guard& lock, deadline until, Ready&& ready) noexcept {
         for (;;) {
             try {
                 return wait_regardless(lock, until, ready);
             } catch (const typename Port::library_error&) {
-                return true;
+                if constexpr (!Port::wakes) return true;
             } catch (...) {
             }
         }

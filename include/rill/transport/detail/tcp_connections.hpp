@@ -169,7 +169,10 @@ class connections {
             mail::optional_mutex nobody;
             const auto waits = [](const auto& each) { return each->is_open && !each->talk.is_idle(); };
             while (std::any_of(peers_.begin(), peers_.end(), waits) && wall_clock() < until) {
-                await_note(nobody, until);
+                try {
+                    await_note(nobody, until);
+                } catch (const error&) {  // of one peer
+                }
                 notes_.clear();
             }
             for (auto& each : peers_)  // tells the peers what was taken of their last words
@@ -359,13 +362,13 @@ class connections {
             if (static_cast<std::size_t>(got) < size) break;
         }
         write(peer);
-        be_back_at(peer.talk.ack_due());
     }
     void write(peer_state& peer, bool acknowledges_now = false) {
         if (!peer.line || peer.is_deaf) return;
         const bool waited = peer.wants_to_write;
         write_all(peer, acknowledges_now);
         if (waited != peer.wants_to_write) loop_.change(peer.line, name_of(kind::peer, peer.rank), peer.wants_to_write);
+        be_back_at(peer.talk.ack_due());
     }
     void write_all(peer_state& peer, bool acknowledges_now) {
         constexpr std::size_t most_pieces = 64;
@@ -487,13 +490,16 @@ class connections {
         if (goes_on && !on.is_settled())
             return loop_.change(on.on(), name_of(kind::dial, on.on().get()), (on.wanted() & POLLOUT) != 0);
         if (goes_on && on.now() == handshake::state::agreed) {
+            // The peer has given up the dials that it had begun before it took this one.
+            peer.newest_attempt = std::max(peer.newest_attempt, on.said().peer().attempt);
             if (!peer.talk.attach(on.said().peer_taken())) return lose(peer);
             return hook(peer, on.take(), true, wall_clock());
         }
         using refusal = handshake::refusal;
         const refusal why = goes_on ? on.said().why() : refusal::none;
         const bool is_refused = !goes_on && errno == ECONNREFUSED;
-        if (why == refusal::incarnation || why == refusal::taken) return lose(peer);  // gone, there or here
+        const bool is_gone = why == refusal::incarnation || why == refusal::taken;
+        if (is_gone && on.said().is_proven()) return lose(peer);  // there or here
         if (which->round == peer.round) peer.all_refuse &= is_refused;
         peer.dials.erase(which);
         if (!peer.line) end_round(peer);
@@ -550,7 +556,9 @@ class connections {
         peer_state& peer = at(said.rank);
         if (!peer.is_open || said.incarnation != mesh_.roster[static_cast<std::size_t>(said.rank)].incarnation)
             return refusal::incarnation;
-        if (said.attempt <= peer.newest_attempt) return refusal::stale;
+        // A dial that the peer has given up since may prove itself late: it knows less than has been acknowledged.
+        if (said.attempt <= peer.newest_attempt || guest.said().peer_taken() < peer.talk.acknowledged())
+            return refusal::stale;
         const auto has_proved = [](const dial& each) { return each.has_proved; };
         if (mesh_.rank < said.rank && std::any_of(peer.dials.begin(), peer.dials.end(), has_proved))
             return refusal::crossed;

@@ -74,10 +74,8 @@ class conversation {
     /// Writes an acknowledgement on this connection, also where nothing new was taken.
     void say_heartbeat() { owes_heartbeat_ = attached_; }
 
-    bool is_attached() const { return attached_; }
     std::uint64_t taken() const { return taken_; }                ///< numbered bytes that have arrived here
     std::uint64_t acknowledged() const { return acknowledged_; }  ///< numbered bytes that the peer has taken
-    std::uint64_t numbered() const { return numbered_; }          ///< bytes that have a number so far
     /// Whether the peer has taken all that was sent.
     bool is_idle() const { return acknowledged_ == numbered_ && notes_.empty() && parts_.empty(); }
 
@@ -108,6 +106,7 @@ class conversation {
         std::size_t count = 0;
         // An acknowledgement stands between two frames only.
         const bool tells_taken = taken_ != told_ && (is_ack_due(now) || has_more());
+        const bool waits = !ack_fits() && (owes_heartbeat_ || (taken_ != told_ && is_ack_due(now)));
         if (ack_left_ == 0 && ack_fits() && (owes_heartbeat_ || tells_taken)) {
             owes_heartbeat_ = false;
             frame_head{.value = taken_}.write(ack_);
@@ -129,6 +128,7 @@ class conversation {
             const std::size_t inside = skip < frame_head::size_bytes ? 0 : skip - frame_head::size_bytes;
             if (inside < each.content.size()) out[count++] = each.content.subspan(inside);
             at = each.end();
+            if (waits) break;  // the acknowledgement is next
         }
         return count;
     }
@@ -161,8 +161,8 @@ class conversation {
         if (taken_ != told_ && ack_at_.is_never()) ack_at_ = now + chosen_.ack_delay;
         if (taken_ - told_ >= chosen_.window_bytes / 4) is_ack_urgent_ = true;
     }
-    /// When an acknowledgement is due at the latest.
-    deadline ack_due() const { return taken_ == told_ ? deadline::never : ack_at_; }
+    /// When an acknowledgement is due at the latest; never while none can be written.
+    deadline ack_due() const { return taken_ == told_ || !attached_ || !ack_fits() ? deadline::never : ack_at_; }
 
   private:
     static constexpr std::size_t staging_bytes = std::size_t{64} << 10;

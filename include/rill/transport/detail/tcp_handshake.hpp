@@ -23,8 +23,9 @@ namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 ///     acceptor to dialer   answer  refusal, bytes taken, proof of all that was said
 ///
 /// Both ends compare the hellos. Where they cannot prove anything to each other, both end at once; any other refusal
-/// waits for the proofs, so that a stranger cannot speak for a rank. Does no I/O: the caller reads at most `wanted()`
-/// bytes, so that it never reads a frame that stands behind.
+/// waits for the proofs, so that a stranger cannot speak for a rank. But a dialer that hears of another rank or start
+/// than it expects ends at once: its caller must not take that for proven (`is_proven`). Does no I/O: the caller reads
+/// at most `wanted()` bytes, so that it never reads a frame that stands behind.
 class handshake {
   public:
     static constexpr std::size_t greeting_bytes = 6, hello_bytes = 64, proof_bytes = 40, answer_bytes = 48;

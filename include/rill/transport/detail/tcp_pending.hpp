@@ -41,7 +41,6 @@ class pending_connection {
     }
 
     const socket& on() const { return on_; }
-    bool is_dialled() const { return std::holds_alternative<dialer>(end_); }
     time_point since() const { return since_; }
     /// The address of who dialled this end; of IPv6 its first half, because who holds one address holds all of them.
     const host& from() const { return from_; }
