@@ -249,7 +249,7 @@ constexpr auto fold_of(const A& aggregator) {
 /// An aggregator that differs from another one, its `folds_as`, in `finish` alone. That one has no options and a
 /// trivial `finish`. What folds is compiled once for both.
 template <class A>
-concept FinishingAggregator = requires { typename A::folds_as; };
+concept FinishingAggregator = !OwnerFinishingAggregator<A> && requires { typename A::folds_as; };
 
 namespace detail {
 
@@ -1298,11 +1298,12 @@ namespace rill { inline namespace RILL_ABI { namespace aggregate {
 /// The mean of the contributions without the `trim` largest and the `trim` smallest, at each coordinate.
 ///
 /// So `trim` ranks cannot move it out of the range of the others. The kept values are added in ascending order, in
-/// double precision. −0 < +0; a NaN counts as larger than every number, so the result is a NaN only if more than `trim`
-/// ranks contribute one, or if infinities of both signs are kept. A rank of weight 0 is not counted; other weights have
-/// no part in it. If so only 2 `trim` ranks or fewer are left, the result is their median. A group of 2 `trim` ranks or
-/// fewer is refused. Floating-point elements only. Models `JointAggregator`. Cost: O(P log P) for each coordinate.
-/// Source: Yin et al., Byzantine-robust distributed learning, ICML 2018.
+/// double precision; a mean that rounding takes out of their range is the nearest of them. −0 < +0; a NaN counts as
+/// larger than every number, so the result is a NaN only if more than `trim` ranks contribute one, or if infinities of
+/// both signs are kept. A rank of weight 0 is not counted; other weights have no part in it. If so only 2 `trim` ranks
+/// or fewer are left, the result is their median. A group of 2 `trim` ranks or fewer is refused. Floating-point
+/// elements only. Models `JointAggregator`. Cost: O(P log P) for each coordinate. Source: Yin et al., Byzantine-robust
+/// distributed learning, ICML 2018.
 struct trimmed_mean {
     int trim = 1;
 
@@ -1320,10 +1321,12 @@ struct trimmed_mean {
         std::sort(values.begin(), values.end(), rill::detail::ascending{});
         const std::size_t cut = std::min(static_cast<std::size_t>(trim), (values.size() - 1) / 2);
         const std::span<const T> kept = values.subspan(cut, values.size() - 2 * cut);
-        double sum = kept.front();
+        auto sum = static_cast<double>(kept.front());
         for (const T value : kept.subspan(1)) sum += static_cast<double>(value);
         const double mean = sum / static_cast<double>(kept.size());
-        return mean == mean ? static_cast<T>(mean) : std::numeric_limits<T>::quiet_NaN();
+        if (mean != mean) return std::numeric_limits<T>::quiet_NaN();
+        // The sum of doubles may be rounded, or overflow, beyond the kept values.
+        return std::clamp(static_cast<T>(mean), kept.front(), kept.back());
     }
 
     template <class Visit>
@@ -2933,6 +2936,7 @@ struct own_coding {
     struct table {
         bool is_lossless;
         bool is_unbiased;
+        bool is_contractive;
         std::size_t (*size)(const memory& self, std::size_t count, std::size_t element_bytes);
         std::uint64_t (*fingerprint)(const memory& self);  ///< of name and options
         functions<float> of_floats;
@@ -2968,12 +2972,17 @@ struct coding {
     /// Whether a frame of this coding is sent from the stream's own arrays, without a copy.
     constexpr bool is_view() const { return values == value_coding::raw && indices == index_coding::raw; }
     constexpr bool is_lossless() const {
-        return rill::is_lossless(values) || (own.does != nullptr && own.does->is_lossless);
+        if (values == value_coding::own) return own.does != nullptr && own.does->is_lossless;
+        return rill::is_lossless(values);
     }
     /// Whether the expectation of a decoded value is the one that was coded.
     constexpr bool is_unbiased() const {
         if (values == value_coding::own) return own.does != nullptr && own.does->is_unbiased;
         return values != value_coding::bf16;
+    }
+    /// Whether the error of rounding is smaller than the values, as error feedback needs.
+    constexpr bool is_contractive() const {
+        return values != value_coding::own || (own.does != nullptr && own.does->is_contractive);
     }
     constexpr std::uint64_t fingerprint() const {
         const std::uint64_t fields = (static_cast<std::uint64_t>(static_cast<std::uint16_t>(row - 1)) << 48) |
@@ -6409,7 +6418,10 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 constexpr std::size_t value_length(const coding& codes, std::size_t element_bytes, std::size_t count) {
     if (codes.values == value_coding::raw) return count * element_bytes;
     if (codes.values == value_coding::bf16) return count * 2;
-    if (codes.values == value_coding::own) return codes.own.does->size(codes.own.self, count, element_bytes);
+    if (codes.values == value_coding::own) {
+        RILL_EXPECTS(codes.own.does != nullptr, "value_coding::own: compress::own_values makes such codings");
+        return codes.own.does->size(codes.own.self, count, element_bytes);
+    }
     return kernel::quantize_buckets(count, codes.bucket) * element_bytes +
            kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
 }
@@ -6679,7 +6691,6 @@ void describe(wire::header& head, const stream_view<T, Index>& view) {
 
 /// The bytes of values in a coding of the user's, as a header tells them.
 inline std::uint32_t own_length(const coding& codes, std::size_t element_bytes, std::size_t count) {
-    RILL_EXPECTS(codes.own.does != nullptr, "value_coding::own: compress::own_values makes such codings");
     const std::size_t length = value_length(codes, element_bytes, count);
     RILL_EXPECTS(length <= 0xFFFFFFFFU && count <= 8 * length,
                  "own_values: values take a bit each or more, and in one frame less than 4 GiB");
@@ -9184,20 +9195,28 @@ consteval bool require_copy_phase() {
 /// Additional check of `all_reduce`: finished parts travel in a copy phase.
 template <class Fold, class Shape>
 consteval bool require_finished_parts() {
-    constexpr bool met = !OwnerFinishingAggregator<Fold> || Shape::has_copy_phase;
-    static_assert(met,
-                  "rill::all_reduce: the aggregator finishes parts at their owners and the topology has no copy phase, "
-                  "in which finished parts travel; use topology::split_allgather, topology::ring, "
-                  "topology::halving_doubling, topology::tree or topology::star");
-    return met;
+    if constexpr (OwnerFinishingAggregator<Fold>) {
+        constexpr bool met = Shape::has_copy_phase;
+        static_assert(met,
+                      "rill::all_reduce: the aggregator finishes parts at their owners and the topology has no copy "
+                      "phase, in which finished parts travel; use topology::split_allgather, topology::ring, "
+                      "topology::halving_doubling, topology::tree or topology::star");
+        return met;
+    }
+    return true;
 }
 
 /// All checks of `all_reduce` of tensors.
 template <class In, class Out, class Fold, class Shape>
 consteval bool require_all_reduce() {
-    if constexpr (!MeantAsJoint<Fold>) {
-        return require_operation<In, Out, Fold, Shape>() && require_finished_parts<Fold, Shape>();
-    } else if constexpr (require_tensors<In, Out>()) {
+    if constexpr (!require_tensors<In, Out>()) {
+        return false;
+    } else if constexpr (!MeantAsJoint<Fold>) {
+        if constexpr (require_foldable<tensor_element<Out>, Fold, Shape>())
+            return require_finished_parts<Fold, Shape>();
+        else
+            return false;
+    } else {
         static_assert(JointAggregator<Fold, tensor_element<Out>>,
                       "rill::JointAggregator: a member is missing for this element type (trimmed_mean of integers?); "
                       "see rill::JointAggregator");
@@ -9206,8 +9225,6 @@ consteval bool require_all_reduce() {
                       "rill::all_reduce: the aggregator needs all contributions to a coordinate at once (median, "
                       "trimmed_mean), and the topology does not bring them together; use topology::split_allgather");
         return at_owners && JointAggregator<Fold, tensor_element<Out>>;
-    } else {
-        return false;
     }
 }
 
@@ -14809,7 +14826,7 @@ namespace rill { inline namespace RILL_ABI {
 /// How the frames of a collective on streams are coded; it must be the same on all ranks.
 struct stream_codings {
     coding contribution{};  ///< of contributions: applied once, at the source
-    coding partial{};       ///< of partial sums: lossless, and not the user's own
+    coding partial{};       ///< of partial sums: their values are raw
     coding copy{};          ///< of finished parts: applied once, by the owner, then forwarded verbatim
     dense_switch when{};    ///< judges sums in the coding `of_sums`
 
@@ -14823,6 +14840,13 @@ struct stream_codings {
     }
     friend constexpr bool operator==(const stream_codings&, const stream_codings&) = default;
 };
+
+namespace detail {
+/// Sums are sent on and folded further, so rounding would count several times.
+inline void require_raw_sums(const stream_codings& codings) {
+    RILL_EXPECTS(is_lossless(codings.partial.values), "stream_codings: partial sums travel with raw values");
+}
+}  // namespace detail
 
 }}  // namespace rill::RILL_ABI
 
@@ -15460,6 +15484,7 @@ class gather_state {
 
     void begin(wire::header head, const view& own, const coding& codes, random_key key) {
         whole_ = own.range();
+        own_coding_ = codes.own;
         memory_.reset();
         const auto ranks = static_cast<std::size_t>(call_->net().size());
         frames_.assign(ranks, byte_pieces{});
@@ -15511,8 +15536,8 @@ class gather_state {
     byte_pieces& frame_at(rank_t rank) { return frames_[static_cast<std::size_t>(rank)]; }
 
     void take(rank_t rank, const frame& f) {
-        const view content =
-            read_from(*call_, rank, [&] { return content_of(f, decoded_[static_cast<std::size_t>(rank)]); });
+        const view content = read_from(
+            *call_, rank, [&] { return content_of(f.with(own_coding_), decoded_[static_cast<std::size_t>(rank)]); });
         if (content.is_dense()) call_->scene().refuse(rank, "contributed a dense stream");
         contents_[static_cast<std::size_t>(rank)] = content.pairs();
         frame_at(rank) = f.bytes;
@@ -15531,6 +15556,7 @@ class gather_state {
 
     exchange<Net>* call_ = nullptr;
     segment whole_{};
+    own_coding own_coding_{};
     std::vector<byte_pieces> frames_;
     std::vector<sparse_view<T, Index>> contents_;
     std::vector<frame_scratch<T, Index>> decoded_;
@@ -15953,9 +15979,10 @@ receipt all_reduce_coded(Lane& lane, const In& input, stream<T, Index>& output, 
                                            {give, take, accept, fingerprint(fold)});
 }
 
-/// The run-time part of `require_copy_phase`.
+/// What is known of codings only when the program runs.
 template <Topology Shape>
-void require_copy_phase_of(const Shape& shape, const stream_codings& codings) {
+void require_codings(const Shape& shape, const stream_codings& codings) {
+    require_raw_sums(codings);
     RILL_EXPECTS(has_copy_phase(shape) || codings.copy.is_lossless(),
                  "all_reduce: this topology has no copy phase, so nothing can be coded there");
 }
@@ -15987,7 +16014,7 @@ auto all_reduce_call(Group& group, const stream<T, Index>& input, stream<T, Inde
                   require_finished_parts<Fold, topology_of<Group>>()) {
         require_weight(own);
         RILL_EXPECTS(&input != &output, "all_reduce: a stream cannot be its own output");
-        require_copy_phase_of(group.shape(), codings);
+        require_codings(group.shape(), codings);
         return [=, &input, &output](typename Group::lane_type& lane) {
             using exec = typename Group::executor_type;
             const auto give = [&] { return input.view(); };
@@ -16010,7 +16037,7 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold
     using Shape = topology_of<Group>;
     if constexpr (require_group<Group>() && require_coded_operation<In, Out, Codec, Fold, Shape>()) {
         require_weight(own);
-        require_copy_phase_of(group.shape(), codec.codings());
+        require_codings(group.shape(), codec.codings());
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         RILL_EXPECTS(size_of(out) == size_of(in), "all_reduce: input and output must be of one size");
         require_in_place_or_apart(in, out);
@@ -16033,7 +16060,7 @@ auto all_reduce_call(Group& group, In&& in, stream<T, Index>& output, Codec&& co
     if constexpr (require_group<Group>() && require_coded_operation<In, std::span<T>, Codec, Fold, Shape>() &&
                   require_stream_of<std::remove_reference_t<Codec>, Index>()) {
         require_weight(own);
-        require_copy_phase_of(group.shape(), codec.codings());
+        require_codings(group.shape(), codec.codings());
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
         return [=, input = held<In>(in), &output, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
@@ -16577,6 +16604,7 @@ auto reduce_call(Group& group, const stream<T, Index>& input, stream<T, Index>& 
     if constexpr (require_group<Group>() && require_foldable<T, Fold, rooted_topology_of<Group>>()) {
         require_root(group, root);
         RILL_EXPECTS(&input != &output, "reduce: a stream cannot be its own output");
+        require_raw_sums(codings);
         RILL_EXPECTS(codings.copy.is_lossless(), "reduce: nothing is copied, so nothing can be coded there");
         return [=, &input, &output](typename Group::lane_type& lane) {
             return reduce_stream(lane, input, output, root, fold, codings);
@@ -16686,6 +16714,7 @@ template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 auto reduce_scatter_call(Group&, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                          const stream_codings& codings = {}) {
     if constexpr (require_group<Group>() && require_foldable<T, Fold, topology_of<Group>>()) {
+        require_raw_sums(codings);
         RILL_EXPECTS(codings.copy.is_lossless(), "reduce_scatter: nothing is copied, so nothing can be coded there");
         RILL_EXPECTS(&input != &output, "reduce_scatter: a stream cannot be its own output");
         return [=, &input, &output](typename Group::lane_type& lane) {
@@ -18597,8 +18626,13 @@ struct error_feedback {
             static_assert(!inner::is_contractive || FeedbackCompressor<inner, T>,
                           "rill::compress::error_feedback: the compressor does not send coordinates of its input and "
                           "has no erase_sent(received, values); add it, so that what was sent leaves the residual");
-            if constexpr (FeedbackCompressor<inner, T>)
-                return error_feedback_codec<inner, T>(compressor.template bind<T, Index>(dimension), unbiased_rounding);
+            if constexpr (FeedbackCompressor<inner, T>) {
+                inner bound = compressor.template bind<T, Index>(dimension);
+                RILL_EXPECTS(bound.codings().contribution.is_contractive(),
+                             "error_feedback: the value coding of contributions is not contractive, so the residual "
+                             "would grow without bound");
+                return error_feedback_codec<inner, T>(std::move(bound), unbiased_rounding);
+            }
         }
     }
     friend constexpr bool operator==(const error_feedback&, const error_feedback&) = default;
@@ -18803,16 +18837,14 @@ namespace rill { inline namespace RILL_ABI {
 /// How the values of a frame are written: a type of the user's, which `compress::own_values` brings into frames.
 ///
 /// - `size(count, element_bytes)`: the bytes of `count` coded values of elements of that size; at least one bit each.
-/// - `encode(values, key, first, out)`: writes all `size` bytes of `out`. Random rounding of value i draws random
-/// number
+/// - `encode(values, key, first, out)`: writes all `size` bytes of `out`. Random rounding of value i draws number
 ///   `first` + i of `key`.
 /// - `decode(bytes, values)`: reads `values.size()` values from as many bytes as `size` says. Bytes that `encode` never
 ///   writes give finite values, or `protocol_error` is thrown.
 /// - `is_lossless`: decoding gives back every value bit for bit. Other codings are given finite values only.
 ///   `is_unbiased`: the expectation of a decoded value is the one that was coded.
-/// - `is_contractive`, if it is there and true: the error of rounding is smaller than the values, in the Euclidean
-/// norm.
-///   Error feedback takes no others, except lossless ones.
+/// - `is_contractive`, if it is there and true: the Euclidean norm of the rounding error is less than that of the
+///   values. Error feedback takes no others, except lossless ones.
 ///
 /// Members that influence bytes or values are options, which ranks compare: then `visit_options` names all of them
 /// (`HasOptions`). `encode` and `decode` are templates or overloads for float and double.
@@ -18886,6 +18918,7 @@ struct own_values {
     static constexpr own_coding::table table{
         V::is_lossless,
         V::is_unbiased,
+        is_contractive,
         [](const memory& self, std::size_t count, std::size_t bytes) { return from(self).size(count, bytes); },
         [](const memory& self) { return rill::fingerprint(from(self)); },
         functions_of<float>,
@@ -19434,8 +19467,8 @@ namespace rill { inline namespace RILL_ABI { namespace compress {
 /// A sparsifier whose codings are values of the run, such as those that `cost::choose` returns. Otherwise as `encoded`.
 ///
 /// All codings are compiled, which costs a translation unit more than the few that `encoded` names. The copy coding may
-/// be lossy: over a topology whose type has no copy phase use `encoded`. `bind` throws `contract_violation` where
-/// partial sums have a lossy coding.
+/// be lossy: over a topology whose type has no copy phase use `encoded`. `bind` throws `contract_violation` where the
+/// values of partial sums are not raw.
 template <class Sparsifier>
 struct with_codings {
     Sparsifier sparsifier{};
@@ -19451,8 +19484,7 @@ struct with_codings {
 
     template <Element T = float, IndexType Index = std::uint32_t>
     codec<Sparsifier, any_values, smallest, any_values, T, Index> bind(std::size_t dimension) const {
-        RILL_EXPECTS(is_lossless(codings.partial.values),
-                     "compress::with_codings: partial sums have a lossless coding");
+        rill::detail::require_raw_sums(codings);
         return {sparsifier, dimension, codings};
     }
     friend constexpr bool operator==(const with_codings&, const with_codings&) = default;
@@ -25741,6 +25773,7 @@ class coded_reduce
     static const coded_options& checked_options(const Group& workers, const coded_options& options) {
         detail::require_option(options.approximate_after.ns >= 0, "coded_options: approximate_after (ns)",
                                options.approximate_after.ns, "at least 0", workers.rank());
+        RILL_EXPECTS(options.values.values != value_coding::own, "coded_options: values are raw, bf16 or qsgd");
         return options;
     }
 
@@ -33030,7 +33063,8 @@ std::uint64_t expected_index_bytes(const coding& codes, std::size_t count, segme
     }
     std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
     for (const index_coding each : index_codings)
-        least = std::min(least, expected_index_bytes<Index>({.indices = each}, count, range));
+        if (each != index_coding::whole_rows)
+            least = std::min(least, expected_index_bytes<Index>({.indices = each}, count, range));
     return least;
 }
 
@@ -34547,9 +34581,10 @@ inline exchange_candidate stream_candidate(const rill::topology::any& shape, con
         .decode = costs.computing.decode[i],
         .copy = costs.computing.copy_entry,
         .keep = costs.computing.copy_entry};
-    const shared_support supports = gradient.union_growth == 0
-                                        ? shared_support{.density = gradient.density}
-                                        : shared_support::of(gradient.density, costs.ranks, gradient.union_growth);
+    const shared_support supports =
+        gradient.union_growth == 0
+            ? shared_support{.density = gradient.density}
+            : shared_support::of(gradient.density, costs.ranks, std::min<double>(gradient.union_growth, costs.ranks));
     predict_measured(made, costs, each, stream_messages(gradient.dimension, supports, made.codings));
     if (gradient.selects)
         made.computing =
@@ -34673,6 +34708,10 @@ void require_equal(Group& group, const gradient_shape& gradient) {
 inline void require_gradient(const gradient_shape& gradient) {
     RILL_EXPECTS(gradient.density >= 0 && gradient.density <= 1, "cost::choose: a density is between 0 and 1");
     RILL_EXPECTS(gradient.dimension <= std::uint64_t{1} << 32, "cost::choose: indices have 32 bits");
+    RILL_EXPECTS(gradient.values != value_coding::own && gradient.copy != value_coding::own,
+                 "cost::choose: values are raw, bf16 or qsgd");
+    RILL_EXPECTS(gradient.union_growth == 0 || gradient.union_growth >= 1,
+                 "cost::choose: union_growth is at least 1, or 0 where it was not measured");
 }
 
 }  // namespace detail
@@ -34706,7 +34745,8 @@ inline std::string exchange_choice::reason() const {
 /// the measured link, plus the computing of the busiest rank. The link counts for all ranks. Messages both ways
 /// between two ranks share it, and messages of one rank to or from several share its card, as was measured.
 ///
-/// Cost: some 60 predictions, each of O(messages). Memory: that of one.
+/// Cost: some 70 predictions, each of O(messages); with `values` or `copy` twice as many, with both some 230. Memory:
+/// that of one.
 inline exchange_choice choose(const measured_costs& costs, const gradient_shape& gradient) {
     detail::require_gradient(gradient);
     RILL_EXPECTS(costs.ranks >= 1, "cost::choose: needs at least one rank");

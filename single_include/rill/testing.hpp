@@ -1503,7 +1503,10 @@ bool ignores_order(const A& aggregator, const std::vector<T>& values) {
 
 template <Element T, class A>
 bool agrees_with_all(const A& aggregator) {
-    for (const T value : law_samples<T>())
+    std::vector<T> samples = law_samples<T>();
+    samples.push_back(std::numeric_limits<T>::max());
+    if constexpr (std::floating_point<T>) samples.push_back(T(0.1));
+    for (const T value : samples)
         for (std::size_t count = 1; count <= 9; ++count) {
             std::vector<T> equal(count, value);
             if (aggregator.combine(std::span<T>(equal)) != value) return false;

@@ -6004,7 +6004,7 @@ class automatic_state {
 };
 
 /// The figures by which the `automatic` strategy of a saved trainer chose. `cost::choose` makes the same choice from
-/// them for the same gradients.
+/// them for the same gradients, dimension included.
 template <class Reader>
 cost::measured_costs costs_in(const Reader& in, std::string_view prefix) {
     detail::saved_costs numbers{};
@@ -6063,7 +6063,7 @@ class bound_automatic {
 ///
 /// The records of its steps tell the choice. A checkpoint goes on only under the choice under which it was saved; else
 /// it is refused. Since another run may measure otherwise, give such a run `cost::choose(costs_in(checkpoint, prefix),
-/// gradient)`.
+/// gradient)`, where `gradient.dimension` is the model's.
 ///
 /// Models `Strategy`. Cost per step and determinism: those of the strategy that is made. Errors: those of
 /// `cost::choose` when it is bound.

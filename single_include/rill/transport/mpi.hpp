@@ -1007,9 +1007,9 @@ class transfers {
         return true;
     }
 
-    /// Notes from the first part whether the message was withdrawn: then the part is empty.
-    static void note_first(node& n, std::size_t part, std::size_t size) {
-        if (part == 0) n.withdrawn = size == 0;
+    /// An empty part: the message was withdrawn, or its sender has gone. No part of another message is empty.
+    static void note_end(node& n, std::size_t size) {
+        if (size == 0) n.withdrawn = true;
     }
 
     bool has_arrived(node& n) const {
@@ -1018,7 +1018,7 @@ class transfers {
             if (!n.requests[i]) continue;
             const auto end = through_.look(n.requests[i]);
             if (!end) return false;
-            note_first(n, i, end->size);
+            note_end(n, end->size);
         }
         return true;
     }
@@ -1075,7 +1075,7 @@ class redirection {
                 request = of_.through_.receive_part(part.data(), part.size(), node_.source, node_.data_tag);
                 return true;
             }
-            of_.note_first(node_, i, end->size);
+            of_.note_end(node_, end->size);
         }
         std::memcpy(part.data(), before_[i].data(), part.size());
         return true;
@@ -2522,14 +2522,14 @@ class waiting {
         return true;
     }
     /// Waits until `ready()` and ignores errors that other notes cause; false when `until` has passed. True also when
-    /// the port has ended or failed, since waiting is then pointless.
+    /// the port has ended or failed, since waiting is then pointless. A port that `wakes` goes on after an error.
     template <class Ready>
     bool outlast(guard& lock, deadline until, Ready&& ready) noexcept {
         for (;;) {
             try {
                 return wait_regardless(lock, until, ready);
             } catch (const typename Port::library_error&) {
-                return true;
+                if constexpr (!Port::wakes) return true;
             } catch (...) {
             }
         }
