@@ -151,6 +151,27 @@ TEST_CASE("mail: a message that is withdrawn while it is asked for arrives empty
     CHECK(of.takes(1, 0, next));
 }
 
+TEST_CASE("mail: a message whose sender ends between its parts is not taken") {
+    ranks of(2);
+    const bytes first = filled(5000, 1), second = filled(6000, 2);
+    byte_pieces both;
+    both.push(byte_view(first));
+    both.push(byte_view(second));
+    of[0].post(1, on, both);
+    of.step(1);
+    CHECK_FALSE(of.takes(1, 0, first));  // now it is asked for
+    of.net.holds = true;
+    of.step(0);
+    REQUIRE(of.net.sends.size() == 2);
+    const memory::network::part arrives = of.net.sends.front();
+    of.net.sends.clear();
+    of.net.holds = false;
+    of.net.send(arrives);
+    for (const memory::network::part& each : of.net.receives) each.ends->done = true;
+    of.net.receives.clear();
+    CHECK_FALSE(of.takes(1, 0, first));
+}
+
 TEST_CASE("mail: after a deadline the targets are the caller's again, and the message is not lost") {
     ranks of(2);
     const bytes large = filled(5000, 2);
