@@ -80,7 +80,7 @@ std::vector<counts> measured(int ranks, const std::vector<std::uint64_t>& steps)
         train::trainer trainer{
             net, train::perceptron<float>{widths},
             train::minibatches{data.training, {.batch = chosen.batch, .rank = 0, .ranks = 1, .key = key.derive(1)}},
-            demo::dense_plan(chosen, data), train::trainer_options{.initial = key.derive(2)}};
+            demo::dense_strategy(chosen, data), train::trainer_options{.initial = key.derive(2)}};
         for (const std::uint64_t last : steps) {
             while (trainer.step_number() < last) trainer.step();
             found.push_back(count_unions(data.training, trainer.parameters(), ranks, key.derive(3)));

@@ -104,7 +104,7 @@ outcome train_by(const std::string& plan, const setting& of) {
     constexpr double density = 0.001, momentum = 0.9;
     const compress::top_k few{.density = density};
     const compress::warming_top_k fewer{.density = density, .initial = 0.25, .operations = of.chosen.steps / 10};
-    if (plan == "dense") return trained(of, demo::dense_plan(of.chosen, of.data));
+    if (plan == "dense") return trained(of, demo::dense_strategy(of.chosen, of.data));
     if (plan == "bucket_16") return of_buckets(of, 16);
     if (plan == "bucket_8") return of_buckets(of, 8);
     if (plan == "few") return by(of, fed_back(few), 0, 0);

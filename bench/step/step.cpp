@@ -211,9 +211,9 @@ int main(int argc, char** argv) try {
     of.steps = std::atoi(argv[5]);
     const char* trace = argc > 6 ? argv[6] : nullptr;
     if (std::string(argv[1]) == "dense")
-        measure(of, demo::dense_plan(of.chosen, of.data), trace);
+        measure(of, demo::dense_strategy(of.chosen, of.data), trace);
     else
-        measure(of, demo::sparse_plan(of.chosen, of.data), trace);
+        measure(of, demo::sparse_strategy(of.chosen, of.data), trace);
 } catch (const std::exception& failed) {
     std::fprintf(stderr, "%s\n", failed.what());
     return 1;

@@ -11,6 +11,7 @@
 #include <rill/cost/choose.hpp>
 #include <rill/system/sparcml.hpp>
 #include <rill/topology/any.hpp>
+#include <rill/topology/split_allgather.hpp>
 #include <rill/train/automatic.hpp>
 #include <rill/train/bsp.hpp>
 #include <rill/train/compressed_bsp.hpp>
@@ -42,6 +43,24 @@ inline rill::topology::any topology_of(const std::string& name) {
     return split_allgather{};
 }
 
+/// Sends dense gradients: every rank folds its part of them and sends the result to all.
+inline auto dense_strategy(const arguments& chosen, const images& data) {
+    return rill::train::bsp{rill::topology::split_allgather{}, rill::train::sgd{.momentum = 0.9},
+                            rate(0.1, steps_of(chosen, data))};
+}
+
+/// SparCML's quantised top-k SGD. The residual already delays entries, so the momentum is smaller than in the dense
+/// run. The effective learning rate, peak / (1 - momentum), is that of the dense run.
+inline auto sparse_strategy(const arguments& chosen, const images& data) {
+    return rill::systems::sparcml({.density = chosen.density,
+                                   .bits = chosen.bits,
+                                   .source_bits = chosen.source_bits,
+                                   .bucket = chosen.bucket,
+                                   .keep = chosen.keep},
+                                  rill::train::sgd{.momentum = chosen.momentum},
+                                  rate(1 - chosen.momentum, steps_of(chosen, data)));
+}
+
 /// The strategy that `make` returns for the exchange that was asked for, or for the one that is measured to be fastest.
 template <class Make>
 rill::train::automatic<Make> plan_for(const arguments& chosen, const rill::cost::gradient_shape& gradient,
@@ -53,24 +72,17 @@ rill::train::automatic<Make> plan_for(const arguments& chosen, const rill::cost:
     return {given, std::move(make)};
 }
 
-/// Sends dense gradients: every rank folds its part of them and sends the result to all.
+/// `dense_strategy`, over any topology.
 inline auto dense_plan(const arguments& chosen, const images& data) {
-    const auto slope = rate(0.1, steps_of(chosen, data));
-    return plan_for(chosen, {}, {}, [=](const rill::cost::exchange_choice& best) {
-        return rill::train::bsp{best.topology, rill::train::sgd{.momentum = 0.9}, slope};
+    const auto usual = dense_strategy(chosen, data);
+    return plan_for(chosen, {}, {}, [usual](const rill::cost::exchange_choice& best) {
+        return rill::train::bsp{best.topology, usual.optimizer, usual.rate};
     });
 }
 
-/// SparCML's quantised top-k SGD. The residual already delays entries, so the momentum is smaller than in the dense
-/// run. The effective learning rate, peak / (1 - momentum), is that of the dense run.
+/// `sparse_strategy`, over any topology and with any codings.
 inline auto sparse_plan(const arguments& chosen, const images& data) {
-    const auto usual = rill::systems::sparcml({.density = chosen.density,
-                                               .bits = chosen.bits,
-                                               .source_bits = chosen.source_bits,
-                                               .bucket = chosen.bucket,
-                                               .keep = chosen.keep},
-                                              rill::train::sgd{.momentum = chosen.momentum},
-                                              rate(1 - chosen.momentum, steps_of(chosen, data)));
+    const auto usual = sparse_strategy(chosen, data);
     const rill::stream_codings codings = usual.codec.compressor.codings();
     const double density =
         chosen.bucket == 0 ? chosen.density : static_cast<double>(chosen.keep) / static_cast<double>(chosen.bucket);
