@@ -129,7 +129,7 @@ void repair(buffer& message) {
     try {
         const wire::header head = wire::decode(message.data());
         if (head.count > 4 * payload) return;
-        const std::size_t values = detail::value_length<T>(head.codes, static_cast<std::size_t>(head.count));
+        const std::size_t values = detail::value_length(head, sizeof(T));
         const std::uint64_t indices = values <= payload ? payload - values : 0;
         std::memcpy(message.data() + 72, &indices, sizeof indices);
     } catch (const protocol_error&) {

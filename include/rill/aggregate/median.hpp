@@ -5,6 +5,8 @@
 #include <rill/core/types.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <limits>
 #include <numeric>
@@ -38,7 +40,9 @@ struct median {
     /// All NaNs are one, so that the bits do not depend on which rank's is the middle one.
     template <class T>
     static T sound(T value) {
-        return value == value ? value : std::numeric_limits<T>::quiet_NaN();
+        if constexpr (std::floating_point<T>)
+            if (std::isnan(value)) return std::numeric_limits<T>::quiet_NaN();
+        return value;
     }
 };
 static_assert(JointAggregator<median, float>);

@@ -3,6 +3,7 @@
 #include <rill/aggregate/sum.hpp>
 #include <rill/concept/aggregator.hpp>
 
+#include <cmath>
 #include <concepts>
 #include <span>
 
@@ -33,7 +34,7 @@ struct sign_of_sum {
     template <std::floating_point T>
     static constexpr void finish(std::span<T> values, double) noexcept {
         for (T& value : values)
-            if (value == value) value = value < 0 ? T{-1} : T{1};
+            if (!std::isnan(value)) value = value < 0 ? T{-1} : T{1};
     }
 
     friend constexpr bool operator==(sign_of_sum, sign_of_sum) = default;

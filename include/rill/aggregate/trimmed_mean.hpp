@@ -5,6 +5,7 @@
 #include <rill/core/option_range.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <limits>
@@ -41,7 +42,7 @@ struct trimmed_mean {
         auto sum = static_cast<double>(kept.front());
         for (const T value : kept.subspan(1)) sum += static_cast<double>(value);
         const double mean = sum / static_cast<double>(kept.size());
-        if (mean != mean) return std::numeric_limits<T>::quiet_NaN();
+        if (std::isnan(mean)) return std::numeric_limits<T>::quiet_NaN();
         // The sum of doubles may be rounded, or overflow, beyond the kept values.
         return std::clamp(static_cast<T>(mean), kept.front(), kept.back());
     }

@@ -85,7 +85,8 @@ struct exchange_choice {
     std::string composition() const;
     /// Tells choices apart: a hash of topology and codings.
     std::uint64_t fingerprint() const {
-        return mix64(rill::fingerprint(topology), codings.fingerprint(), std::uint64_t{compress});
+        return mix64(rill::fingerprint(topology), codings.fingerprint(),
+                     compress ? std::uint64_t{1} : std::uint64_t{0});
     }
 };
 
@@ -141,6 +142,7 @@ inline std::vector<exchange_candidate> all_candidates(const measured_costs& cost
                                                     rill::topology::tree{},
                                                     rill::topology::star{}};
     std::vector<exchange_candidate> all;
+    all.reserve(shapes.size());
     for (const auto& shape : shapes) all.push_back(dense_candidate(shape, costs, gradient));
     const auto permitted = [](value_coding lossy) {
         std::vector<value_coding> codes{value_coding::raw};

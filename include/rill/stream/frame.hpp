@@ -108,10 +108,7 @@ class frame_reader {
         frame f{wire::decode(block.data()), {}, {}, block};
         types.require(f.head);
         wire::detail::require(f.head.count <= 8 * remaining(), "truncated");  // a value takes at least one bit
-        const std::size_t value_length =
-            f.head.codes.values == value_coding::own
-                ? f.head.codes.bucket
-                : detail::value_length(f.head.codes, types.element_bytes(), static_cast<std::size_t>(f.head.count));
+        const std::size_t value_length = detail::value_length(f.head, types.element_bytes());
         const bool values_first = types.values_first(f.head.codes);
         if (values_first) f.bytes.push(f.values = take(value_length));
         f.bytes.push(f.indices = take(f.head.index_length));

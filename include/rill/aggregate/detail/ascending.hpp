@@ -13,7 +13,7 @@ struct ascending {
     template <class T>
     bool operator()(T a, T b) const noexcept {
         if constexpr (std::floating_point<T>) {
-            if (a != a || b != b) return a == a && b != b;
+            if (std::isnan(a) || std::isnan(b)) return !std::isnan(a);
             if (a == b) return std::signbit(a) && !std::signbit(b);
         }
         return a < b;

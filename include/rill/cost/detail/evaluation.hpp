@@ -140,7 +140,8 @@ class evaluation {
     time_point line_free_at(rank_t rank, int round, rank_t peer) {
         const double share = share_of_line();
         if (share == 0) return {};
-        const time_point own = begin_of(rank, peer), other = begin_of(peer, rank);
+        const time_point own = begin_of(rank, peer);
+        const time_point other = begin_of(peer, rank);  // NOLINT(readability-suspicious-call-argument): the way back
         if (other > own || (other == own && peer > rank)) return {};
         const Plan& mine = plan(rank);
         int first = 0, last = mine.receives(round);

@@ -89,6 +89,11 @@ template <Element T>
 std::size_t value_length(const coding& codes, std::size_t count) {
     return value_length(codes, sizeof(T), count);
 }
+/// The bytes of the values of a frame, by its header.
+inline std::size_t value_length(const wire::header& head, std::size_t element_bytes) {
+    if (head.codes.values == value_coding::own) return head.codes.bucket;
+    return value_length(head.codes, element_bytes, static_cast<std::size_t>(head.count));
+}
 
 template <Element T, IndexType Index>
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_entry(const stream_view<T, Index>& view, std::size_t entry,
