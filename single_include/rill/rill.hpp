@@ -1110,7 +1110,7 @@ struct ascending {
     template <class T>
     bool operator()(T a, T b) const noexcept {
         if constexpr (std::floating_point<T>) {
-            if (a != a || b != b) return a == a && b != b;
+            if (std::isnan(a) || std::isnan(b)) return !std::isnan(a);
             if (a == b) return std::signbit(a) && !std::signbit(b);
         }
         return a < b;
@@ -1176,7 +1176,9 @@ struct median {
     /// All NaNs are one, so that the bits do not depend on which rank's is the middle one.
     template <class T>
     static T sound(T value) {
-        return value == value ? value : std::numeric_limits<T>::quiet_NaN();
+        if constexpr (std::floating_point<T>)
+            if (std::isnan(value)) return std::numeric_limits<T>::quiet_NaN();
+        return value;
     }
 };
 static_assert(JointAggregator<median, float>);
@@ -1246,7 +1248,7 @@ struct sign_of_sum {
     template <std::floating_point T>
     static constexpr void finish(std::span<T> values, double) noexcept {
         for (T& value : values)
-            if (value == value) value = value < 0 ? T{-1} : T{1};
+            if (!std::isnan(value)) value = value < 0 ? T{-1} : T{1};
     }
 
     friend constexpr bool operator==(sign_of_sum, sign_of_sum) = default;
@@ -1324,7 +1326,7 @@ struct trimmed_mean {
         auto sum = static_cast<double>(kept.front());
         for (const T value : kept.subspan(1)) sum += static_cast<double>(value);
         const double mean = sum / static_cast<double>(kept.size());
-        if (mean != mean) return std::numeric_limits<T>::quiet_NaN();
+        if (std::isnan(mean)) return std::numeric_limits<T>::quiet_NaN();
         // The sum of doubles may be rounded, or overflow, beyond the kept values.
         return std::clamp(static_cast<T>(mean), kept.front(), kept.back());
     }
@@ -6721,6 +6723,11 @@ template <Element T>
 std::size_t value_length(const coding& codes, std::size_t count) {
     return value_length(codes, sizeof(T), count);
 }
+/// The bytes of the values of a frame, by its header.
+inline std::size_t value_length(const wire::header& head, std::size_t element_bytes) {
+    if (head.codes.values == value_coding::own) return head.codes.bucket;
+    return value_length(head.codes, element_bytes, static_cast<std::size_t>(head.count));
+}
 
 template <Element T, IndexType Index>
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_entry(const stream_view<T, Index>& view, std::size_t entry,
@@ -6941,10 +6948,7 @@ class frame_reader {
         frame f{wire::decode(block.data()), {}, {}, block};
         types.require(f.head);
         wire::detail::require(f.head.count <= 8 * remaining(), "truncated");  // a value takes at least one bit
-        const std::size_t value_length =
-            f.head.codes.values == value_coding::own
-                ? f.head.codes.bucket
-                : detail::value_length(f.head.codes, types.element_bytes(), static_cast<std::size_t>(f.head.count));
+        const std::size_t value_length = detail::value_length(f.head, types.element_bytes());
         const bool values_first = types.values_first(f.head.codes);
         if (values_first) f.bytes.push(f.values = take(value_length));
         f.bytes.push(f.indices = take(f.head.index_length));
@@ -33982,7 +33986,8 @@ class evaluation {
     time_point line_free_at(rank_t rank, int round, rank_t peer) {
         const double share = share_of_line();
         if (share == 0) return {};
-        const time_point own = begin_of(rank, peer), other = begin_of(peer, rank);
+        const time_point own = begin_of(rank, peer);
+        const time_point other = begin_of(peer, rank);  // NOLINT(readability-suspicious-call-argument): the way back
         if (other > own || (other == own && peer > rank)) return {};
         const Plan& mine = plan(rank);
         int first = 0, last = mine.receives(round);
@@ -34544,7 +34549,8 @@ struct exchange_choice {
     std::string composition() const;
     /// Tells choices apart: a hash of topology and codings.
     std::uint64_t fingerprint() const {
-        return mix64(rill::fingerprint(topology), codings.fingerprint(), std::uint64_t{compress});
+        return mix64(rill::fingerprint(topology), codings.fingerprint(),
+                     compress ? std::uint64_t{1} : std::uint64_t{0});
     }
 };
 
@@ -34600,6 +34606,7 @@ inline std::vector<exchange_candidate> all_candidates(const measured_costs& cost
                                                     rill::topology::tree{},
                                                     rill::topology::star{}};
     std::vector<exchange_candidate> all;
+    all.reserve(shapes.size());
     for (const auto& shape : shapes) all.push_back(dense_candidate(shape, costs, gradient));
     const auto permitted = [](value_coding lossy) {
         std::vector<value_coding> codes{value_coding::raw};

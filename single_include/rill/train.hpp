@@ -5965,7 +5965,7 @@ class automatic_state {
     automatic_state(State& of, const cost::exchange_choice& choice) : of_(&of), choice_(&choice) {}
     automatic_state(const automatic_state& other) : own_(*other.of_), of_(&*own_), choice_(other.choice_) {}
     automatic_state& operator=(const automatic_state& other) {
-        *of_ = *other.of_;
+        if (this != &other) *of_ = *other.of_;
         return *this;
     }
     automatic_state& operator=(automatic_state&& other) noexcept(std::is_nothrow_move_assignable_v<State>) {

@@ -768,6 +768,7 @@ class link_table {
 
     /// Computes the flight of a message that is posted now, and occupies its link and its sender's card.
     flight depart(time_point now, rank_t source, rank_t receiver, std::size_t bytes) {
+        // NOLINTNEXTLINE(readability-suspicious-call-argument): the way back
         const time_point back_free_at = network_.half_duplex ? link_between(receiver, source).free_at : time_point{};
         used_link& way = link_between(source, receiver);
         const auto fate = faults_.concerns_messages()
