@@ -116,4 +116,17 @@ outcome train_rank(Net& net, const arguments& chosen, const images& data, const 
     return result;
 }
 
+/// Trains as this process's rank of a job that a launcher has started; `run` is that of the transport.
+template <class Run, class Plan>
+outcome train_as_one(Run run, const char* name, const arguments& chosen, const images& data, const Plan& plan) {
+    outcome result;
+    run([&](auto& net) {
+        shared::progress shown(name, steps_of(chosen, data), false);  // the launcher forwards lines
+        result = train_rank(net, chosen, data, plan, shown);
+        if (net.rank() == 0) shown.finish();
+    });
+    result.name = name;
+    return result;
+}
+
 }  // namespace demo

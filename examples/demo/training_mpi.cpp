@@ -2,7 +2,6 @@
 
 #if RILL_EXAMPLE_HAS_MPI
 
-#include "../shared/progress.hpp"
 #include "plans.hpp"
 #include "rank_training.hpp"
 
@@ -14,17 +13,7 @@ namespace demo {
 
 namespace {
 
-template <class Plan>
-outcome train_as_one(const char* name, const arguments& chosen, const images& data, const Plan& plan) {
-    outcome result;
-    rill::mpi::run([&](auto& net) {
-        shared::progress shown(name, steps_of(chosen, data), false);  // mpirun gives a terminal and forwards lines
-        result = train_rank(net, chosen, data, plan, shown);
-        if (net.rank() == 0) shown.finish();
-    });
-    result.name = name;
-    return result;
-}
+constexpr auto run = [](auto&& body) { rill::mpi::run(body); };
 
 }  // namespace
 
@@ -39,11 +28,11 @@ mpi_session::mpi_session() : state_(std::make_unique<state>()) {
 mpi_session::~mpi_session() = default;
 
 outcome train_dense_over_mpi(const arguments& chosen, const images& data) {
-    return train_as_one("dense", chosen, data, dense_plan(chosen, data));
+    return train_as_one(run, "dense", chosen, data, dense_plan(chosen, data));
 }
 
 outcome train_sparse_over_mpi(const arguments& chosen, const images& data) {
-    return train_as_one("sparse", chosen, data, sparse_plan(chosen, data));
+    return train_as_one(run, "sparse", chosen, data, sparse_plan(chosen, data));
 }
 
 }  // namespace demo

@@ -2,7 +2,6 @@
 
 #if RILL_EXAMPLE_HAS_TCP
 
-#include "../shared/progress.hpp"
 #include "plans.hpp"
 #include "rank_training.hpp"
 
@@ -12,17 +11,7 @@ namespace demo {
 
 namespace {
 
-template <class Plan>
-outcome train_as_one(const char* name, const arguments& chosen, const images& data, const Plan& plan) {
-    outcome result;
-    rill::tcp::run([&](auto& net) {
-        shared::progress shown(name, steps_of(chosen, data), false);  // the launcher forwards lines
-        result = train_rank(net, chosen, data, plan, shown);
-        if (net.rank() == 0) shown.finish();
-    });
-    result.name = name;
-    return result;
-}
+constexpr auto run = [](auto&& body) { rill::tcp::run(body); };
 
 }  // namespace
 
@@ -32,11 +21,11 @@ tcp_process this_tcp_process() {
 }
 
 outcome train_dense_over_tcp(const arguments& chosen, const images& data) {
-    return train_as_one("dense", chosen, data, dense_plan(chosen, data));
+    return train_as_one(run, "dense", chosen, data, dense_plan(chosen, data));
 }
 
 outcome train_sparse_over_tcp(const arguments& chosen, const images& data) {
-    return train_as_one("sparse", chosen, data, sparse_plan(chosen, data));
+    return train_as_one(run, "sparse", chosen, data, sparse_plan(chosen, data));
 }
 
 }  // namespace demo
