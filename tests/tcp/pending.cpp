@@ -68,12 +68,12 @@ TEST_CASE("an agreed connection is handed over with the bytes behind the handsha
     CHECK(a.said().peer().rank == 1);
     CHECK(a.said().peer_taken() == 7);
     CHECK(d.said().peer_taken() == 8);
-    const tcp::detail::socket from = d.take(), to = a.take();
-    CHECK(::send(from.get(), "x", 1, MSG_NOSIGNAL) == 1);
-    pollfd one{.fd = to.get(), .events = POLLIN, .revents = 0};
+    const line from = d.take(), to = a.take();
+    CHECK(::send(from.on().get(), "x", 1, MSG_NOSIGNAL) == 1);
+    pollfd one{.fd = to.on().get(), .events = POLLIN, .revents = 0};
     wait_for({&one, 1}, wall_clock() + seconds(20));
     char got = 0;
-    CHECK(::recv(to.get(), &got, 1, 0) == 1);
+    CHECK(::recv(to.on().get(), &got, 1, 0) == 1);
     CHECK(got == 'x');
 }
 
@@ -88,9 +88,9 @@ TEST_CASE("bytes that follow the proof at once are left to who takes the socket"
     REQUIRE(d.proceed());
     CHECK(::send(d.on().get(), "frame", 5, MSG_NOSIGNAL) == 5);
     settle(d, a);
-    const tcp::detail::socket to = a.take();
+    const line to = a.take();
     char got[8];
-    CHECK(::recv(to.get(), got, sizeof got, 0) == 5);
+    CHECK(::recv(to.on().get(), got, sizeof got, 0) == 5);
 }
 
 TEST_CASE("both ends hear of a refusal") {

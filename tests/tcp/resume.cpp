@@ -48,8 +48,8 @@ void run_behind(ranks::cutting_proxy& proxy, int count, Body&& body, tcp::option
                 roster_address_of(proxy.stand_before(socket_address::local_of(met.listeners.front())));
         all.arrive_and_wait();
         for (std::size_t peer = 0; peer < met.roster.size(); ++peer) met.roster[peer].addresses = {before[peer]};
-        for (const tcp::detail::socket& each : met.to_peers)
-            if (each) ::shutdown(each.get(), SHUT_RDWR);
+        for (const line& each : met.to_peers)
+            if (each) ::shutdown(each.on().get(), SHUT_RDWR);
         rerouted(std::move(met), own).run(body);
     });
     for (const auto& each : thrown)

@@ -10,6 +10,7 @@
 #include <rill/transport/detail/mail_port.hpp>
 #include <rill/transport/detail/mail_turns.hpp>
 #include <rill/transport/detail/tcp_conversation.hpp>
+#include <rill/transport/detail/tcp_line.hpp>
 #include <rill/transport/detail/tcp_liveness.hpp>
 #include <rill/transport/detail/tcp_loop.hpp>
 #include <rill/transport/detail/tcp_meeting.hpp>
@@ -18,7 +19,6 @@
 #include <rill/transport/detail/tcp_socket.hpp>
 
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -27,6 +27,7 @@
 #include <deque>
 #include <list>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -212,7 +213,7 @@ class connections {
         rank_t rank;
         conversation talk;
         liveness alive;
-        socket line{};
+        detail::line line{};
         bool is_open = false, said_goodbye = false, wants_to_write = false;
         bool is_deaf = false;  ///< takes nothing more; what it has sent can still be read
         std::list<place_of_part> receives{};
@@ -318,12 +319,12 @@ class connections {
 
     // Connections that stand.
 
-    void hook(peer_state& peer, socket made, bool is_watched, time_point now) {
+    void hook(peer_state& peer, line made, bool is_watched, time_point now) {
         peer.line = std::move(made);
-        tune(peer.line, patience_);
+        tune(peer.line.on(), patience_);
         peer.is_deaf = peer.wants_to_write = false;
         const std::uint64_t name = name_of(kind::peer, peer.rank);
-        is_watched ? loop_.change(peer.line, name, false) : loop_.watch(peer.line, name, false);
+        is_watched ? loop_.change(peer.line.on(), name, false) : loop_.watch(peer.line.on(), name, false);
         stop_dialling(peer);
         peer.refused_rounds = 0;
         peer.alive.heard(now);
@@ -331,8 +332,8 @@ class connections {
         write(peer);
     }
     void unhook(peer_state& peer) noexcept {
-        if (peer.line) loop_.forget(peer.line);
-        peer.line = socket();
+        if (peer.line) loop_.forget(peer.line.on());
+        peer.line = detail::line();
         peer.talk.detach();
     }
     void read(peer_state& peer) {
@@ -341,14 +342,9 @@ class connections {
         for (int i = 0; i < most_reads; ++i) {
             byte_span room[2];
             const std::size_t count = peer.talk.room(room);
-            iovec into[2];
             std::size_t size = 0;
-            for (std::size_t k = 0; k < count; ++k) {
-                into[k] = {.iov_base = room[k].data(), .iov_len = room[k].size()};
-                size += room[k].size();
-            }
-            const ssize_t got = ::readv(peer.line.get(), into, static_cast<int>(count));
-            if (got < 0 && errno == EINTR) continue;
+            for (std::size_t k = 0; k < count; ++k) size += room[k].size();
+            const ssize_t got = peer.line.read(std::span(room, count));
             if (got < 0 && errno == EAGAIN) break;
             if (got <= 0) return miss(peer);
             const time_point now = wall_clock();
@@ -367,30 +363,23 @@ class connections {
         if (!peer.line || peer.is_deaf) return;
         const bool waited = peer.wants_to_write;
         write_all(peer, acknowledges_now);
-        if (waited != peer.wants_to_write) loop_.change(peer.line, name_of(kind::peer, peer.rank), peer.wants_to_write);
+        if (waited != peer.wants_to_write)
+            loop_.change(peer.line.on(), name_of(kind::peer, peer.rank), peer.wants_to_write);
         be_back_at(peer.talk.ack_due());
     }
     void write_all(peer_state& peer, bool acknowledges_now) {
-        constexpr std::size_t most_pieces = 64;
         const time_point now = wall_clock();
         for (;;) {
-            byte_view pieces[most_pieces];
+            byte_view pieces[line::most_pieces];
             const std::size_t count = peer.talk.gather(pieces, acknowledges_now ? deadline::never.at : now);
             peer.wants_to_write = count != 0;
             if (count == 0) return;
-            iovec from[most_pieces];
-            for (std::size_t i = 0; i < count; ++i)
-                from[i] = {.iov_base = const_cast<std::byte*>(pieces[i].data()), .iov_len = pieces[i].size()};
-            msghdr all{};
-            all.msg_iov = from;
-            all.msg_iovlen = count;
-            const ssize_t sent = ::sendmsg(peer.line.get(), &all, MSG_NOSIGNAL);
+            const ssize_t sent = peer.line.write(std::span(pieces, count));
             if (sent >= 0) {
                 peer.talk.wrote(static_cast<std::size_t>(sent));
                 peer.alive.spoke(now);
                 continue;
             }
-            if (errno == EINTR) continue;
             if (errno != EAGAIN) {
                 peer.is_deaf = true;
                 peer.wants_to_write = false;

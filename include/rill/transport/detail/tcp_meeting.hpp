@@ -11,6 +11,7 @@
 #include <rill/transport/detail/tcp_framing.hpp>
 #include <rill/transport/detail/tcp_handshake.hpp>
 #include <rill/transport/detail/tcp_key.hpp>
+#include <rill/transport/detail/tcp_line.hpp>
 #include <rill/transport/detail/tcp_meeting_words.hpp>
 #include <rill/transport/detail/tcp_options.hpp>
 #include <rill/transport/detail/tcp_pending.hpp>
@@ -40,7 +41,7 @@ struct mesh {
     rank_t rank = 0;
     int ranks = 1;
     int neighbours = 1;                  ///< ranks of this host, this one included
-    std::vector<socket> to_peers{};      ///< by rank; that to itself is empty
+    std::vector<line> to_peers{};        ///< by rank; that to itself is empty
     std::vector<socket> listeners{};     ///< where peers reach this rank
     std::vector<roster_entry> roster{};  ///< by rank: where this rank reaches its peers
     handshake::identity own{};           ///< says `purpose::mail`
@@ -102,8 +103,8 @@ class meeting {
             join();
         for (const roster_entry& each : made_.roster)
             if (each.rank != made_.rank && each.host == entry_of(made_.rank).host) ++made_.neighbours;
-        for (const socket& each : made_.to_peers)
-            if (each) tune(each, chosen_.patience);
+        for (const line& each : made_.to_peers)
+            if (each) tune(each.on(), chosen_.patience);
         return std::move(made_);
     }
 
@@ -156,7 +157,7 @@ class meeting {
                  {"mailbox_bytes", chosen_.mailbox_bytes}}};
     }
     roster_entry& entry_of(rank_t rank) { return made_.roster[static_cast<std::size_t>(rank)]; }
-    socket& line_to(rank_t rank) { return made_.to_peers[static_cast<std::size_t>(rank)]; }
+    line& line_to(rank_t rank) { return made_.to_peers[static_cast<std::size_t>(rank)]; }
 
     std::vector<socket_address> addresses() const {
         std::vector<socket_address> all = resolve(chosen_.meeting, chosen_.rank);
@@ -354,12 +355,12 @@ class meeting {
             of.clear();
             for (rank_t peer = 1; peer < chosen_.ranks; ++peer)
                 if (line_to(peer)) {
-                    polled.push_back({.fd = line_to(peer).get(), .events = POLLIN, .revents = 0});
+                    polled.push_back({.fd = line_to(peer).on().get(), .events = POLLIN, .revents = 0});
                     of.push_back(peer);
                 }
             take_turn(until_, polled, [&](pending_connection& each) { welcome(each); });
             for (std::size_t i = 0; i < of.size(); ++i)
-                if (polled[i].revents != 0 && line_to(of[i]).get() == polled[i].fd) listen_to(of[i]);
+                if (polled[i].revents != 0 && line_to(of[i]).on().get() == polled[i].fd) listen_to(of[i]);
         }
         const std::vector<std::byte> roster = meeting_word::of_roster(made_.roster);
         for (rank_t peer = 1; peer < chosen_.ranks; ++peer) send_all(peer, roster);
@@ -398,7 +399,7 @@ class meeting {
             return;
         }
         newcomer& its = come_[static_cast<std::size_t>(peer.rank)];
-        socket& line = line_to(peer.rank);
+        detail::line& line = line_to(peer.rank);
         if (line && its.incarnation != peer.incarnation) {
             const std::string text = "two processes say that they are " + name_of(peer.rank);
             tell_refusal(by.take(), failure::mismatch, text);
@@ -413,7 +414,7 @@ class meeting {
         newcomer& its = come_[static_cast<std::size_t>(peer)];
         try {
             if (its.has_told || !read(its.words, line_to(peer))) {  // it is lost, and may come again
-                line_to(peer) = socket();
+                line_to(peer) = detail::line();
                 its = expected(peer);
                 return;
             }
@@ -428,16 +429,16 @@ class meeting {
         its.has_told = true;
     }
 
-    static void tell_refusal(const socket& to, failure kind, const std::string& text) {
+    static void tell_refusal(const line& to, failure kind, const std::string& text) {
         const std::vector<std::byte> bytes = meeting_word::of_refusal(kind, text);
-        ::send(to.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);  // an empty buffer of the system takes it whole
-        ::shutdown(to.get(), SHUT_WR);
+        to.write(bytes);  // an empty buffer of the system takes it whole
+        ::shutdown(to.on().get(), SHUT_WR);
         std::byte rest[1024];  // what is not read would take the refusal away
-        while (::recv(to.get(), rest, sizeof rest, MSG_DONTWAIT) > 0) {
+        while (to.read(rest) > 0) {
         }
     }
     void tell_all(failure kind, const std::string& text) const {
-        for (const socket& each : made_.to_peers)
+        for (const line& each : made_.to_peers)
             if (each) tell_refusal(each, kind, text);
     }
     [[noreturn]] void refuse_all(failure kind, const std::string& text) const {
@@ -455,7 +456,7 @@ class meeting {
             if (wall_clock() >= until_) throw_absent(0, "rank 0 has not come to " + chosen_.meeting + within());
             take_turn(until_, polled, nobody);
         }
-        socket_address here = socket_address::local_of(line_to(0));
+        socket_address here = socket_address::local_of(line_to(0).on());
         here.set_port(0);
         socket listener = listen_at(here, SOMAXCONN);
         if (!listener) fail("cannot listen: " + system_text());
@@ -465,7 +466,7 @@ class meeting {
         send_all(0, meeting_word::of_entry(equal_options(), own));
         receive_roster();
         // The addresses of rank 0 are those by which this rank has reached it.
-        entry_of(0).addresses = {roster_address_of(socket_address::peer_of(line_to(0)))};
+        entry_of(0).addresses = {roster_address_of(socket_address::peer_of(line_to(0).on()))};
         made_.listeners.push_back(std::move(listener));
 
         for (rank_t peer = 1; peer < chosen_.rank; ++peer) {
@@ -521,7 +522,7 @@ class meeting {
             if (!read(words, line_to(0))) fail("the connection to rank 0 is lost while the ranks meet");
             if (words.is_whole()) break;
             if (wall_clock() >= last) fail("rank 0 has not answered" + within());
-            pollfd one{.fd = line_to(0).get(), .events = POLLIN, .revents = 0};
+            pollfd one{.fd = line_to(0).on().get(), .events = POLLIN, .revents = 0};
             wait_for({&one, 1}, last);
         }
         if (words.kind() == meeting_word::kind::refusal) {
@@ -532,10 +533,9 @@ class meeting {
     }
 
     /// Reads what the socket has of a word; false where the connection is lost.
-    static bool read(meeting_reader& words, const socket& from) {
+    static bool read(meeting_reader& words, const line& from) {
         for (byte_span room = words.room(); !room.empty(); room = words.room()) {
-            const ssize_t got = ::recv(from.get(), room.data(), room.size(), 0);
-            if (got < 0 && errno == EINTR) continue;
+            const ssize_t got = from.read(room);
             if (got < 0 && errno == EAGAIN) return true;
             if (got <= 0) return false;
             words.arrived(static_cast<std::size_t>(got));
@@ -544,14 +544,14 @@ class meeting {
     }
     void send_all(rank_t peer, byte_view bytes) {
         while (!bytes.empty()) {
-            const ssize_t sent = ::send(line_to(peer).get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+            const ssize_t sent = line_to(peer).write(bytes);
             if (sent > 0) {
                 bytes = bytes.subspan(static_cast<std::size_t>(sent));
                 continue;
             }
-            if ((errno != EAGAIN && errno != EINTR) || wall_clock() >= until_)
+            if (errno != EAGAIN || wall_clock() >= until_)
                 fail("the connection to " + name_of(peer) + " is lost while the ranks meet: " + system_text());
-            pollfd one{.fd = line_to(peer).get(), .events = POLLOUT, .revents = 0};
+            pollfd one{.fd = line_to(peer).on().get(), .events = POLLOUT, .revents = 0};
             wait_for({&one, 1}, until_);
         }
     }

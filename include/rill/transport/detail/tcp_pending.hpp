@@ -7,6 +7,7 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/tcp_handshake.hpp>
+#include <rill/transport/detail/tcp_line.hpp>
 #include <rill/transport/detail/tcp_socket.hpp>
 
 #include <poll.h>
@@ -40,7 +41,7 @@ class pending_connection {
         return {std::move(on), acceptor(own, key, fresh_nonce()), since, from};
     }
 
-    const socket& on() const { return on_; }
+    const socket& on() const { return on_.on(); }
     time_point since() const { return since_; }
     /// The address of who dialled this end; of IPv6 its first half, because who holds one address holds all of them.
     const host& from() const { return from_; }
@@ -62,7 +63,7 @@ class pending_connection {
     bool proceed() {
         while (const short next = wanted()) {
             const ssize_t moved = next == POLLOUT ? write() : read();
-            if (moved > 0 || (moved < 0 && errno == EINTR)) continue;
+            if (moved > 0) continue;
             if (moved < 0 && errno == EAGAIN) return true;
             if (moved == 0) errno = 0;
             return false;
@@ -77,8 +78,8 @@ class pending_connection {
     void accept(std::uint64_t taken) { std::get<acceptor>(end_).accept(taken); }
     void refuse(handshake::refusal reason) { std::get<acceptor>(end_).refuse(reason); }
 
-    /// The socket, once the handshake has agreed and is settled.
-    socket take() {
+    /// The connection, once the handshake has agreed and is settled.
+    line take() {
         RILL_EXPECTS(now() == state::agreed && is_settled(), "tcp: a connection that is not agreed is not taken");
         return std::move(on_);
     }
@@ -100,24 +101,24 @@ class pending_connection {
     }
     ssize_t write() {
         const byte_view bytes = said().outgoing();
-        const ssize_t sent = ::send(on_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        const ssize_t sent = on_.write(bytes);
         if (sent > 0) std::visit([&](auto& end) { end.wrote(static_cast<std::size_t>(sent)); }, end_);
         return sent;
     }
     ssize_t read() {
         std::byte bytes[handshake::hello_bytes];
-        const ssize_t got = ::recv(on_.get(), bytes, std::min(sizeof bytes, said().wanted()), 0);
+        const ssize_t got = on_.read(byte_span(bytes).first(std::min(sizeof bytes, said().wanted())));
         if (got > 0) std::visit([&](auto& end) { end.arrived({bytes, static_cast<std::size_t>(got)}); }, end_);
         return got;
     }
     /// Takes what has come: a socket that is closed before loses what was written last.
     void drain() {
         std::byte bytes[handshake::hello_bytes];
-        while (::recv(on_.get(), bytes, sizeof bytes, MSG_DONTWAIT) > 0) {
+        while (on_.read(bytes) > 0) {
         }
     }
 
-    socket on_;
+    line on_;
     std::variant<dialer, acceptor> end_;
     time_point since_;
     host from_;
