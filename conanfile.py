@@ -59,7 +59,7 @@ class Rill(ConanFile):
         if self.options.mpi:
             self._component("mpi", below=["threads"], links=["openmpi::openmpi"])
         if self.options.tcp:
-            self._component("tcp", below=["threads"], links=["openssl::crypto"])
+            self._component("tcp", below=["threads"], links=["openssl::ssl"])
         for name, link in {"eigen": "eigen::eigen", "xtensor": "xtensor::xtensor", "tbb": "onetbb::onetbb",
                            "graph": "boost::headers"}.items():
             if self.options.get_safe(name):

@@ -86,8 +86,11 @@ class key {
         if (text.size() < least_text) throw library_error(no_rank, "a key has at least 22 characters");
         key made;
         made.exists_ = true;
-        constexpr std::string_view use = "rill tcp handshake 1";
-        detail::hkdf_sha256(std::as_bytes(std::span(text)), {}, std::as_bytes(std::span(use)), made.proves_);
+        const auto derive = [&](std::string_view use, detail::digest& to) {
+            detail::hkdf_sha256(std::as_bytes(std::span(text)), {}, std::as_bytes(std::span(use)), to);
+        };
+        derive("rill tcp handshake 1", made.proves_);
+        derive("rill tcp tls 1", made.encrypts_);
         return made;
     }
     /// The key in a file, of at most 4096 bytes. Throws `library_error` that names the file, also where another user
@@ -121,7 +124,10 @@ class key {
 
     key(const key&) = default;
     key& operator=(const key&) = default;
-    ~key() { OPENSSL_cleanse(proves_.data(), proves_.size()); }
+    ~key() {
+        OPENSSL_cleanse(proves_.data(), proves_.size());
+        OPENSSL_cleanse(encrypts_.data(), encrypts_.size());
+    }
 
     explicit operator bool() const { return exists_; }
     friend bool operator==(const key&, const key&) = default;
@@ -133,6 +139,9 @@ class key {
                 }};
     }
     detail::handshake::prover prover() const&& = delete;
+    /// The pre-shared key of TLS; refers to this key.
+    byte_view tls_secret() const& { return encrypts_; }
+    byte_view tls_secret() const&& = delete;
 
   private:
     struct opened {
@@ -145,7 +154,7 @@ class key {
         int number;
     };
 
-    detail::digest proves_{};
+    detail::digest proves_{}, encrypts_{};
     bool exists_ = false;
 };
 
