@@ -5,6 +5,7 @@
 #include <rill/concept/backlog.hpp>
 #include <rill/concept/completion.hpp>
 #include <rill/concept/compressor.hpp>
+#include <rill/concept/detouring_topology.hpp>
 #include <rill/concept/difference_compressor.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/gradient_code.hpp>

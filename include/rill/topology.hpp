@@ -5,6 +5,7 @@
 #include <rill/topology/along.hpp>
 #include <rill/topology/along_schedule.hpp>
 #include <rill/topology/anyone.hpp>
+#include <rill/topology/backup_tree.hpp>
 #include <rill/topology/bipartite.hpp>
 #include <rill/topology/butterfly.hpp>
 #include <rill/topology/chunked.hpp>

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <rill/concept/detouring_topology.hpp>
+#include <rill/concept/topology.hpp>
+#include <rill/concept/tree_topology.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/types.hpp>
+#include <rill/topology/tree.hpp>
+#include <rill/topology/tree_schedule.hpp>
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// The tree of `tree{arity}`, in which messages pass a silent link by way of another rank. Parents, children, schedules
+/// and results, bit for bit, are those of `tree{arity}`: only the way of a message changes, never its sender and its
+/// receiver. Models `Topology`, `TreeTopology` and `DetouringTopology`.
+///
+/// Beside the links to its parent and its children a rank has backup links: to its brothers, the other children of its
+/// parent, and to its uncles, the brothers of its parent. A message between parent and child goes, if their link is
+/// silent, by way of a brother of the child, then of an uncle, then of any other rank. A brother has the same parent,
+/// and an uncle is a brother of the parent, so that both ways consist of tree and backup links alone. Every rank of
+/// three or more outlives the loss of any one link, and with P ranks those of any P - 2 links.
+///
+/// Cost without silent links: that of `tree`, and small messages that say what has arrived; see `detect`.
+/// Determinism: ascending order of ranks, for every root, whatever way messages take.
+/// Source: Padrão, "Fault Tolerant Decentralized Deep Neural Networks", chapter 6. There trees are binary, and the
+/// backup links are the only detours.
+struct backup_tree {
+    int arity = 2;
+    rill::detect detect{};
+
+    static constexpr const char* name = "backup_tree";
+    static constexpr bool preserves_rank_order = true;
+    static constexpr bool has_copy_phase = true;
+
+    constexpr tree_schedule all_reduce(int size, rank_t rank) const { return plain().all_reduce(size, rank); }
+    constexpr tree_schedule reduce_scatter(int size, rank_t rank) const { return plain().reduce_scatter(size, rank); }
+    constexpr tree_schedule all_gather(int size, rank_t rank) const { return plain().all_gather(size, rank); }
+    constexpr tree_schedule reduce(int size, rank_t rank, rank_t root) const {
+        return plain().reduce(size, rank, root);
+    }
+    constexpr tree_schedule broadcast(int size, rank_t rank, rank_t root) const {
+        return plain().broadcast(size, rank, root);
+    }
+
+    constexpr rank_t parent(int size, rank_t rank) const { return plain().parent(size, rank); }
+    constexpr int children(int size, rank_t rank) const { return plain().children(size, rank); }
+    constexpr rank_t child(int size, rank_t rank, int i) const { return plain().child(size, rank, i); }
+    constexpr int height(int size, rank_t rank) const { return plain().height(size, rank); }
+
+    /// The other children of the parent, in ascending order; the root has none. Cost, as of all that follow: O(depth).
+    constexpr int brothers(int size, rank_t rank) const {
+        const rank_t above = parent(size, rank);
+        return above == no_rank ? 0 : children(size, above) - 1;
+    }
+    constexpr rank_t brother(int size, rank_t rank, int i) const {
+        RILL_EXPECTS(0 <= i && i < brothers(size, rank), "backup_tree: no such brother");
+        const rank_t above = parent(size, rank);
+        return child(size, above, child(size, above, i) < rank ? i : i + 1);
+    }
+    /// The brothers of the parent, in ascending order; the root and its children have none.
+    constexpr int uncles(int size, rank_t rank) const {
+        const rank_t above = parent(size, rank);
+        return above == no_rank ? 0 : brothers(size, above);
+    }
+    constexpr rank_t uncle(int size, rank_t rank, int i) const {
+        RILL_EXPECTS(0 <= i && i < uncles(size, rank), "backup_tree: no such uncle");
+        return brother(size, parent(size, rank), i);
+    }
+    /// Whether a link between two ranks is one of the tree, or a backup link.
+    constexpr bool is_tree_link(int size, rank_t one, rank_t other) const {
+        return parent(size, one) == other || parent(size, other) == one;
+    }
+    constexpr bool is_backup_link(int size, rank_t one, rank_t other) const {
+        return one != other && (backs_up(size, one, other) || backs_up(size, other, one));
+    }
+
+    /// See `DetouringTopology`: brothers of the child, its uncles, then all other ranks. Between ranks that are not
+    /// parent and child, all other ranks. Cost: O(P·depth) for the last ones, O(depth) for the others.
+    constexpr rank_t detour(int size, rank_t one, rank_t other, int i) const {
+        RILL_EXPECTS(0 <= i && i < size - 2, "backup_tree: no such detour");
+        const bool is_link = is_tree_link(size, one, other);
+        const rank_t below = parent(size, one) == other ? one : other;
+        const int near = is_link ? brothers(size, below) : 0, far = is_link ? uncles(size, below) : 0;
+        if (i < near) return brother(size, below, i);
+        if (i < near + far) return uncle(size, below, i - near);
+        int left = i - near - far;
+        for (rank_t rank = 0; rank < size; ++rank) {
+            const bool is_end = rank == one || rank == other;
+            if (is_end || (is_link && backs_up(size, below, rank))) continue;
+            if (left-- == 0) return rank;
+        }
+        return no_rank;
+    }
+
+    /// Calls `visit(name, value)` for each option; printing and hashing use it.
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        plain().visit_options(visit);
+        detect.visit_options(visit);
+    }
+
+    friend constexpr bool operator==(const backup_tree&, const backup_tree&) = default;
+
+  private:
+    constexpr tree plain() const { return {arity}; }
+    /// Whether `other` is a brother or an uncle of `rank`.
+    constexpr bool backs_up(int size, rank_t rank, rank_t other) const {
+        const rank_t above = parent(size, rank), above_other = parent(size, other);
+        if (above == no_rank || above_other == no_rank || other == rank || other == above) return false;
+        return above_other == above || above_other == parent(size, above);
+    }
+};
+
+static_assert(RootedTopology<backup_tree> && TreeTopology<backup_tree> && DetouringTopology<backup_tree>);
+
+}}}  // namespace rill::RILL_ABI::topology
