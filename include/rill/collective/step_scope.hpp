@@ -1,0 +1,127 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI {
+
+/// What the calls of one step have changed on this rank, so that the step takes place as a whole or not at all.
+///
+/// A group that has joined a scope (`group::join`) keeps here a copy of each codec, and of each input that is also the
+/// output, before the first call of the step that uses it. `commit()` ends the step and forgets the copies. `abort()`
+/// ends the step and puts them back: all is then as before the step, bit for bit, though some calls had succeeded and
+/// others had failed. The next call begins the next step.
+///
+/// A group that is made anew after a failure may join the same scope. What is kept must live until the step ends, and
+/// no operation may be in flight then: destroy the requests, or the group, first. Codecs must be copyable. An input
+/// that is also the output comes back if its memory is contiguous. The number of operations that a group has counted is
+/// the group's (`group::resume_at`). Cost: one copy of each codec and step. Memory: the copies, which are used again,
+/// so that a step like the last one allocates nothing.
+class step_scope {
+  public:
+    step_scope() = default;
+    step_scope(const step_scope&) = delete;
+    step_scope& operator=(const step_scope&) = delete;
+
+    /// Keeps the object as it is, unless this step has kept it already. Collectives call it.
+    template <class Object>
+    void keep(Object& object) {
+        if constexpr (std::copyable<Object>)
+            keep_as<copy_of<Object>>(object);
+        else
+            RILL_EXPECTS(is_never<Object>, "a codec in a step that can be undone must be copyable");
+    }
+    /// Keeps the elements as they are, unless this step has kept them already.
+    template <class T>
+        requires std::is_trivially_copyable_v<T>
+    void keep(std::span<T> elements) {
+        if (!elements.empty()) keep_as<copy_of<std::span<T>>>(elements);
+    }
+
+    void commit() { end(); }
+    void abort() {
+        for (auto each = kept_.rbegin(); each != kept_.rend(); ++each)
+            if ((*each)->is_of_this_step) (*each)->put_back();
+        end();
+    }
+
+  private:
+    struct copy {
+        const void* type;
+        byte_view memory;
+        bool is_of_this_step = true;
+
+        copy(const void* type_tag, byte_view of) : type(type_tag), memory(of) {}
+        bool is_of(const void* type_tag, byte_view other) const {
+            return type == type_tag && memory.data() == other.data() && memory.size() == other.size();
+        }
+        copy(const copy&) = delete;
+        copy& operator=(const copy&) = delete;
+        virtual ~copy() = default;
+        virtual void take() = 0;
+        virtual void put_back() = 0;
+    };
+    template <class Object>
+    struct copy_of final : copy {
+        Object& of;
+        Object kept;
+
+        explicit copy_of(Object& object) : copy(&tag<copy_of>, memory_of(object)), of(object), kept(object) {}
+        static byte_view memory_of(Object& object) {
+            return {reinterpret_cast<const std::byte*>(std::addressof(object)), sizeof object};
+        }
+        void take() override { kept = of; }
+        void put_back() override { of = kept; }
+    };
+    template <class T>
+    struct copy_of<std::span<T>> final : copy {
+        std::span<T> of;
+        aligned_vector<T> kept;
+
+        explicit copy_of(std::span<T> elements)
+            : copy(&tag<copy_of>, memory_of(elements)), of(elements), kept(elements.begin(), elements.end()) {}
+        static byte_view memory_of(std::span<T> elements) { return std::as_bytes(elements); }
+        void take() override { kept.assign(of.begin(), of.end()); }
+        void put_back() override { std::memcpy(of.data(), kept.data(), of.size_bytes()); }
+    };
+    template <class>
+    static constexpr char tag = 0;
+    template <class>
+    static constexpr bool is_never = false;
+
+    /// Copies are in the order in which this step has made them, behind those of earlier steps: memory may overlap.
+    template <class Copy, class Object>
+    void keep_as(Object&& object) {
+        const byte_view memory = Copy::memory_of(object);
+        const auto known =
+            std::find_if(kept_.begin(), kept_.end(), [&](const auto& each) { return each->is_of(&tag<Copy>, memory); });
+        if (known == kept_.end()) {
+            kept_.push_back(std::make_unique<Copy>(object));
+        } else if (!(*known)->is_of_this_step) {
+            (*known)->take();
+            (*known)->is_of_this_step = true;
+            std::rotate(known, known + 1, kept_.end());
+        }
+    }
+
+    /// Frees what this step has not used: its object may have gone.
+    void end() {
+        std::erase_if(kept_, [](const auto& each) { return !each->is_of_this_step; });
+        for (const auto& each : kept_) each->is_of_this_step = false;
+    }
+
+    std::vector<std::unique_ptr<copy>> kept_;
+};
+
+}}  // namespace rill::RILL_ABI
