@@ -76,6 +76,7 @@ TEST_CASE("a row's index costs as much as an entry's") {
     CHECK(encoded(16, indices, {0, 160'000}).size() == due);
     CHECK(kernel::whole_rows{16}.size_of(indices.size(), {0, 160'000}) == due);
     CHECK(kernel::whole_rows{16}.size_of(0, {0, 160'000}) == 0);
+    CHECK_THROWS_AS(kernel::whole_rows{0}.size_of(3, {0, 8}), contract_violation);
 }
 
 TEST_CASE("a row that is not whole is refused, and the entry named") {

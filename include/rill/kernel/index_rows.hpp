@@ -52,6 +52,7 @@ struct whole_rows {
 
     /// Returns the bytes of `count` indices, if no row is cut by an end of the universe.
     std::size_t size_of(std::size_t count, segment universe) const {
+        RILL_EXPECTS(columns > 0, "whole_rows: rows of at least one coordinate");
         const segment all = rows_of(universe);
         const std::size_t rows = std::min(least_rows(count), all.size());
         return rows == 0 ? 0 : header_bytes + elias_fano::size_of(rows, all);
