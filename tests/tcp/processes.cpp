@@ -91,6 +91,26 @@ TEST_CASE("all survivors name a process that was killed") {
     }
 }
 
+TEST_CASE("a process that ends before anybody has talked to it is missed by all, also by those that wait for others") {
+    constexpr rank_t victim = 2;
+    const auto waits = [](const tcp::options& chosen) {
+        try {
+            tcp::run(
+                [&](auto& net) {
+                    if (net.rank() == victim) ::raise(SIGKILL);
+                    net.receive((net.rank() + 2) % net.size(), {.context = 1}, net.now() + seconds(40));
+                },
+                chosen);
+        } catch (const error& caught) {
+            return caught.culprit() == victim ? 7 : 1;
+        }
+        return 2;
+    };
+    const std::vector<pid_t> started = start(5, waits);
+    for (std::size_t rank = 0; rank < started.size(); ++rank)
+        CHECK(end_of(started[rank]) == (static_cast<rank_t>(rank) == victim ? 128 + SIGKILL : 7));
+}
+
 TEST_CASE("a process that is stopped for less than the patience goes on; for longer, all others name it") {
     constexpr int count = 3, victim = 1, steps = 60;
     const auto works = [](const tcp::options& chosen) {
@@ -135,7 +155,7 @@ TEST_CASE("a process that is stopped for less than the patience goes on; for lon
 
 #ifndef RILL_TEST_SANITIZED  // the sanitizer of undefined behaviour needs descriptors itself when it looks at an
                              // exception
-TEST_CASE("a rank that has no descriptors left says that it cannot make a connection anew") {
+TEST_CASE("a rank that has no descriptors left says that it cannot connect") {
     const auto runs_out = [](const tcp::options& chosen) {
         try {
             tcp::run(
@@ -160,8 +180,8 @@ TEST_CASE("a rank that has no descriptors left says that it cannot make a connec
                 chosen);
         } catch (const error& caught) {
             const std::string said = caught.what();
-            const bool says_why = said.find("rank 0: cannot make the lost connection to rank ") != said.npos &&
-                                  said.find(" anew: Too many open files") != said.npos;
+            const bool says_why = said.find("rank 0: cannot connect to rank ") != said.npos &&
+                                  said.find(": Too many open files") != said.npos;
             return caught.culprit() != 0 ? 1 : says_why ? 7 : 8;
         }
         return 2;

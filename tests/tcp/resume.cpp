@@ -1,4 +1,6 @@
+#include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
+#include <rill/core/time.hpp>
 #include <rill/testing/transport_laws.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/transport/in_process.hpp>
@@ -10,11 +12,11 @@
 
 #include <doctest/doctest.h>
 
-#include <sys/socket.h>
 #include <barrier>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <future>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,7 +25,7 @@ using namespace rill;
 
 namespace {
 
-/// A rank whose connections have all been lost, and which reaches its peers by other addresses.
+/// A rank that reaches its peers by other addresses.
 class rerouted : public tcp::endpoint {
   public:
     rerouted(tcp::detail::mesh&& met, const tcp::options& chosen) : tcp::endpoint(std::move(met), chosen) {}
@@ -48,8 +50,6 @@ void run_behind(ranks::cutting_proxy& proxy, int count, Body&& body, tcp::option
                 roster_address_of(proxy.stand_before(socket_address::local_of(met.listeners.front())));
         all.arrive_and_wait();
         for (std::size_t peer = 0; peer < met.roster.size(); ++peer) met.roster[peer].addresses = {before[peer]};
-        for (const line& each : met.to_peers)
-            if (each) ::shutdown(each.on().get(), SHUT_RDWR);
         rerouted(std::move(met), own).run(body);
     });
     for (const auto& each : thrown)
@@ -91,4 +91,47 @@ TEST_CASE("laws over connections that are cut") {
                               CHECK_MESSAGE(outcome.held, std::string(name) << ": " << outcome.what);
                           });
     CHECK(proxy.cuts() > 50);
+}
+
+TEST_CASE("ranks that have nothing to say to each other do not connect") {
+    using namespace tcp::detail;
+    const auto closed = socket_address::local_of(listen_at(resolve("127.0.0.1:0", no_rank).front(), 1));
+    tcp::options chosen{.meeting = ranks::free_point()};
+    // Ranks 1 and 3 are not neighbours in the ring of five, and neither is rank 0, which hears when all have ended.
+    const auto thrown = ranks::on_threads(5, chosen, [&](const tcp::options& own) {
+        mesh met = meeting(own).run();
+        if (own.rank % 2 == 1)
+            met.roster[static_cast<std::size_t>(4 - own.rank)].addresses = {roster_address_of(closed)};
+        rerouted net(std::move(met), own);
+        const auto sums = [](auto& each) {
+            group workers{each, topology::ring{}};
+            std::vector<float> sum(1000, 1.0F);
+            for (int step = 0; step < 10; ++step) all_reduce(workers, sum, sum);
+        };
+        net.run(sums);
+    });
+    for (const auto& each : thrown) CHECK(ranks::text_of(each) == "");
+}
+
+TEST_CASE("a rank that leaves before the one that watches it has reached it is not missed") {
+    tcp::options chosen{.meeting = ranks::free_point()};
+    std::promise<void> left;
+    const std::shared_future<void> has_left = left.get_future().share();
+    const auto thrown = ranks::on_threads(3, chosen, [&](const tcp::options& own) {
+        if (own.rank == 1) {
+            {
+                tcp::endpoint net(own);
+            }
+            return left.set_value();
+        }
+        tcp::endpoint net(own);
+        const rank_t peer = 2 - own.rank;
+        has_left.wait();
+        for (int i = 0; i < 20; ++i) {
+            CHECK(net.post(peer, {.context = 1}, buffer(8)));
+            CHECK(net.receive(peer, {.context = 1}, net.now() + seconds(30)).has_value());
+            CHECK_FALSE(net.receive(peer, {.context = 2}, net.now() + milliseconds(20)).has_value());
+        }
+    });
+    for (const auto& each : thrown) CHECK(ranks::text_of(each) == "");
 }

@@ -42,14 +42,14 @@ void run(Body&& body, const options& chosen = options::from_environment());
 
 /// One rank of a job whose processes are connected by TCP. Models `ConcurrentTransport`; needs Linux.
 ///
-/// Its construction is the meeting: it returns when all ranks have come and each is connected to each. It throws
-/// `timeout` that names the ranks which have not come within `options::meeting_timeout`, `mismatch` where two processes
-/// say that they are the same rank or keys, jobs, versions or options differ, and `library_error` where the system
-/// refuses a call.
+/// Its construction is the meeting: it returns when all ranks have come. It throws `timeout` that names the ranks which
+/// have not come within `options::meeting_timeout`, `mismatch` where two processes say that they are the same rank or
+/// keys, jobs, versions or options differ, and `library_error` where the system refuses a call.
 ///
-/// A connection that is lost is made anew, and each message arrives once all the same. A peer is gone when its process
-/// has ended without a farewell, or when it says nothing for `options::patience`: then all waits of all other ranks
-/// throw `peer_failure` that names it.
+/// Two ranks connect when either has something to say to the other; each also connects to the next one, whose end it
+/// would notice. A connection that is lost is made anew, and each message arrives once all the same. A peer is gone
+/// when its process has ended without a farewell, or when it says nothing for `options::patience`: then all waits of
+/// all other ranks throw `peer_failure` that names it.
 ///
 /// Any thread of the rank may call it. A thread of its own makes progress while nobody waits. Destruction waits at most
 /// `options::farewell_timeout` until the peers have taken what was sent to them; handed-over messages larger than
@@ -92,7 +92,7 @@ class endpoint : public mail::endpoint<detail::port> {
         return detail::meeting(chosen).run();
     }
     static std::shared_ptr<detail::engine> open(detail::mesh&& met, const options& chosen) {
-        auto made = std::make_shared<detail::engine>(std::make_shared<detail::connections>(std::move(met)));
+        auto made = std::make_shared<detail::engine>(std::make_shared<detail::connections>(std::move(met), chosen));
         made->open(chosen);
         return made;
     }

@@ -9,6 +9,7 @@
 #include <rill/transport/detail/mail_envelope.hpp>
 #include <rill/transport/detail/mail_port.hpp>
 #include <rill/transport/detail/mail_turns.hpp>
+#include <rill/transport/detail/tcp_contacts.hpp>
 #include <rill/transport/detail/tcp_conversation.hpp>
 #include <rill/transport/detail/tcp_line.hpp>
 #include <rill/transport/detail/tcp_liveness.hpp>
@@ -36,10 +37,12 @@ namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 /// The conversations of one rank, with what waits to be sent or taken, and the connections below them. Who calls must
 /// hold the engine's mutex.
 ///
-/// A connection that is lost is dialled anew, by the lower rank at once and by the other one a little later; the
-/// conversation goes on over it. A peer is gone when each of its addresses has refused a connection twice, when it says
-/// that this rank counts as gone there, or when it has been silent for `options::patience`.
-class connections {
+/// A connection is made when either end has something to say. One that is lost is dialled anew, by the lower rank at
+/// once and by the other one a little later; the conversation goes on over it. A peer is gone when each of its
+/// addresses has refused a connection twice, when it says that this rank counts as gone there, or when it has been
+/// silent for `options::patience`. A rank notices this of the peers that it has or has had a connection with. It dials
+/// the next rank at once, so that somebody notices it of each; what it notices, the mail engine tells all.
+class connections final : contacts::owner {
   public:
     /// A receive of a part.
     struct receive {
@@ -53,16 +56,13 @@ class connections {
     };
     using place_of_part = std::shared_ptr<receive>;
 
-    explicit connections(mesh&& made)
-        : mesh_(std::move(made)), loop_(mesh_.rank), guests_(static_cast<rank_t>(mesh_.ranks)) {}
-
-    const mesh& of() const { return mesh_; }
-    loop& waits() { return loop_; }
-
-    void configure(const options& chosen) {
-        farewell_ = chosen.farewell_timeout;
-        patience_ = chosen.patience;
-        const time_point now = wall_clock();
+    connections(mesh&& made, const options& chosen)
+        : mesh_(std::move(made)),
+          farewell_(chosen.farewell_timeout),
+          patience_(chosen.patience),
+          loop_(mesh_.rank),
+          contacts_(loop_, mesh_.own, mesh_.secret.prover(),
+                    {.slow = std::max(contacts::pace().again, patience_ / 8)}) {
         for (rank_t peer = 0; peer < mesh_.ranks; ++peer) {
             conversation::options talk;
             talk.self = mesh_.rank;
@@ -70,13 +70,18 @@ class connections {
             talk.most.note_bytes = sizeof(mail::envelope) + chosen.eager_bytes;
             talk.most.part_bytes = mail::most_part_bytes;
             talk.window_bytes = chosen.window_bytes;
-            peers_.push_back(std::make_unique<peer_state>(peer, talk, chosen.patience, now));
-            if (peer == mesh_.rank) continue;
-            peers_.back()->is_open = true;
-            peers_.back()->talk.attach(0);
-            hook(*peers_.back(), std::move(mesh_.to_peers[static_cast<std::size_t>(peer)]), false, now);
+            peers_.push_back(std::make_unique<peer_state>(peer, talk, patience_));
+            peers_.back()->is_open = peer != mesh_.rank;
         }
-        listen();
+    }
+
+    const mesh& of() const { return mesh_; }
+    loop& waits() { return loop_; }
+
+    /// Lets peers dial this rank, and dials the one that it watches.
+    void open() {
+        contacts_.listen(std::move(mesh_.listeners));
+        if (mesh_.ranks > 1) dial(at(next()), wall_clock());
     }
 
     conversation::ticket send_note(byte_view bytes, rank_t to) {
@@ -164,8 +169,12 @@ class connections {
     /// Says goodbye, waits a limited time until the peers have taken all that was sent, and closes.
     void leave() noexcept {
         try {
-            for (auto& each : peers_)
-                if (each->is_open) each->talk.say_goodbye(), write(*each);
+            for (auto& each : peers_) {
+                // The one before watches this rank, and must hear of its end.
+                if (!each->is_open || !(each->is_known || each->rank == previous())) continue;
+                each->talk.say_goodbye();
+                write(*each);
+            }
             const time_point until = wall_clock() + farewell_;
             mail::optional_mutex nobody;
             const auto waits = [](const auto& each) { return each->is_open && !each->talk.is_idle(); };
@@ -181,49 +190,32 @@ class connections {
         } catch (...) {  // what a peer still says does not matter
         }
         for (auto& each : peers_) shut(*each);
-        mesh_.listeners.clear();
-        guests_.waiting().clear();
+        contacts_.stop_listening();
     }
 
   private:
     static constexpr std::size_t most_spare = 64;
-    static constexpr duration between_dials = milliseconds(100);
-    static constexpr int most_rounds = 4;         ///< of dials to one peer, side by side
-    static constexpr int refusals_of_a_gone = 2;  ///< rounds in which every address refuses
-
-    /// What a name in the loop stands for; the lower half is the rank, the index, or the descriptor.
-    enum class kind : std::uint64_t { peer, listener, guest, dial };
-    static std::uint64_t name_of(kind which, int number) {
-        return static_cast<std::uint64_t>(which) << 32 | static_cast<std::uint32_t>(number);
-    }
+    static constexpr duration between_dials = milliseconds(100);  ///< of the lower and the higher rank
+    static constexpr int refusals_of_a_gone = 2;                  ///< rounds in which every address refuses
 
     struct note {
         rank_t source = no_rank;
         std::vector<std::byte> bytes;
     };
-    struct dial {
-        pending_connection on;
-        int round = 0;
-        bool has_proved = false;
-    };
     struct peer_state {
-        peer_state(rank_t of, const conversation::options& chosen, duration patience, time_point now)
-            : rank(of), talk(chosen), alive(patience, now) {}
+        peer_state(rank_t of, const conversation::options& chosen, duration patience)
+            : rank(of), talk(chosen), alive(patience, wall_clock()) {}
 
         rank_t rank;
         conversation talk;
         liveness alive;
         detail::line line{};
         bool is_open = false, said_goodbye = false, wants_to_write = false;
-        bool is_deaf = false;  ///< takes nothing more; what it has sent can still be read
+        bool is_known = false;  ///< one has dialled the other
+        bool is_deaf = false;   ///< takes nothing more; what it has sent can still be read
         std::list<place_of_part> receives{};
         place_of_part arriving{};
         note coming{};
-        // Connections to come.
-        std::list<dial> dials{};
-        deadline dials_at = deadline::never;
-        int round = 0, refused_rounds = 0;
-        bool all_refuse = false;           ///< so far in this round
         std::uint64_t newest_attempt = 0;  ///< of the peer's dials that have been accepted
     };
     /// Takes what a peer says.
@@ -273,32 +265,25 @@ class connections {
 
     peer_state& at(rank_t peer) { return *peers_[static_cast<std::size_t>(peer)]; }
 
+    rank_t next() const { return (mesh_.rank + 1) % mesh_.ranks; }
+    rank_t previous() const { return (mesh_.rank + mesh_.ranks - 1) % mesh_.ranks; }
+
     void serve(std::uint64_t name, std::uint32_t events) {
-        const int number = static_cast<int>(static_cast<std::uint32_t>(name));
-        switch (static_cast<kind>(name >> 32)) {
-            case kind::peer: {
-                peer_state& peer = at(number);
-                if (peer.line && (events & EPOLLOUT) != 0) write(peer);
-                if (peer.line && (events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) read(peer);
-                return;
-            }
-            case kind::listener: return accept_some(mesh_.listeners[static_cast<std::size_t>(number)]);
-            case kind::guest: return serve_guest(number);
-            case kind::dial: return serve_dial(number);
-        }
+        if (contacts_.serve(name, *this)) return be_back_at(contacts_.due());
+        peer_state& peer = at(contacts::peer_of(name));
+        if (peer.line && (events & EPOLLOUT) != 0) write(peer);
+        if (peer.line && (events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) read(peer);
     }
     /// Does what is due by now.
     void keep_time() {
         const time_point now = wall_clock();
         if (now < timer_.at) return;
         timer_ = now + between_dials;  // where something throws
-        if (listens_at_.at <= now) listen();
-        deadline next = listens_at_;
-        guests_.drop_late(now);
-        if (!guests_.waiting().empty())
-            next = std::min<deadline>(next, guests_.waiting().front().since() + reception::most_time);
+        contacts_.keep_time(now, *this);
+        deadline next = deadline::never;
         for (auto& each : peers_) {
             peer_state& peer = *each;
+            if (!peer.is_known) continue;
             for (auto due = liveness_step::heartbeat; peer.is_open && due != liveness_step::nothing;)
                 switch (due = peer.alive.tick(now)) {
                     case liveness_step::nothing: break;
@@ -306,27 +291,28 @@ class connections {
                         peer.talk.say_heartbeat();
                         write(peer);
                         break;
-                    case liveness_step::dial: begin_round(peer, now); break;
+                    case liveness_step::dial: dial(peer, now); break;
                     case liveness_step::gone: lose(peer); break;
                 }
-            if (peer.is_open && !peer.line && peer.dials_at.at <= now) begin_round(peer, now);
             if (peer.is_open && peer.talk.ack_due().at <= now) write(peer);
-            if (peer.is_open) next = std::min({next, peer.talk.ack_due(), peer.alive.due(), peer.dials_at});
+            if (peer.is_open) next = std::min({next, peer.talk.ack_due(), peer.alive.due()});
         }
-        timer_ = next;
+        timer_ = std::min(next, contacts_.due());
     }
     void be_back_at(deadline when) { timer_ = std::min(timer_, when); }
 
     // Connections that stand.
 
-    void hook(peer_state& peer, line made, bool is_watched, time_point now) {
+    void know(peer_state& peer, time_point now) {
+        if (!std::exchange(peer.is_known, true)) peer.alive = liveness(patience_, now);
+    }
+    void hook(peer_state& peer, line made) {
+        const time_point now = wall_clock();
         peer.line = std::move(made);
         tune(peer.line.on(), patience_);
         peer.is_deaf = peer.wants_to_write = false;
-        const std::uint64_t name = name_of(kind::peer, peer.rank);
-        is_watched ? loop_.change(peer.line.on(), name, false) : loop_.watch(peer.line.on(), name, false);
-        stop_dialling(peer);
-        peer.refused_rounds = 0;
+        loop_.change(peer.line.on(), contacts::name_of_peer(peer.rank), false);
+        know(peer, now);
         peer.alive.heard(now);
         be_back_at(peer.alive.due());
         write(peer);
@@ -360,11 +346,12 @@ class connections {
         write(peer);
     }
     void write(peer_state& peer, bool acknowledges_now = false) {
+        if (!peer.line && peer.is_open && !peer.talk.is_idle()) return dial(peer, wall_clock());
         if (!peer.line || peer.is_deaf) return;
         const bool waited = peer.wants_to_write;
         write_all(peer, acknowledges_now);
         if (waited != peer.wants_to_write)
-            loop_.change(peer.line.on(), name_of(kind::peer, peer.rank), peer.wants_to_write);
+            loop_.change(peer.line.on(), contacts::name_of_peer(peer.rank), peer.wants_to_write);
         be_back_at(peer.talk.ack_due());
     }
     void write_all(peer_state& peer, bool acknowledges_now) {
@@ -388,14 +375,24 @@ class connections {
         }
     }
 
-    // Connections that are lost.
+    // Connections that are lost, or not yet made.
 
+    void dial(peer_state& peer, time_point first) {
+        if (contacts_.dials(peer.rank)) return;
+        know(peer, wall_clock());
+        const roster_entry& whom = mesh_.roster[static_cast<std::size_t>(peer.rank)];
+        std::vector<socket_address> all;
+        for (const roster_address& each : whom.addresses) all.push_back(socket_address_of(each));
+        be_back_at(first);
+        loop_.hurry();
+        contacts_.dial(peer.rank, all, whom.incarnation, first, *this);
+        be_back_at(contacts_.due());
+    }
     /// Another connection has to be made.
     void miss(peer_state& peer) {
         unhook(peer);
         if (peer.said_goodbye) return shut(peer);
-        peer.dials_at = mesh_.rank < peer.rank ? wall_clock() : wall_clock() + between_dials;
-        be_back_at(peer.dials_at);
+        dial(peer, mesh_.rank < peer.rank ? wall_clock() : wall_clock() + between_dials);
     }
     void lose(peer_state& peer) {
         if (peer.is_open && !peer.said_goodbye) losses_.push_back(peer.rank);
@@ -405,7 +402,7 @@ class connections {
     void shut(peer_state& peer) noexcept {
         if (!std::exchange(peer.is_open, false)) return;
         unhook(peer);
-        stop_dialling(peer);
+        contacts_.stop(peer.rank);
         const auto end = [](const place_of_part& each) {
             each->ended = true;
             each->how = {};
@@ -416,128 +413,40 @@ class connections {
         peer.arriving = nullptr;
     }
 
-    // Dialling.
+    // What happens to dials and guests.
 
-    /// Dials each address of the peer, beside dials that have not ended: the system may repeat a lost one only after
-    /// seconds.
-    void begin_round(peer_state& peer, time_point now) {
-        ++peer.round;
-        peer.all_refuse = true;
-        if (!peer.line) peer.dials_at = now + std::max(between_dials, patience_ / 8);
-        peer.dials.remove_if([&](const dial& each) { return each.round <= peer.round - most_rounds; });
-        const roster_entry& whom = mesh_.roster[static_cast<std::size_t>(peer.rank)];
-        for (const roster_address& each : whom.addresses) {
-            ++mesh_.own.attempt;
-            socket made = start_connecting(socket_address_of(each));
-            if (!made) {
-                if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-                    throw library_error(mesh_.rank, text_of({"cannot make the lost connection to rank ", peer.rank,
-                                                             " anew: ", system_text()}));
-                peer.all_refuse &= errno == ECONNREFUSED;
-                continue;
-            }
-            peer.dials.push_back(
-                {.on = pending_connection::dialled(std::move(made), mesh_.own, {peer.rank, whom.incarnation},
-                                                   mesh_.secret.prover(), now),
-                 .round = peer.round});
-            const socket& on = peer.dials.back().on.on();
-            loop_.watch(on, name_of(kind::dial, on.get()), true);
-        }
-        if (!peer.line) end_round(peer);
+    std::uint64_t begin(rank_t peer) override {
+        unhook(at(peer));
+        return at(peer).talk.taken();
     }
-    /// Ends the round when none of its dials is left.
-    void end_round(peer_state& peer) {
-        const auto is_current = [&](const dial& each) { return each.round == peer.round; };
-        if (std::any_of(peer.dials.begin(), peer.dials.end(), is_current)) return;
-        peer.refused_rounds = peer.all_refuse ? peer.refused_rounds + 1 : 0;
-        if (peer.refused_rounds == refusals_of_a_gone) return lose(peer);
-        peer.dials_at = wall_clock() + between_dials;
-        be_back_at(peer.dials_at);
+    void dialled(rank_t rank, pending_connection&& made) override {
+        peer_state& peer = at(rank);
+        // The peer has given up the dials that it had begun before it took this one.
+        peer.newest_attempt = std::max(peer.newest_attempt, made.said().peer().attempt);
+        peer.talk.attach(made.said().peer_taken()) ? hook(peer, made.take()) : lose(peer);
     }
-    static void stop_dialling(peer_state& peer) noexcept {
-        peer.dials.clear();
-        peer.dials_at = deadline::never;
-    }
-    void serve_dial(int descriptor) {
-        for (auto& each : peers_) {
-            const auto found = std::find_if(each->dials.begin(), each->dials.end(),
-                                            [&](const dial& which) { return which.on.on().get() == descriptor; });
-            if (found != each->dials.end()) return go_on(*each, found);
-        }
-    }
-    void go_on(peer_state& peer, std::list<dial>::iterator which) {
-        pending_connection& on = which->on;
-        bool goes_on = on.proceed();
-        if (goes_on && on.now() == handshake::state::asks) {
-            // Nothing may be taken behind this number: not from this connection, nor from one that was proved before.
-            unhook(peer);
-            peer.dials.remove_if([](const dial& each) { return each.has_proved; });
-            which->has_proved = true;
-            on.prove(peer.talk.taken());
-            goes_on = on.proceed();
-        }
-        if (goes_on && !on.is_settled())
-            return loop_.change(on.on(), name_of(kind::dial, on.on().get()), (on.wanted() & POLLOUT) != 0);
-        if (goes_on && on.now() == handshake::state::agreed) {
-            // The peer has given up the dials that it had begun before it took this one.
-            peer.newest_attempt = std::max(peer.newest_attempt, on.said().peer().attempt);
-            if (!peer.talk.attach(on.said().peer_taken())) return lose(peer);
-            return hook(peer, on.take(), true, wall_clock());
-        }
+    void refused(rank_t peer, const handshake& by) override {
         using refusal = handshake::refusal;
-        const refusal why = goes_on ? on.said().why() : refusal::none;
-        const bool is_refused = !goes_on && errno == ECONNREFUSED;
-        const bool is_gone = why == refusal::incarnation || why == refusal::taken;
-        if (is_gone && on.said().is_proven()) return lose(peer);  // there or here
-        if (which->round == peer.round) peer.all_refuse &= is_refused;
-        peer.dials.erase(which);
-        if (!peer.line) end_round(peer);
+        const bool is_gone = by.why() == refusal::incarnation || by.why() == refusal::taken;
+        if (is_gone && by.is_proven()) lose(at(peer));  // there or here
     }
-
-    // Being dialled.
-
-    void listen() {
-        listens_at_ = deadline::never;
-        for (std::size_t i = 0; i < mesh_.listeners.size(); ++i)
-            loop_.watch(mesh_.listeners[i], name_of(kind::listener, static_cast<int>(i)), false);
+    void unreachable(rank_t peer, int rounds) override {
+        if (!at(peer).line && rounds >= refusals_of_a_gone) lose(at(peer));
     }
-    void accept_some(const socket& listener) {
-        for (int i = 0; i < reception::most_at_once; ++i) {
-            socket made(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-            if (!made && (errno == EINTR || errno == ECONNABORTED)) continue;
-            if (!made && errno == EAGAIN) return;
-            if (!made) {  // too many descriptors: who dials waits
-                for (const socket& each : mesh_.listeners) loop_.forget(each);
-                listens_at_ = wall_clock() + between_dials;
-                return be_back_at(listens_at_);
-            }
-            const time_point now = wall_clock();
-            const int descriptor = made.get();
-            loop_.watch(made, name_of(kind::guest, descriptor), false);
-            guests_.admit(pending_connection::accepted(std::move(made), mesh_.own, mesh_.secret.prover(), now));
-            be_back_at(now + reception::most_time);
-        }
+    void decide(pending_connection& guest) override {
+        if (const handshake::refusal fault = fault_of(guest); fault != handshake::refusal::none)
+            return guest.refuse(fault);
+        peer_state& peer = at(guest.said().peer().rank);
+        unhook(peer);
+        contacts_.stop(peer.rank);
+        peer.newest_attempt = guest.said().peer().attempt;
+        if (peer.talk.attach(guest.said().peer_taken())) return guest.accept(peer.talk.taken());
+        guest.refuse(handshake::refusal::taken);
+        lose(peer);
     }
-    void serve_guest(int descriptor) {
-        auto& all = guests_.waiting();
-        const auto found = std::find_if(all.begin(), all.end(),
-                                        [&](const pending_connection& each) { return each.on().get() == descriptor; });
-        if (found == all.end()) return;
-        bool goes_on = found->proceed();
-        if (goes_on && found->now() == handshake::state::asks) {
-            const handshake::refusal fault = fault_of(*found);
-            if (fault == handshake::refusal::none) {
-                pending_connection guest = std::move(*found);
-                all.erase(found);
-                return welcome(std::move(guest));
-            }
-            found->refuse(fault);
-            goes_on = found->proceed();
-        }
-        if (!goes_on || found->is_settled())
-            all.erase(found);
-        else
-            loop_.change(found->on(), name_of(kind::guest, descriptor), (found->wanted() & POLLOUT) != 0);
+    void came(pending_connection&& guest, bool is_told) override {
+        peer_state& peer = at(guest.said().peer().rank);
+        is_told ? hook(peer, guest.take()) : miss(peer);
     }
     handshake::refusal fault_of(const pending_connection& guest) {
         using refusal = handshake::refusal;
@@ -548,30 +457,15 @@ class connections {
         // A dial that the peer has given up since may prove itself late: it knows less than has been acknowledged.
         if (said.attempt <= peer.newest_attempt || guest.said().peer_taken() < peer.talk.acknowledged())
             return refusal::stale;
-        const auto has_proved = [](const dial& each) { return each.has_proved; };
-        if (mesh_.rank < said.rank && std::any_of(peer.dials.begin(), peer.dials.end(), has_proved))
-            return refusal::crossed;
+        if (mesh_.rank < said.rank && contacts_.has_proved(said.rank)) return refusal::crossed;
         return refusal::none;
-    }
-    void welcome(pending_connection guest) {
-        peer_state& peer = at(guest.said().peer().rank);
-        unhook(peer);
-        stop_dialling(peer);
-        peer.newest_attempt = guest.said().peer().attempt;
-        const bool continues = peer.talk.attach(guest.said().peer_taken());
-        continues ? guest.accept(peer.talk.taken()) : guest.refuse(handshake::refusal::taken);
-        const bool told = guest.proceed() && guest.is_settled();
-        if (!continues) return lose(peer);
-        if (!told) return miss(peer);
-        hook(peer, guest.take(), true, wall_clock());
     }
 
     mesh mesh_;
     duration farewell_{}, patience_{};
     loop loop_;
+    contacts contacts_;
     deadline timer_ = deadline::never;  ///< when something is due at the earliest
-    reception guests_;
-    deadline listens_at_ = deadline::never;
     std::vector<std::unique_ptr<peer_state>> peers_;
     std::deque<note> notes_;
     std::vector<std::vector<std::byte>> spare_;

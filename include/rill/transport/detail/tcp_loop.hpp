@@ -68,6 +68,11 @@ class loop {
         if (is_driven_) raise();
     }
 
+    /// Lets the threads that wait for sockets look at their timers again.
+    void hurry() noexcept {
+        if (is_driven_ || is_attended_) raise();
+    }
+
     // A thread of its own attends to the sockets while no other waits.
 
     /// Waits until a socket is ready, or the timer has passed. `wake` does not end it, `dismiss` does.

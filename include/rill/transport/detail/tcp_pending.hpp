@@ -137,6 +137,7 @@ class reception {
     std::size_t most() const { return most_; }
     /// Those that wait, the oldest first. Erase one to close it.
     std::list<pending_connection>& waiting() { return waiting_; }
+    const std::list<pending_connection>& waiting() const { return waiting_; }
     void admit(pending_connection&& made) {
         if (waiting_.size() == most_) push_one_out();
         waiting_.push_back(std::move(made));

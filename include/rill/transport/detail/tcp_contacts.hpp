@@ -1,0 +1,300 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/text.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/tcp_error.hpp>
+#include <rill/transport/detail/tcp_handshake.hpp>
+#include <rill/transport/detail/tcp_loop.hpp>
+#include <rill/transport/detail/tcp_pending.hpp>
+#include <rill/transport/detail/tcp_socket.hpp>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <utility>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
+
+/// Makes the connections of one rank. It dials peers, each at all of its addresses, in one round after the other, since
+/// the system may repeat a lost dial only after seconds. And it serves guests: those that dial this rank. Its owner
+/// waits in the loop, passes on what the loop tells, decides about guests, and takes the connections that are agreed.
+class contacts {
+  public:
+    /// What happens to dials and guests. A call may dial and stop peers.
+    class owner {
+      public:
+        /// A dial is about to prove itself: returns how many bytes of the conversation this rank has taken. The number
+        /// must not change until that dial has ended, or another one of that peer begins.
+        virtual std::uint64_t begin(rank_t peer) = 0;
+        /// A dial has agreed. The peer is no longer dialled.
+        virtual void dialled(rank_t peer, pending_connection&& made) = 0;
+        /// A dial has been refused.
+        virtual void refused(rank_t peer, const handshake& by) = 0;
+        /// A dial is lost: the system's number, or 0 where the other end has closed it.
+        virtual void lost(rank_t, int) {}
+        /// All addresses of a peer have refused a connection, in so many rounds without a break.
+        virtual void unreachable(rank_t, int) {}
+        /// A guest has proved who it is: accepts or refuses it.
+        virtual void decide(pending_connection& guest) = 0;
+        /// A guest has been accepted; `is_told`: the system took the answer to it.
+        virtual void came(pending_connection&& guest, bool is_told) = 0;
+        /// A guest has been refused.
+        virtual void turned_away(const pending_connection&) {}
+
+      protected:
+        ~owner() = default;
+    };
+    /// Of rounds to one peer.
+    struct pace {
+        duration again = milliseconds(150);         ///< after the last one, where it has no answer
+        duration slow = milliseconds(150);          ///< the same after many rounds
+        duration after_answer = milliseconds(100);  ///< after all dials of the last one have ended
+    };
+
+    /// Says `own` in handshakes. The loop and the key must outlive it.
+    contacts(loop& in, const handshake::identity& own, handshake::prover key, const pace& chosen)
+        : loop_(in),
+          own_(own),
+          key_(key),
+          pace_(chosen),
+          guests_(own.ranks),
+          targets_(static_cast<std::size_t>(own.ranks)) {}
+
+    // Names in the loop.
+
+    /// The name of the connection with a peer: `serve` leaves it to the owner.
+    static std::uint64_t name_of_peer(rank_t peer) { return name_of(kind::peer, peer); }
+    static rank_t peer_of(std::uint64_t name) { return static_cast<rank_t>(number_of(name)); }
+
+    // Dialling.
+
+    /// Dials the peer at the addresses from `first` on, until a dial has agreed or `stop` is called. No effect where it
+    /// is dialled already. Throws `library_error` where the system has no more sockets. `incarnation`: which start of
+    /// the peer; 0 where that is not known.
+    void dial(rank_t peer, const std::vector<socket_address>& at, std::uint64_t incarnation, time_point first,
+              owner& of) {
+        target& to = target_of(peer);
+        if (to.is_dialled) return;
+        to = {.at = at, .incarnation = incarnation, .is_dialled = true, .again = first};
+        if (first <= wall_clock()) begin_round(peer, of);
+    }
+    bool dials(rank_t peer) const { return targets_[static_cast<std::size_t>(peer)].is_dialled; }
+    /// Whether a dial to the peer has proved itself.
+    bool has_proved(rank_t peer) const {
+        return std::any_of(dials_.begin(), dials_.end(),
+                           [=](const attempt& each) { return each.to == peer && each.has_proved; });
+    }
+    /// Gives up all dials to the peer.
+    void stop(rank_t peer) noexcept {
+        target_of(peer).is_dialled = false;
+        dials_.remove_if([=](const attempt& each) { return each.to == peer; });
+    }
+
+    // Being dialled.
+
+    void listen(std::vector<socket>&& at) {
+        listeners_ = std::move(at);
+        watch_listeners();
+    }
+    const std::vector<socket>& listeners() const { return listeners_; }
+    /// Takes the listening sockets away, and closes the connections of guests.
+    std::vector<socket> stop_listening() noexcept {
+        for (const socket& each : listeners_) loop_.forget(each);
+        guests_.waiting().clear();
+        return std::move(listeners_);
+    }
+
+    // Going on.
+
+    /// Goes on with what the loop has named; false where that is the connection with a peer.
+    bool serve(std::uint64_t name, owner& to) {
+        switch (static_cast<kind>(name >> 32)) {
+            case kind::peer: return false;
+            case kind::listener: accept_some(listeners_[static_cast<std::size_t>(number_of(name))], to); break;
+            case kind::guest: serve_guest(number_of(name), to); break;
+            case kind::dial: serve_dial(number_of(name), to); break;
+        }
+        return true;
+    }
+    /// When `keep_time` has something to do at the earliest.
+    deadline due() const {
+        deadline next = listens_at_;
+        if (!guests_.waiting().empty())
+            next = std::min<deadline>(next, guests_.waiting().front().since() + reception::most_time);
+        for (const target& each : targets_)
+            if (each.is_dialled) next = std::min<deadline>(next, each.again);
+        return next;
+    }
+    /// Does what is due.
+    void keep_time(time_point now, owner& of) {
+        if (listens_at_.at <= now) watch_listeners();
+        guests_.drop_late(now);
+        for (std::size_t peer = 0; peer < targets_.size(); ++peer)
+            if (targets_[peer].is_dialled && targets_[peer].again <= now) begin_round(static_cast<rank_t>(peer), of);
+    }
+
+  private:
+    using state = handshake::state;
+    static constexpr int most_rounds = 8;    ///< of dials to one peer that are under way
+    static constexpr int quick_rounds = 16;  ///< before the slow ones
+
+    /// What a name stands for; its lower half is the rank, the index, or the descriptor.
+    enum class kind : std::uint64_t { peer, listener, guest, dial };
+    static std::uint64_t name_of(kind which, int number) {
+        return static_cast<std::uint64_t>(which) << 32 | static_cast<std::uint32_t>(number);
+    }
+    static int number_of(std::uint64_t name) { return static_cast<int>(static_cast<std::uint32_t>(name)); }
+
+    struct target {
+        std::vector<socket_address> at{};
+        std::uint64_t incarnation = 0;
+        bool is_dialled = false;
+        time_point again{};
+        int round = 0, refused_rounds = 0;
+        bool all_refuse = true;  ///< so far in this round
+    };
+    struct attempt {
+        pending_connection on;
+        rank_t to;
+        int round;
+        bool has_proved = false;
+    };
+
+    target& target_of(rank_t peer) { return targets_[static_cast<std::size_t>(peer)]; }
+    static bool lacks_sockets() { return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM; }
+    void await(const pending_connection& which, kind as) {
+        loop_.change(which.on(), name_of(as, which.on().get()), (which.wanted() & POLLOUT) != 0);
+    }
+
+    void begin_round(rank_t peer, owner& of) {
+        target& to = target_of(peer);
+        const time_point now = wall_clock();
+        ++to.round;
+        to.all_refuse = true;
+        to.again = now + (to.round <= quick_rounds ? pace_.again : pace_.slow);
+        dials_.remove_if([&](const attempt& each) { return each.to == peer && each.round <= to.round - most_rounds; });
+        int error = 0;
+        for (const socket_address& each : to.at) {
+            ++own_.attempt;
+            socket made = start_connecting(each);
+            if (!made && lacks_sockets())
+                throw library_error(own_.rank, text_of({"cannot connect to rank ", peer, ": ", system_text()}));
+            if (!made) {
+                error = errno;
+                to.all_refuse &= error == ECONNREFUSED;
+                continue;
+            }
+            dials_.push_back(
+                {.on = pending_connection::dialled(std::move(made), own_, {peer, to.incarnation}, key_, now),
+                 .to = peer,
+                 .round = to.round});
+            const socket& on = dials_.back().on.on();
+            loop_.watch(on, name_of(kind::dial, on.get()), true);
+        }
+        if (error != 0) of.lost(peer, error);
+        end_round(peer, of);
+    }
+    /// Ends the round where none of its dials is left.
+    void end_round(rank_t peer, owner& of) {
+        target& to = target_of(peer);
+        if (!to.is_dialled) return;
+        for (const attempt& each : dials_)
+            if (each.to == peer && each.round == to.round) return;
+        to.refused_rounds = to.all_refuse ? to.refused_rounds + 1 : 0;
+        to.again = wall_clock() + pace_.after_answer;
+        if (to.all_refuse) of.unreachable(peer, to.refused_rounds);
+    }
+    void serve_dial(int descriptor, owner& of) {
+        const auto found = std::find_if(dials_.begin(), dials_.end(),
+                                        [=](const attempt& each) { return each.on.on().get() == descriptor; });
+        if (found == dials_.end()) return;
+        bool goes_on = found->on.proceed();
+        if (goes_on && found->on.now() == state::asks) {
+            // Nothing may be taken behind this number, nor from a dial that has proved another one.
+            const std::uint64_t taken = of.begin(found->to);
+            dials_.remove_if([&](const attempt& each) { return each.to == found->to && each.has_proved; });
+            found->has_proved = true;
+            found->on.prove(taken);
+            goes_on = found->on.proceed();
+        }
+        if (goes_on && !found->on.is_settled()) return await(found->on, kind::dial);
+        const int error = goes_on ? 0 : errno;
+        attempt ended = std::move(*found);
+        dials_.erase(found);
+        if (goes_on && ended.on.now() == state::agreed) {
+            stop(ended.to);
+            return of.dialled(ended.to, std::move(ended.on));
+        }
+        target& to = target_of(ended.to);
+        if (ended.round == to.round) to.all_refuse &= error == ECONNREFUSED;
+        goes_on ? of.refused(ended.to, ended.on.said()) : of.lost(ended.to, error);
+        end_round(ended.to, of);
+    }
+
+    void watch_listeners() {
+        listens_at_ = deadline::never;
+        for (std::size_t i = 0; i < listeners_.size(); ++i)
+            loop_.watch(listeners_[i], name_of(kind::listener, static_cast<int>(i)), false);
+    }
+    void accept_some(const socket& listener, owner& to) {
+        for (int i = 0; i < reception::most_at_once; ++i) {
+            socket made(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+            if (!made && (errno == EINTR || errno == ECONNABORTED)) continue;
+            if (!made && errno == EAGAIN) return;
+            if (!made && !lacks_sockets())
+                throw library_error(own_.rank, "cannot accept connections: " + system_text());
+            if (!made) {  // who dials waits
+                for (const socket& each : listeners_) loop_.forget(each);
+                listens_at_ = wall_clock() + pace_.after_answer;
+                return;
+            }
+            pending_connection guest = pending_connection::accepted(std::move(made), own_, key_, wall_clock());
+            loop_.watch(guest.on(), name_of(kind::guest, guest.on().get()), false);
+            // Its hello has most often come: fewer turns, fewer strangers that may push it out.
+            if (stays(guest, to)) guests_.admit(std::move(guest));
+        }
+    }
+    void serve_guest(int descriptor, owner& to) {
+        auto& all = guests_.waiting();
+        const auto found = std::find_if(all.begin(), all.end(),
+                                        [=](const pending_connection& each) { return each.on().get() == descriptor; });
+        if (found != all.end() && !stays(*found, to)) all.erase(found);
+    }
+    /// Whether the handshake with a guest goes on.
+    bool stays(pending_connection& guest, owner& to) {
+        bool goes_on = guest.proceed();
+        if (goes_on && guest.now() == state::asks) {
+            to.decide(guest);
+            goes_on = guest.proceed();
+        }
+        if (guest.now() == state::agreed) {
+            to.came(std::move(guest), goes_on && guest.is_settled());
+            return false;
+        }
+        if (goes_on && !guest.is_settled()) {
+            await(guest, kind::guest);
+            return true;
+        }
+        if (goes_on) to.turned_away(guest);
+        return false;
+    }
+
+    loop& loop_;
+    handshake::identity own_;
+    handshake::prover key_;
+    pace pace_;
+    reception guests_;
+    std::vector<socket> listeners_{};
+    deadline listens_at_ = deadline::never;  ///< again, after a lack of sockets
+    std::vector<target> targets_;            ///< by rank
+    std::list<attempt> dials_{};
+};
+
+}}}  // namespace rill::RILL_ABI::tcp::detail
