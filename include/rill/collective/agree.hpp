@@ -16,7 +16,8 @@ template <class Group>
 receipt agree(Group& group, const option_names& names, const option_hashes& hashes) {
     const auto body = [&](auto& call) {
         auto& state = group.template workspace<detail::empty_state<typename Group::transport_type>>();
-        return detail::synchronise(call, topology::tree{}.all_reduce(group.size(), group.rank()), state);
+        const auto plan = topology::tree{}.all_reduce(group.size(), group.rank());
+        return detail::synchronise(group, call, plan, state);
     };
     return group.run({.kind = operation::handshake, .options = names.with(hashes)}, body, names);
 }

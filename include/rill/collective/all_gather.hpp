@@ -28,7 +28,7 @@ receipt all_gather_dense(Lane& lane, const In& input, Out& output) {
     auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, aggregate::sum>>();
     const std::size_t size = size_of(output);
-    const auto plan = in_chunks(lane.net(), lane.shape().all_gather(lane.size(), lane.rank()), size * sizeof(T));
+    const auto plan = in_chunks(lane, lane.shape().all_gather(lane.size(), lane.rank()), size * sizeof(T));
     const segment place = part_of(lane, size);
     std::span<T> all;
     return run_schedule(

@@ -59,8 +59,7 @@ receipt all_reduce_fused(Lane& lane, const call_signature& signature, const Plan
 template <class Lane, class T, class Fold>
 [[gnu::noinline]] receipt all_reduce_dense(Lane& lane, const Fold& fold, const contribution& own,
                                            const dense_call<T>& of) {
-    const auto plan =
-        in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), of.dimension * sizeof(T));
+    const auto plan = in_chunks(lane, lane.shape().all_reduce(lane.size(), lane.rank()), of.dimension * sizeof(T));
     const auto signature =
         signature_of<T>(operation::all_reduce, of.dimension, fingerprint(fold), {.chunks = plan.chunks()});
     if constexpr (may_be_fused<typename Lane::transport_type, typename Lane::topology_type>)

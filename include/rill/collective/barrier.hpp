@@ -12,7 +12,8 @@ auto barrier_call(Group&) {
         return [](typename Group::lane_type& lane) {
             const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
             auto& state = lane.template workspace<empty_state<typename Group::transport_type>>();
-            return lane.run({.kind = operation::barrier}, [&](auto& call) { return synchronise(call, plan, state); });
+            return lane.run({.kind = operation::barrier},
+                            [&](auto& call) { return synchronise(lane, call, plan, state); });
         };
     } else {
         return no_call{};

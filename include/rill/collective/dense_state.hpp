@@ -35,7 +35,7 @@ namespace rill { inline namespace RILL_ABI {
 template <Transport Net, Element T, class Fold, Executor Exec = serial>
 class dense_state {
   public:
-    using message = typename Net::message;
+    using message = typename exchange<Net>::message;
 
     static constexpr bool overwrites_nothing = false;
 

@@ -6,6 +6,7 @@
 #include <rill/core/call.hpp>
 #include <rill/core/function_ref.hpp>
 #include <rill/core/plain_vector.hpp>
+#include <rill/core/receipt.hpp>
 #include <rill/core/text.hpp>
 #include <rill/session/detail/inquest.hpp>
 #include <rill/session/detail/long_wait.hpp>
@@ -20,6 +21,33 @@
 
 namespace rill { inline namespace RILL_ABI {
 
+/// A message of an operation: what was received, without the bytes at its front that tell its way, if there are any.
+template <class Received>
+class delivered {
+  public:
+    explicit delivered(Received&& received, std::size_t skipped = 0)
+        : received_(std::move(received)), skipped_(skipped) {}
+
+    /// The rank that sent it last.
+    rank_t source() const { return received_.source(); }
+    byte_pieces pieces() const { return skipped_ == 0 ? received_.pieces() : content(); }
+
+  private:
+    [[gnu::noinline]] byte_pieces content() const {
+        byte_pieces left;
+        std::size_t skipped = skipped_;
+        for (const byte_view piece : received_.pieces()) {
+            const std::size_t here = skipped < piece.size() ? skipped : piece.size();
+            skipped -= here;
+            if (here < piece.size()) left.push(piece.subspan(here));
+        }
+        return left;
+    }
+
+    Received received_;
+    std::size_t skipped_;
+};
+
 /// A message with the scheduled transfer that it belongs to.
 template <class Message>
 struct arrival {
@@ -32,7 +60,7 @@ struct arrival {
 template <Transport Net>
 class exchange {
   public:
-    using message = typename Net::message;
+    using message = delivered<typename Net::message>;
     using window = typename detail::window_of<Net, true>::type;
 
     explicit exchange(const session<Net>& of) : of_(&of), net_(&of.net()), on_(of.on(0)) {}
@@ -78,28 +106,33 @@ class exchange {
     }
 
     [[gnu::noinline]] message receive(rank_t peer) {
-        std::optional<message> received;
+        std::optional<typename Net::message> received;
         wait_for(peer, round_, [&](deadline until) {
             received = net_->receive(peer, on_, until);
             return received.has_value();
         });
         if (expected_ != 0) --expected_;
         counted_.received(received->pieces().size_bytes());
-        return std::move(*received);
+        return message(std::move(*received));
     }
 
     /// Waits for something that `peer` does in a round: `attempt(until)` returns whether it has happened. A long wait
     /// is announced to the others, so that the culprit can be found.
     template <class Attempt>
     void wait_for(rank_t peer, int round, Attempt&& attempt) {
-        if (attempt(half_time())) return;
-        wait_for_long({.peer = peer, .of_round = round, .in_round = round}, attempt);
+        wait_for(detail::long_wait{.peer = peer, .of_round = round, .in_round = round}, attempt);
+    }
+    template <class Attempt>
+    void wait_for(const detail::long_wait& what, Attempt&& attempt) {
+        if (!attempt(half_time())) wait_for_long(what, attempt);
     }
 
     /// Lets others access this rank's memory by `shared` until the operation is finished; unwinding withdraws it.
     void lend(window& shared) { lent_by_ = &shared; }
     /// Counts traffic that needed no messages, the same amount in each direction.
     void count(std::uint64_t messages, std::uint64_t bytes) { counted_ += {messages, bytes, messages, bytes}; }
+    /// Counts traffic that passed without `send` and `receive`.
+    void count(const traffic& passed) { counted_ += passed; }
 
     /// Begins a round. `looks`: whether this operation asks later what may be overwritten, so that it pays to find out
     /// now what has been read.

@@ -18,7 +18,7 @@ receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fol
     auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
     const std::size_t size = size_of(input);
-    const auto plan = in_chunks(lane.net(), lane.shape().reduce_scatter(lane.size(), lane.rank()), size * sizeof(T));
+    const auto plan = in_chunks(lane, lane.shape().reduce_scatter(lane.size(), lane.rank()), size * sizeof(T));
     const part_range own = plan.chunks_of(lane.rank());
     return run_schedule(
         lane, signature_of<T>(operation::reduce_scatter, size, fingerprint(fold), {.chunks = plan.chunks()}), plan,

@@ -77,7 +77,7 @@ class schedule_view {
 template <Transport Net>
 class state_view {
   public:
-    using arrivals = std::span<arrival<typename Net::message>>;
+    using arrivals = std::span<arrival<typename exchange<Net>::message>>;
 
     template <ScheduleState<Net> State>
     explicit state_view(State& state)
@@ -127,19 +127,20 @@ class state_view {
     bool overwrites_nothing_;
 };
 
-template <class Net>
-void send_round(exchange<Net>& call, const schedule_view& plan, const state_view<Net>& state, int round) {
+// `by` carries the messages of an operation: its exchange, or what delivers them by detours.
+template <class Net, class Carrier>
+void send_round(Carrier& by, const schedule_view& plan, const state_view<Net>& state, int round) {
     for (int i = 0; i < plan.sends(round); ++i) {
         const transfer to = plan.send(round, i);
-        call.send(round, to.peer, state.outgoing(to.parts, plan.kind(round)));
+        by.send(round, to.peer, state.outgoing(to.parts, plan.kind(round)));
     }
 }
 
 /// Expects the messages of a round, from message `first` on. Returns the first one that is not expected: with
 /// `may_stop`, one whose destination others still read. If it were expected now, it would come to other memory and be
 /// copied.
-template <class Net>
-int expect_round(exchange<Net>& call, const schedule_view& plan, const state_view<Net>& state, int round, int first,
+template <class Net, class Carrier>
+int expect_round(Carrier& by, const schedule_view& plan, const state_view<Net>& state, int round, int first,
                  bool may_stop) {
     for (int i = first; i < plan.receives(round); ++i) {
         const transfer from = plan.receive(round, i);
@@ -150,35 +151,36 @@ int expect_round(exchange<Net>& call, const schedule_view& plan, const state_vie
             else if (may_stop)
                 return i;
         }
-        call.expect(from.peer, targets);
+        by.expect(from.peer, targets);
     }
     return plan.receives(round);
 }
 
 /// Goes on where `expect_round` has stopped, once the destination is free. Its readers receive messages of earlier
 /// rounds, and none of them waits for the present round.
-template <class Net>
-int expect_rest(exchange<Net>& call, const schedule_view& plan, const state_view<Net>& state, int round, int first) {
+template <class Net, class Carrier>
+int expect_rest(Carrier& by, const schedule_view& plan, const state_view<Net>& state, int round, int first) {
     if (state.places()) state.await_place(plan.receive(round, first).parts);
-    return expect_round(call, plan, state, round, first, true);
+    return expect_round(by, plan, state, round, first, true);
 }
 
-template <class Net>
-[[gnu::noinline]] void run_rounds(exchange<Net>& call, const schedule_view& plan, const state_view<Net>& state) {
+template <class Net, class Carrier>
+[[gnu::noinline]] void run_rounds(exchange<Net>& call, Carrier& by, const schedule_view& plan,
+                                  const state_view<Net>& state) {
     auto& arrivals = call.arrivals();
     const int ahead = plan.lookahead();
     for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
         call.enter(round, !state.overwrites_nothing());
         int let_in = 0;
         for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
-            send_round(call, plan, state, begun);
-            if constexpr (ExpectingTransport<Net>) let_in = expect_round(call, plan, state, begun, 0, ahead == 1);
+            send_round(by, plan, state, begun);
+            if constexpr (ExpectingTransport<Net>) let_in = expect_round(by, plan, state, begun, 0, ahead == 1);
         }
         for (int i = 0; i < plan.receives(round); ++i) {
             const transfer from = plan.receive(round, i);
             if constexpr (ExpectingTransport<Net>)
-                if (ahead == 1 && i == let_in) let_in = expect_rest(call, plan, state, round, i);
-            arrivals.add({from, call.receive(from.peer)});
+                if (ahead == 1 && i == let_in) let_in = expect_rest(by, plan, state, round, i);
+            arrivals.add({from, by.receive(from.peer)});
             if (plan.kind(round) == action::fold || !state.overwrites_nothing()) continue;
             state.copy(arrivals.all());  // at once, while others travel
             arrivals.clear();
@@ -198,7 +200,7 @@ template <class Net>
 /// `lookahead()`, sends are posted and messages expected that many rounds ahead.
 template <class Net, Schedule Plan, ScheduleState<Net> State>
 void execute(exchange<Net>& call, const Plan& plan, State& state) {
-    detail::run_rounds(call, detail::schedule_view(plan), detail::state_view<Net>(state));
+    detail::run_rounds(call, call, detail::schedule_view(plan), detail::state_view<Net>(state));
 }
 
 }}  // namespace rill::RILL_ABI

@@ -2,6 +2,7 @@
 
 #include <rill/collective/detail/require_group.hpp>
 #include <rill/collective/request.hpp>
+#include <rill/concept/detouring_topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/receipt.hpp>
@@ -21,6 +22,14 @@ consteval bool require_activities() {
         "caller; give the transport spawn, event, queue, this_activity and activities_run_alone, or call the blocking "
         "form");
     return ConcurrentTransport<Net>;
+}
+template <class Shape>
+consteval bool require_lanes() {
+    constexpr bool has_lanes = !DetouringTopology<Shape>;
+    static_assert(has_lanes,
+                  "rill::start: with this topology (backup_tree) a rank on the way of others must be in the same "
+                  "operation, so operations run one at a time; call the blocking form, or use topology::tree");
+    return has_lanes;
 }
 }  // namespace detail
 
@@ -49,7 +58,8 @@ template <class Group, class Body>
 request start(Group& group, Body&& body) {
     if constexpr (!detail::require_group<Group>()) {
         return {};
-    } else if constexpr (detail::require_activities<typename Group::transport_type>()) {
+    } else if constexpr (detail::require_activities<typename Group::transport_type>() &&
+                         detail::require_lanes<typename Group::topology_type>()) {
         static_assert(std::is_invocable_r_v<receipt, std::decay_t<Body>&, typename Group::lane_type&>,
                       "rill::start: the body must take a lane of the group by reference and return a receipt");
         return group.start(std::forward<Body>(body));

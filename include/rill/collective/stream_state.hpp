@@ -39,7 +39,7 @@ namespace rill { inline namespace RILL_ABI {
 template <Transport Net, Element T, IndexType Index, class Fold, Executor Exec = serial>
 class stream_state {
   public:
-    using message = typename Net::message;
+    using message = typename exchange<Net>::message;
     using view = stream_view<T, Index>;
 
     static constexpr bool overwrites_nothing = true;

@@ -1,12 +1,13 @@
 #pragma once
 
 #include <rill/concept/topology.hpp>
+#include <rill/concept/tree_topology.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 
 #include <concepts>
-#include <cstdint>
+#include <cstddef>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -39,15 +40,20 @@ struct detect {
 };
 
 /// A topology whose messages pass a silent link by way of another rank. Its schedules say who sends what to whom, as
-/// those of any topology; the collectives deliver each of these messages, by whatever way, exactly once.
+/// those of any topology; the collectives deliver each of these messages, by whatever way, exactly once. Along the tree
+/// that it is, ranks learn that all have what is theirs.
 ///
 /// - `detour(size, one, other, i)`, for i from 0 to size - 3: the ranks that may carry a message between two ranks,
 ///   each once, the best first. The same in both directions.
 /// - `detect`: when a link is silent.
+/// - `chunk_bytes`: the size that no message of a large dense vector should exceed, so that little is sent again;
+///   above 0.
 template <class T>
-concept DetouringTopology = Topology<T> && requires(const T& topology, int size, rank_t rank, int i) {
-    { topology.detour(size, rank, rank, i) } -> std::same_as<rank_t>;
-    { topology.detect } -> std::convertible_to<detect>;
-};
+concept DetouringTopology =
+    Topology<T> && TreeTopology<T> && requires(const T& topology, int size, rank_t rank, int i) {
+        { topology.detour(size, rank, rank, i) } -> std::same_as<rank_t>;
+        { topology.detect } -> std::convertible_to<detect>;
+        { topology.chunk_bytes } -> std::convertible_to<std::size_t>;
+    };
 
 }}  // namespace rill::RILL_ABI

@@ -8,6 +8,8 @@
 #include <rill/topology/tree.hpp>
 #include <rill/topology/tree_schedule.hpp>
 
+#include <cstddef>
+
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// The tree of `tree{arity}`, in which messages pass a silent link by way of another rank. Parents, children, schedules
@@ -27,6 +29,7 @@ namespace rill { inline namespace RILL_ABI { namespace topology {
 struct backup_tree {
     int arity = 2;
     rill::detect detect{};
+    std::size_t chunk_bytes = std::size_t{1} << 15;
 
     static constexpr const char* name = "backup_tree";
     static constexpr bool preserves_rank_order = true;
@@ -97,6 +100,7 @@ struct backup_tree {
     constexpr void visit_options(Visit&& visit) const {
         plain().visit_options(visit);
         detect.visit_options(visit);
+        visit("chunk_bytes", chunk_bytes);
     }
 
     friend constexpr bool operator==(const backup_tree&, const backup_tree&) = default;

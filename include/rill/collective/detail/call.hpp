@@ -6,6 +6,7 @@
 
 #include <rill/collective/dense_state.hpp>
 #include <rill/collective/detail/chunks.hpp>
+#include <rill/collective/detail/detours.hpp>
 #include <rill/collective/detail/frame_header.hpp>
 #include <rill/collective/detail/overlap.hpp>
 #include <rill/collective/detail/requirements.hpp>
@@ -112,8 +113,8 @@ receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& pl
     return lane.run(signature, [&](auto& call) {
         state.attach(call, lane.executor());
         begin(frame_header_of(call));
-        execute(call, plan, state);
         receipt result{.rounds = rounds_of(plan)};
+        execute_on(lane, call, plan, state, result);
         end(result);
         return result;
     });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/collective/detail/detours.hpp>
 #include <rill/collective/detail/frame_header.hpp>
 #include <rill/collective/detail/frame_place.hpp>
 #include <rill/collective/frame_check.hpp>
@@ -22,7 +23,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <Transport Net>
 class empty_state {
   public:
-    using message = typename Net::message;
+    using message = typename exchange<Net>::message;
     static constexpr bool overwrites_nothing = true;
 
     void begin(exchange<Net>& call, int parts) {
@@ -75,11 +76,11 @@ class empty_state {
 };
 
 /// Runs a schedule without data: no rank gets through before all have come.
-template <class Net, Schedule Plan>
-receipt synchronise(exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
+template <class Lane, class Net, Schedule Plan>
+receipt synchronise(Lane& lane, exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
     state.begin(call, plan.parts());
-    execute(call, plan, state);
     receipt result{.rounds = plan.rounds()};
+    execute_on(lane, call, plan, state, result);
     state.total().describe(result);
     return result;
 }

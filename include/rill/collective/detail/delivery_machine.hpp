@@ -1,0 +1,403 @@
+#pragma once
+
+#include <rill/concept/detouring_topology.hpp>
+#include <rill/core/aligned_vector.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/message_kind.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/stream/wire.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The messages of a delivery.
+struct delivery_kind {
+    static constexpr message_kind data{"delivery", 1};      ///< of `origin` for `target`
+    static constexpr message_kind received{"delivery", 2};  ///< from `target` to `origin`: the message has come
+    static constexpr message_kind complete{"delivery", 3};  ///< all ranks below `origin` have all that is theirs
+    static constexpr message_kind over{"delivery", 4};      ///< all ranks have: the operation is over
+    static constexpr message_kind ask{"delivery", 5};       ///< whether the operation is over
+    static constexpr message_kind probe{"delivery", 6};     ///< whether the link works again
+    static constexpr message_kind echo{"delivery", 7};      ///< it does
+
+    static constexpr bool is_known(message_kind kind) {
+        return kind.protocol == data.protocol && data.number <= kind.number && kind.number <= echo.number;
+    }
+    /// Whether the message is for its `origin`: it answers one that came from there.
+    static constexpr bool answers(message_kind kind) { return kind == received || kind == echo; }
+};
+
+/// What every message of a delivery says of itself. `origin`, `target` and `sequence` are its key within an operation:
+/// whatever its way, it is counted once.
+struct delivery_note {
+    message_kind kind{};
+    rank_t origin = no_rank;
+    rank_t target = no_rank;
+    std::uint32_t sequence = 0;
+    std::uint64_t number = 0;  ///< of the operation
+
+    constexpr rank_t destination() const { return delivery_kind::answers(kind) ? origin : target; }
+    friend constexpr bool operator==(const delivery_note&, const delivery_note&) = default;
+};
+
+/// How long a message over a link takes to be acknowledged: a smoothed time and its mean deviation.
+struct round_trip {
+    bool is_known = false;
+    std::int64_t smoothed = 0;
+    std::int64_t deviation = 0;
+
+    /// Source: V. Jacobson, M. Karels, Congestion avoidance and control, 1988.
+    constexpr void measure(std::int64_t ns) {
+        if (!is_known) {
+            *this = {true, ns, ns / 2};
+            return;
+        }
+        const std::int64_t off = ns - smoothed;
+        deviation += ((off < 0 ? -off : off) - deviation) / 4;
+        smoothed += off / 8;
+    }
+    friend constexpr bool operator==(const round_trip&, const round_trip&) = default;
+};
+
+/// Delivers the messages of an operation to their targets, by whatever way, exactly once. A state machine without I/O
+/// and without a clock: its host tells it what is posted, what arrives and what time it is, and sends what is in
+/// `outbox()`.
+///
+/// - A message goes over the link to its target, or, if that is known to be silent, by way of another rank, which
+///   forwards it and remembers nothing.
+/// - The target acknowledges each copy on the way by which it came. What is not acknowledged in time goes by the next
+///   way: the detours of the topology in their order, then the link itself again, each turn with twice the patience.
+/// - The way that worked is remembered beyond the operation. A probe, at intervals, or an acknowledgement that comes
+///   over the link itself brings a link back.
+/// - No rank leaves an operation before all have all that is theirs, because it may be another one's way. Ranks say so
+///   up the tree, and the root ends the operation. That it is over goes over more links than those of the tree. A rank
+///   that waits for it asks the others, and those in a later operation know.
+///
+/// Source: Padrão 2020, Algorithms 1 and 2. There the ranks of the backup links are told of each message (`sent`,
+/// `received`) and ask for what is missing (`request`). Here the sender sees that itself and sends it again unasked,
+/// so that a message costs one acknowledgement.
+template <class Ways>
+class delivery_machine {
+  public:
+    struct letter {
+        delivery_note note{};
+        rank_t to = no_rank;     ///< the next rank on the way
+        std::size_t handle = 0;  ///< of the content of `data`
+    };
+    /// What becomes of a message that has arrived.
+    enum class verdict : unsigned char {
+        done,     ///< nothing more
+        forward,  ///< it is to be sent on to its destination
+        deliver,  ///< it is this rank's, and new
+        later     ///< it is of the next operation: to be told again when that has begun
+    };
+
+    delivery_machine() = default;
+    delivery_machine(const Ways& ways, int size, rank_t self)
+        : ways_(ways), size_(size), self_(self), links_(static_cast<std::size_t>(size)) {
+        children_ = ways_.children(size, self);
+        parent_ = ways_.parent(size, self);
+    }
+
+    /// Enters the operation with this number.
+    void begin(std::uint64_t number, time_point now) {
+        number_ = number;
+        waiting_.clear();
+        outbox_.clear();
+        came_.clear();
+        reported_.clear();
+        is_leaving_ = has_reported_ = is_over_ = false;
+        detours_ = 0;
+        turns_ = 0;
+        for (rank_t peer = 0; peer < size_; ++peer) {
+            link& to = at(peer);
+            to.sent = to.taken = 0;
+            if (to.way == 0 || now < to.probe_at) continue;
+            to.probe_at = now + probe_interval;
+            send({delivery_kind::probe, self_, peer, 0, number_}, peer);
+        }
+    }
+
+    /// Accepts a message for `target`. `handle` is what its content is known by until the operation is over.
+    void post(rank_t target, std::size_t handle, std::size_t bytes, time_point now) {
+        add({delivery_kind::data, self_, target, at(target).sent++, number_}, handle, bytes, now);
+    }
+
+    /// A message has come from `source`, the last rank on its way.
+    verdict on(const delivery_note& note, rank_t source, time_point now) {
+        const rank_t to = note.destination();
+        if (to != self_) return to == source ? verdict::done : verdict::forward;
+        if (note.number > number_) {
+            conclude();  // nobody enters an operation before the last one is over
+            return verdict::later;
+        }
+        const bool is_present = note.number == number_;
+        const rank_t other = delivery_kind::answers(note.kind) ? note.target : note.origin;
+        if (note.kind == delivery_kind::probe) {
+            if (source == other) send({delivery_kind::echo, other, self_, 0, note.number}, other);
+        } else if (note.kind == delivery_kind::echo) {
+            if (source == other) works(other);
+        } else if (note.kind == delivery_kind::received) {
+            if (is_present) acknowledged(note, source, now);
+        } else if (note.kind == delivery_kind::over) {
+            if (is_present) conclude();
+        } else if (note.kind == delivery_kind::ask) {
+            if (!is_present || is_over_) say_over(other, source, note.number);
+        } else {
+            delivery_note answer = note;
+            answer.kind = delivery_kind::received;
+            send(answer, source);
+            if (!is_present)
+                say_over(other, source, note.number);
+            else if (is_new(note)) {
+                if (note.kind == delivery_kind::data) return verdict::deliver;
+                reported_.push_back(note.origin);
+                move_on(now);
+            }
+        }
+        return verdict::done;
+    }
+
+    /// This rank has all that is its own. It stays until the operation `is_over()`.
+    void leave(time_point now) {
+        is_leaving_ = true;
+        asks_at_ = now + patience_of_asking();
+        move_on(now);
+    }
+
+    /// Sends anew what is overdue.
+    void pass(time_point now) {
+        for (std::size_t i = 0; i < waiting_.size(); ++i)
+            if (waiting_[i].due <= now) overdue(waiting_[i], now);
+        if (is_leaving_ && !is_over_ && now >= asks_at_) {
+            asks_at_ = now + patience_of_asking();
+            for (rank_t peer = 0; peer < size_; ++peer)
+                if (peer != self_) send({delivery_kind::ask, self_, peer, 0, number_}, peer);
+        }
+    }
+    /// When `pass` has something to do, unless something arrives before.
+    time_point next_due() const {
+        time_point first{std::numeric_limits<std::int64_t>::max()};
+        for (const entry& each : waiting_) first = std::min(first, each.due);
+        if (is_leaving_ && !is_over_) first = std::min(first, asks_at_);
+        return first;
+    }
+
+    /// What is to be sent now, in this order. The host clears it.
+    aligned_vector<letter>& outbox() { return outbox_; }
+    bool is_over() const { return is_over_; }
+    /// For whom this rank waits once it has all that is its own; `no_rank` if for nobody.
+    rank_t waits_for() const {
+        if (is_over_) return no_rank;
+        if (!waiting_.empty()) return waiting_[0].note.target;
+        for (int i = 0; i < children_; ++i)
+            if (const rank_t child = ways_.child(size_, self_, i); !has_reported(child)) return child;
+        return parent_;
+    }
+
+    /// How many messages of the operation this rank has sent by way of another.
+    int detours() const { return detours_; }
+    /// Whether messages to `peer` take a detour at present.
+    bool is_silent(rank_t peer) const { return at(peer).way != 0; }
+
+    template <class Mix>
+    void visit_state(Mix&& mix) const {
+        mix(number_), mix(is_leaving_), mix(has_reported_), mix(is_over_), mix(reported_.size()), mix(turns_);
+        mix(asks_at_.ns);
+        for (const link& each : links_) mix(each.way), mix(each.sent), mix(each.taken), mix(each.probe_at.ns);
+        for (const entry& each : waiting_)
+            mix(each.note.kind.number), mix(each.note.target), mix(each.note.sequence), mix(each.way), mix(each.due.ns),
+                mix(each.turns);
+        for (const delivery_note& each : came_) mix(each.origin), mix(each.sequence);
+    }
+
+  private:
+    static constexpr duration probe_interval = seconds(1);
+
+    struct link {
+        int way = 0;              ///< 0: over the link itself; i: by way of detour i - 1
+        std::uint32_t sent = 0;   ///< messages for the peer, in this operation
+        std::uint32_t taken = 0;  ///< those of the peer that have come without a gap
+        time_point probe_at{};
+        round_trip trip{};
+    };
+    struct entry {
+        delivery_note note{};
+        std::size_t handle = 0;
+        std::size_t bytes = 0;
+        std::size_t in_flight = 0;  ///< bytes that this rank had on the way when this was sent, its own among them
+        time_point sent_at{};
+        time_point due{};
+        int way = 0;
+        int turns = 0;  ///< how often it has been sent again
+    };
+
+    link& at(rank_t peer) { return links_[static_cast<std::size_t>(peer)]; }
+    const link& at(rank_t peer) const { return links_[static_cast<std::size_t>(peer)]; }
+    int count_of_ways() const { return size_ < 2 ? 1 : size_ - 1; }
+    rank_t by(rank_t target, int way) const { return way == 0 ? target : ways_.detour(size_, self_, target, way - 1); }
+
+    void send(const delivery_note& note, rank_t to, std::size_t handle = 0) { outbox_.push_back({note, to, handle}); }
+    void say_over(rank_t target, rank_t by_way_of, std::uint64_t number) {
+        send({delivery_kind::over, self_, target, 0, number}, by_way_of);
+    }
+
+    void add(const delivery_note& note, std::size_t handle, std::size_t bytes, time_point now) {
+        waiting_.push_back({.note = note, .handle = handle, .bytes = bytes});
+        dispatch(waiting_[waiting_.size() - 1], now);
+    }
+    /// Sends an entry by the way that its target is known to be reached.
+    void dispatch(entry& each, time_point now) {
+        each.way = at(each.note.target).way;
+        each.sent_at = now;
+        each.in_flight = 0;
+        for (const entry& other : waiting_) each.in_flight += other.bytes;
+        each.due = now + patience(each);
+        if (each.way != 0) ++detours_;
+        send(each.note, by(each.note.target, each.way), each.handle);
+    }
+    void overdue(entry& each, time_point now) {
+        link& to = at(each.note.target);
+        if (each.way == to.way) {
+            if (to.way == 0) to.probe_at = now + probe_interval;
+            to.way = next_way(each, to.way);
+        }
+        ++each.turns;
+        dispatch(each, now);
+    }
+    /// The way after `way`; in the first turn without ranks to which the link itself is silent.
+    int next_way(const entry& each, int way) const {
+        const bool tries_all = each.turns >= count_of_ways();
+        for (++way; way < count_of_ways(); ++way)
+            if (tries_all || !is_silent(by(each.note.target, way))) return way;
+        return 0;
+    }
+
+    duration patience(const entry& each) const {
+        constexpr int most_doublings = 6;
+        const int doublings = std::min(each.turns / count_of_ways(), most_doublings);
+        const duration once = ways_.detect.is_adaptive ? measured_patience(each) : ways_.detect.first;
+        return once * (std::int64_t{1} << doublings);
+    }
+    duration measured_patience(const entry& each) const {
+        const round_trip& own = at(by(each.note.target, each.way)).trip;
+        const round_trip& trip = own.is_known ? own : any_trip_;
+        if (!trip.is_known) return ways_.detect.first;
+        // The receiver may have queued as much before its answer as this rank ever had before a message.
+        const double queued = static_cast<double>(std::max(each.in_flight, most_in_flight_));
+        const auto transfer = static_cast<std::int64_t>(2 * queued / rate_);
+        const std::int64_t once = trip.smoothed + std::max(4 * trip.deviation, ways_.detect.least.ns) + transfer;
+        return duration(once) * (each.way == 0 ? 1 : 2);
+    }
+    duration patience_of_asking() {
+        constexpr int most_doublings = 10;
+        return ways_.detect.first * (std::int64_t{1} << std::min(turns_++, most_doublings));
+    }
+
+    void acknowledged(const delivery_note& note, rank_t source, time_point now) {
+        if (source == note.target) works(note.target);
+        for (std::size_t i = 0; i < waiting_.size();) {
+            entry& each = waiting_[i];
+            if (each.note.target == note.target && each.note.sequence == note.sequence) {
+                if (source == note.target && each.turns == 0 && each.way == 0) measure(each, now);
+                each = waiting_[waiting_.size() - 1];
+                waiting_.resize(waiting_.size() - 1);
+                continue;
+            }
+            // What was sent after it by the same way has still to come.
+            if (each.note.target == note.target && by(note.target, each.way) == source) each.due = now + patience(each);
+            ++i;
+        }
+        move_on(now);
+    }
+    void works(rank_t peer) { at(peer).way = 0; }
+
+    /// The time that the bytes on the way take at the rate that was seen is no part of the round trip.
+    void measure(const entry& each, time_point now) {
+        const auto took = static_cast<double>(std::max<std::int64_t>((now - each.sent_at).ns, 1));
+        const double seen = static_cast<double>(each.in_flight) / took;
+        if (each.in_flight > 4 * most_in_flight_)
+            rate_ = seen;
+        else if (each.in_flight >= most_in_flight_ / 2)
+            rate_ += (seen - rate_) / 8;
+        most_in_flight_ = std::max(most_in_flight_, each.in_flight);
+        const double rest = std::max(took - static_cast<double>(each.in_flight) / rate_, 0.0);
+        at(each.note.target).trip.measure(static_cast<std::int64_t>(rest));
+        any_trip_.measure(static_cast<std::int64_t>(rest));
+    }
+
+    /// Counts a message that came, and returns whether it is the first copy.
+    bool is_new(const delivery_note& note) {
+        link& from = at(note.origin);
+        if (note.sequence < from.taken) return false;
+        for (const delivery_note& each : came_)
+            if (each.origin == note.origin && each.sequence == note.sequence) return false;
+        came_.push_back(note);
+        for (std::size_t i = 0; i < came_.size();) {  // what closes a gap is remembered by the count alone
+            if (came_[i].origin != note.origin || came_[i].sequence != from.taken) {
+                ++i;
+                continue;
+            }
+            ++from.taken;
+            came_[i] = came_[came_.size() - 1];
+            came_.resize(came_.size() - 1);
+            i = 0;
+        }
+        return true;
+    }
+    bool has_reported(rank_t child) const {
+        return std::find(reported_.begin(), reported_.end(), child) != reported_.end();
+    }
+
+    bool all_reported() const { return reported_.size() == static_cast<std::size_t>(children_); }
+
+    void move_on(time_point now) {
+        if (!is_leaving_ || is_over_ || has_reported_ || !waiting_.empty() || !all_reported()) return;
+        if (parent_ == no_rank) return conclude();
+        has_reported_ = true;
+        add({delivery_kind::complete, self_, parent_, at(parent_).sent++, number_}, 0, wire::header_bytes, now);
+    }
+    /// The operation is over: tells parent, children, and the rank that stands beside this one. Detours go first, so
+    /// that the rank on the way hears its own message last and is still there.
+    void conclude() {
+        if (is_over_) return;
+        is_over_ = true;
+        waiting_.clear();
+        for (const bool by_detour : {true, false}) {
+            const auto tell = [&](rank_t peer) {
+                if (peer != no_rank && is_silent(peer) == by_detour)
+                    send({delivery_kind::over, self_, peer, 0, number_}, by(peer, at(peer).way));
+            };
+            for (int i = 0; i < children_; ++i) tell(ways_.child(size_, self_, i));
+            if (parent_ == no_rank) continue;
+            tell(parent_);
+            if (size_ > 2) tell(ways_.detour(size_, self_, parent_, 0));
+        }
+    }
+
+    Ways ways_{};
+    int size_ = 1;
+    rank_t self_ = 0;
+    rank_t parent_ = no_rank;
+    int children_ = 0;
+    std::uint64_t number_ = 0;
+    aligned_vector<link> links_;
+    aligned_vector<entry> waiting_;  ///< what is not acknowledged
+    aligned_vector<letter> outbox_;
+    aligned_vector<delivery_note> came_;  ///< what came before something that was sent earlier
+    aligned_vector<rank_t> reported_;     ///< children that have said that all below them is complete
+    bool is_leaving_ = false, has_reported_ = false, is_over_ = false;
+    int detours_ = 0;
+    int turns_ = 0;
+    time_point asks_at_{};
+    round_trip any_trip_{};
+    double rate_ = 0;  ///< bytes per nanosecond
+    std::size_t most_in_flight_ = 0;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
