@@ -11,6 +11,7 @@
 #include <rill/protocol/pair_averaging.hpp>
 #include <rill/protocol/parameter_server.hpp>
 #include <rill/protocol/partial_all_reduce.hpp>
+#include <rill/protocol/quorum.hpp>
 #include <rill/protocol/rounds.hpp>
 #include <rill/protocol/server_options.hpp>
 #include <rill/protocol/take_newest.hpp>

@@ -40,7 +40,7 @@ struct view {
     std::uint32_t epoch = 0;
     std::vector<rank_t> members{};  ///< ranks in the transport, ascending
     /// Which start of its rank each member is, in the order of `members`; empty where the transport does not tell.
-    std::vector<std::uint32_t> incarnations{};
+    std::vector<std::uint64_t> incarnations{};
 
     /// All ranks of a transport, in its epoch.
     template <class Net>
@@ -56,7 +56,7 @@ struct view {
     std::uint64_t key(std::string_view name) const {
         std::uint64_t hash = mix64(fingerprint(name), epoch, members.size());
         for (const rank_t member : members) hash = mix64(hash, static_cast<std::uint32_t>(member));
-        for (const std::uint32_t incarnation : incarnations) hash = mix64(hash, incarnation);
+        for (const std::uint64_t incarnation : incarnations) hash = mix64(hash, incarnation);
         return hash;
     }
 
@@ -75,7 +75,7 @@ struct view {
     friend bool operator==(const view&, const view&) = default;
 
   private:
-    std::uint32_t start_of(std::size_t i) const { return i < incarnations.size() ? incarnations[i] : 0; }
+    std::uint64_t start_of(std::size_t i) const { return i < incarnations.size() ? incarnations[i] : 0; }
     /// The end of the row of consecutive ranks, in the same incarnation, that begins at member `first`.
     std::size_t last_in_row(std::size_t first) const {
         std::size_t i = first;

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/types.hpp>
+#include <rill/core/view.hpp>
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// What the members of a view decide when it ends.
+struct agreement_decision {
+    rill::view next{};
+    std::uint64_t step = 0;  ///< the last committed one
+    /// It says the same as the view that it ends: no member has gone or come, no step has become committed.
+    bool is_fruitless = false;
+    std::vector<rank_t> unheard{};  ///< members of `next` that have not answered; they may lack the step
+
+    friend bool operator==(const agreement_decision&, const agreement_decision&) = default;
+};
+
+/// Ballots are ordered by attempt, then by rank. Attempt 0 is none.
+struct agreement_ballot {
+    std::uint32_t attempt = 0;
+    rank_t rank = no_rank;
+
+    friend auto operator<=>(const agreement_ballot&, const agreement_ballot&) = default;
+};
+
+/// One life of a rank.
+struct agreement_seat {
+    rank_t rank = no_rank;
+    std::uint64_t incarnation = 0;
+
+    friend auto operator<=>(const agreement_seat&, const agreement_seat&) = default;
+};
+
+/// What members of a view tell each other at its end.
+struct agreement_message {
+    enum class what : std::uint8_t {
+        call = 1,   ///< to a coordinator: begin a ballot
+        collect,    ///< from it: answer, and look for the ranks `others`, which have not
+        answer,     ///< the sender is frozen; `others` are those that it has lost
+        refuse,     ///< the sender has answered in the higher ballot `at`
+        propose,    ///< `value`
+        accepted,   ///< the proposal
+        decide,     ///< `value` is decided; also the answer to whoever is in an earlier epoch
+        no_quorum,  ///< `others` are missing
+        join        ///< a newcomer asks to be taken in
+    };
+    what kind = what::call;
+    std::uint32_t epoch = 0;  ///< of the view that ends
+    agreement_ballot at{};
+    agreement_ballot accepted_at{};  ///< of an answer: when it has accepted `value`
+    agreement_decision value{};
+    std::uint64_t prepared = 0;   ///< of an answer: the last step of which the sender has the whole result
+    std::uint64_t committed = 0;  ///< of an answer
+    bool leaves = false;          ///< of an answer: the sender is to be left out
+    std::vector<rank_t> others{};
+    std::vector<rank_t> ended{};          ///< of an answer: members whose end the sender has been told
+    std::vector<agreement_seat> joins{};  ///< of an answer: newcomers that it knows; of a join: the newcomer
+};
+
+}}}  // namespace rill::RILL_ABI::detail
