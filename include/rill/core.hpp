@@ -9,6 +9,7 @@
 #include <rill/core/call.hpp>
 #include <rill/core/chain.hpp>
 #include <rill/core/channel.hpp>
+#include <rill/core/checksum.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/constexpr_vectors.hpp>

@@ -47,7 +47,7 @@ std::optional<sections> naive(byte_view image) {
     if (number_at<std::uint32_t>(image, 8) != 1 || number_at<std::uint64_t>(image, 16) != image.size())
         return std::nullopt;
     const byte_view body = image.first(image.size() - checksum_bytes);
-    if (train::detail::checksum(body) != number_at<std::uint64_t>(image, body.size())) return std::nullopt;
+    if (rill::checksum(body) != number_at<std::uint64_t>(image, body.size())) return std::nullopt;
     sections found;
     byte_view rest = body.subspan(header_bytes);
     for (std::uint32_t left = number_at<std::uint32_t>(image, 12); left > 0; --left) {
@@ -125,7 +125,7 @@ buffer sealed(byte_view body) {
     put(image, 12, std::uint32_t{body.empty() ? 0U : std::to_integer<std::uint32_t>(body[0])});
     image.append(body.begin() + (body.empty() ? 0 : 1), body.end());
     put(image, 16, std::uint64_t{image.size() + checksum_bytes});
-    const std::uint64_t sum = train::detail::checksum(image);
+    const std::uint64_t sum = rill::checksum(image);
     image.resize(image.size() + checksum_bytes);
     put(image, image.size() - checksum_bytes, sum);
     return image;

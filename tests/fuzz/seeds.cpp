@@ -1,8 +1,10 @@
 // Writes the inputs from which the fuzzer starts, made by the library's own encoders: `fuzz_seeds FOLDER` makes
 // FOLDER/TARGET/NAME. Those that add coverage are committed (`./dev fuzz --seeds`).
 #include <rill/collective/join_frames.hpp>
+#include <rill/core/checksum.hpp>
 #include <rill/core/random.hpp>
 #include <rill/protocol/detail/round_kind.hpp>
+#include <rill/protocol/detail/state_note.hpp>
 #include <rill/session/detail/contributor_list.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/topology/halving_doubling.hpp>
@@ -552,6 +554,31 @@ void meeting_seeds(const folder& to) {
     write("refusal-to-first", true, meeting_word::of_refusal(failure::timeout, ""));
 }
 
+void state_seeds(const folder& to) {
+    using note = rill::detail::state_note;
+    const auto write = [&](const std::string& name, note of, byte_view bytes = {}) {
+        of.epoch = 1, of.incarnation = 1, of.build = 1;
+        to.write(name, seed().bytes(to_message(of, bytes)));
+    };
+    const buffer eight(8);
+    const note piece{
+        .kind = note::what::piece, .step = 2, .checksum = checksum(eight), .size = 8, .length = 8, .latest = 4};
+    note update = piece, first_half = piece;
+    update.of = note::item::update, update.step = 3;
+    first_half.length = 4;
+    write("snapshot", piece, eight);
+    write("first-half", first_half, byte_view(eight).first(4));
+    write("update", update, eight);
+    write("want-snapshot", {.length = 32});
+    write("want-update", {.of = note::item::update, .step = 2, .length = 40});
+    write("want-later-update", {.of = note::item::update, .step = 3, .length = 40});
+    for (unsigned reason = 1; reason <= 6; ++reason)
+        write("refusal-" + std::to_string(reason), {.kind = note::what::refusal,
+                                                    .of = note::item::update,
+                                                    .reason = static_cast<note::why>(reason),
+                                                    .step = 3});
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -574,6 +601,7 @@ int main(int count, char** arguments) {
     handshake_seeds({root, "tcp_handshake"});
     roster_seeds({root, "tcp_roster"});
     meeting_seeds({root, "tcp_meeting"});
+    state_seeds({root, "state_note"});
     idx_seeds({root, "idx"});
     libsvm_seeds({root, "libsvm"});
     checkpoint_seeds({root, "checkpoint"}, root / "scratch");

@@ -158,7 +158,7 @@ TEST_CASE("checkpoint: wrong sizes under a correct checksum are errors") {
     const auto sealed = [&](std::size_t at, std::uint8_t to) {
         std::vector<std::byte> changed = image;
         changed[at] = std::byte{to};
-        const std::uint64_t sum = train::detail::checksum(byte_view(changed).first(changed.size() - 8));
+        const std::uint64_t sum = rill::checksum(byte_view(changed).first(changed.size() - 8));
         std::memcpy(changed.data() + changed.size() - 8, &sum, 8);
         return changed;
     };

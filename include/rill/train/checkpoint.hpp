@@ -1,8 +1,8 @@
 #pragma once
 
 #include <rill/core/bytes.hpp>
+#include <rill/core/checksum.hpp>
 #include <rill/core/contract.hpp>
-#include <rill/core/random.hpp>
 #include <rill/train/data_error.hpp>
 #include <rill/train/file.hpp>
 
@@ -41,18 +41,6 @@ inline std::string storage_name(std::uint32_t code, std::uint64_t bytes) {
     const char* kind = code >> 8 == 'f' ? "float" : code >> 8 == 'i' ? "int" : "uint";
     const std::uint32_t size = code & 0xFF;
     return std::to_string(bytes / size) + " × " + kind + std::to_string(size * 8);
-}
-
-/// Each word is mixed in by a bijection, so a change within one word is always detected. Any other change goes
-/// undetected with probability 2^-64.
-inline std::uint64_t checksum(byte_view bytes) {
-    std::uint64_t sum = bytes.size();
-    for (std::size_t i = 0; i < bytes.size(); i += 8) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, bytes.data() + i, std::min<std::size_t>(8, bytes.size() - i));
-        sum = mix64(sum ^ word);
-    }
-    return sum;
 }
 
 }  // namespace detail
@@ -97,7 +85,7 @@ class checkpoint {
             put(sealed, 12, static_cast<std::uint32_t>(names_.size()));
             put(sealed, 16, std::uint64_t{image_.size() + checksum_size});
             sealed.resize(image_.size() + checksum_size);
-            put(sealed, image_.size(), detail::checksum(byte_view(sealed).first(image_.size())));
+            put(sealed, image_.size(), checksum(byte_view(sealed).first(image_.size())));
             replace_file(path, sealed);
         }
 
@@ -207,7 +195,7 @@ class checkpoint {
         const auto size = get<std::uint64_t>(16);
         if (size != image_.size())
             fail(16, std::to_string(image_.size()) + ", the size of the file", std::to_string(size));
-        if (get<std::uint64_t>(end()) != detail::checksum(byte_view(image_).first(end())))
+        if (get<std::uint64_t>(end()) != checksum(byte_view(image_).first(end())))
             fail(end(), "the checksum of the contents", "another: the file is damaged");
     }
 

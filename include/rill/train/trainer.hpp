@@ -168,7 +168,7 @@ class trainer {
                         sums = std::span(told).last(size);
         refusals[rank] = refused != nullptr ? 1 : 0;
         steps[rank] = static_cast<std::int64_t>(step);
-        if (Plan::replicas_equal) sums[rank] = static_cast<std::int64_t>(detail::checksum(std::as_bytes(parameters)));
+        if (Plan::replicas_equal) sums[rank] = static_cast<std::int64_t>(checksum(std::as_bytes(parameters)));
         strategy_.add_up(told);
         if (refused != nullptr) std::rethrow_exception(refused);
         const auto beside = [](std::size_t other) { return "compared with the file of rank " + std::to_string(other); };
