@@ -309,7 +309,7 @@ state_note::why refusal_of(state_provider& by, rank_t from, const state_note& no
 
 /// Hands all letters of the fetcher to one member, and its answers to the fetcher, until nothing more is sent, a
 /// snapshot is there or `most` pieces have arrived. Applies updates to `state`.
-task exchange(state_fetcher& fetcher, state_provider& with, rank_t rank, std::size_t most = 1000,
+task converse(state_fetcher& fetcher, state_provider& with, rank_t rank, std::size_t most = 1000,
               std::uint64_t* state = nullptr) {
     std::size_t heard = 0;
     while (!fetcher.letters().empty()) {
@@ -407,7 +407,7 @@ TEST_CASE("state transfer: the next member goes on at the first missing byte, or
         for (const state_letter& each : second.letters()) CHECK(each.note.kind == state_note::what::refusal);
         second.clear_letters();
 
-        CHECK(exchange(fetcher, first, 0, 1) == task::nothing);
+        CHECK(converse(fetcher, first, 0, 1) == task::nothing);
         fetcher.clear_letters();
         CHECK(fetcher.lost(0, {}) == task::nothing);
         REQUIRE(fetcher.letters().size() == 1);
@@ -415,7 +415,7 @@ TEST_CASE("state transfer: the next member goes on at the first missing byte, or
         second.on(joiner, fetcher.letters()[0].note, life);
         CHECK(second.letters()[0].note.offset == (is_same ? 3 : 0));
         second.clear_letters();
-        CHECK(exchange(fetcher, second, 1) == task::replace);
+        CHECK(converse(fetcher, second, 1) == task::replace);
         CHECK(fetcher.step() == (is_same ? 4 : 5));
         CHECK(value_of(fetcher.item()) == state_at(fetcher.step()));
     }
@@ -427,10 +427,10 @@ TEST_CASE("state transfer: who missed few steps gets those only, in order") {
     fetcher.begin({});
     std::uint64_t state = state_at(1);
     CHECK(!fetcher.is_ready());
-    exchange(fetcher, by, 0, 1, &state);
+    converse(fetcher, by, 0, 1, &state);
     CHECK(!fetcher.is_ready());
     CHECK(fetcher.tick(fetcher.until()) == task::nothing);  // what was under way is lost
-    CHECK(exchange(fetcher, by, 0, 1000, &state) == task::nothing);
+    CHECK(converse(fetcher, by, 0, 1000, &state) == task::nothing);
     CHECK(state == state_at(4));
     CHECK(fetcher.is_ready());
     CHECK(!by.is_snapshot_due());

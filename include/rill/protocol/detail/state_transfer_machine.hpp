@@ -41,7 +41,7 @@ struct state_transfer_options {
 /// without I/O and clock: each call may leave letters to be sent.
 ///
 /// The member tells it each step that it has committed. Where `is_snapshot_due` says so, it then gives a copy of its
-/// state, which serves all that ask as long as the updates after it are kept.
+/// state. A snapshot serves all that ask, as long as the updates after it are kept.
 class state_provider {
   public:
     explicit state_provider(const state_transfer_options& chosen) : options_(chosen) {}
@@ -69,19 +69,20 @@ class state_provider {
         latest_ = step;
     }
 
-    /// Whether a copy of the state is wanted at the step that has been committed last.
-    bool is_snapshot_due() const {
-        return !snapshot_ && latest_ % options_.snapshot_every == 0 &&
-               std::any_of(waiting_.begin(), waiting_.end(),
-                           [](const pending& each) { return each.note.of == state_note::item::snapshot; });
+    /// Whether somebody waits for a snapshot.
+    bool is_snapshot_wanted() const {
+        return !snapshot_ && std::any_of(waiting_.begin(), waiting_.end(), [](const pending& each) {
+            return each.note.of == state_note::item::snapshot;
+        });
     }
+    /// Whether a copy of the state is to be taken at the step that has been committed last.
+    bool is_snapshot_due() const { return is_snapshot_wanted() && latest_ % options_.snapshot_every == 0; }
     /// A copy of the state at the step that has been committed last.
     void take_snapshot(buffer state) {
         snapshot_ = item{latest_, rill::checksum(state), std::move(state)};
         answer_waiting(state_note::item::snapshot);
     }
-    bool has_snapshot() const { return snapshot_.has_value(); }
-    /// Frees the snapshot: nobody has asked for a piece of it for long.
+    /// Frees the snapshot.
     void drop_snapshot() { snapshot_.reset(); }
 
     /// `life`: the incarnation of the seat `from`, as the transport tells.
