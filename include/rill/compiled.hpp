@@ -51,8 +51,8 @@ RILL_DETAIL_ONCE void in_process::detail::run_ranks(int, function_ref<void(in_pr
 RILL_DETAIL_ONCE class session<in_process::endpoint>;
 RILL_DETAIL_ONCE class exchange<in_process::endpoint>;
 RILL_DETAIL_ONCE class detail::empty_state<in_process::endpoint>;
-RILL_DETAIL_ONCE void detail::run_rounds(exchange<in_process::endpoint>&, const detail::schedule_view&,
-                                         const detail::state_view<in_process::endpoint>&);
+RILL_DETAIL_ONCE void detail::run_rounds(exchange<in_process::endpoint>&, exchange<in_process::endpoint>&,
+                                         const detail::schedule_view&, const detail::state_view<in_process::endpoint>&);
 
 // For each element type.
 #define RILL_DETAIL_ONCE_OF(T)                                                                                \
