@@ -78,7 +78,7 @@ TEST_CASE("notes that this build does not write are refused, with the rank that 
         check_refused(net, written({.context = 1, .id = 5, .tag = 40'000, .kind = note::ask}));
         check_refused(net, written({.context = ~std::uint64_t{0}, .id = 5, .tag = 1, .kind = note::ask}));
         check_refused(net, written({.id = 1, .kind = note::credit}));
-        check_refused(net, written({.kind = note::all_left}));
+        check_refused(net, written({.id = 2 * 1, .kind = note::leave}));  // two ranks have one round
         check_refused(net, written({.context = 7, .kind = note::announce_lent, .pieces = 2},
                                    announcement_of(~std::uint64_t{0} - 5, 1'000'000)));
         bytes notice(packed_notice({.context = 7, .reason = "none"}).size);

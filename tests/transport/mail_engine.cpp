@@ -6,7 +6,6 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -39,6 +38,7 @@ struct ranks {
         for (rank_t r = 0; r < count; ++r) {
             all.push_back(std::make_shared<engine>(memory::port::place{net, r}));
             all.back()->open(chosen);
+            listens.push_back(true);
         }
     }
     engine& operator[](rank_t r) { return *all[static_cast<std::size_t>(r)]; }
@@ -75,7 +75,7 @@ struct ranks {
 
     memory::network net;
     std::vector<std::shared_ptr<engine>> all;
-    std::array<bool, 4> listens{true, true, true, true};
+    std::vector<bool> listens;
 };
 
 }  // namespace
@@ -240,6 +240,27 @@ TEST_CASE("mail: all leave together; a port that has ended throws") {
     CHECK(of[1].end());
     CHECK_FALSE(of[1].end());
     CHECK_THROWS_AS(of.takes(1, 0, {}), memory::port::library_error);
+}
+
+TEST_CASE("mail: of any number of ranks, none has seen all leave before the last one does") {
+    for (rank_t count = 2; count <= 9; ++count)
+        for (rank_t waits = 0; waits < count; ++waits)
+            for (rank_t last = 0; last < count; ++last) {
+                if (last == waits) continue;
+                ranks of(count);
+                of.attend();
+                bool has_left = false;
+                of.net.idle = [&, go_on = of.net.idle, times = 0](rank_t rank) mutable {
+                    go_on(rank);
+                    if (++times != 30) return;
+                    has_left = true;
+                    of[last].leave(false);
+                };
+                for (rank_t each = 0; each < count; ++each)
+                    if (each != last) of[each].leave(false);
+                CHECK_FALSE(of[waits].await_all_left().has_value());
+                CHECK(has_left);
+            }
 }
 
 TEST_CASE("mail: an immediate receive finds a message behind any number of others") {

@@ -46,8 +46,9 @@ struct control {
     std::vector<report> reports{};      ///< aborts, none of which is known to be the first
     std::vector<question> questions{};  ///< of others, not yet answered
     std::vector<answer> answers{};      ///< from each peer and context
-    int ranks_left = 0;                 ///< on rank 0
-    bool all_left = false;
+    std::uint32_t rounds_heard = 0;     ///< of leaving, by bit
+    int rounds_told = 0;
+    bool has_left = false;
     bool has_departed = false;  ///< this rank's body has returned
     bool any_failed = false;    ///< of those that left
 

@@ -29,15 +29,18 @@ void post_office<Port>::handle_control(rank_t source, const envelope& head, cons
             std::memcpy(&call, payload, sizeof call);
             return control_.learn(source, head.context, call);
         }
-        case note::leave: return count_left(source, head.id != 0);
-        default: control_.any_failed = head.id != 0; control_.all_left = true;
+        default:
+            control_.rounds_heard |= std::uint32_t{1} << (head.id / 2);
+            control_.any_failed |= head.id % 2 != 0;
+            go_on_leaving();
     }
 }
 
-/// Whether `source` may send this rank a note of this kind: only rank 0 receives `leave`, and only it sends `all_left`.
+/// Whether `source` may send this rank such a note.
 template <class Port>
-bool post_office<Port>::may_say(rank_t source, note kind) const {
-    return kind == note::leave ? rank() == 0 : kind != note::all_left || source == 0;
+bool post_office<Port>::may_say(rank_t source, const envelope& head) const {
+    return head.kind != note::leave ||
+           (head.id / 2 < static_cast<unsigned>(leaving_rounds()) && source == below(static_cast<int>(head.id / 2)));
 }
 
 /// Stores a report of an abort. If the context has already ended, rank 0 answers with the notice that ended it.
@@ -59,14 +62,38 @@ bool post_office<Port>::judge() {
     return true;
 }
 
-/// On rank 0: counts a rank that has ended, once.
+/// This rank has ended.
 template <class Port>
-void post_office<Port>::count_left(rank_t peer, bool failed) {
-    if (std::exchange(state_of(peer).has_left, true)) return;
+void post_office<Port>::leave(bool failed) {
+    control_.has_left = true;
     control_.any_failed |= failed;
-    if (++control_.ranks_left < size()) return;
-    tell_others({.id = control_.any_failed ? 1U : 0U, .kind = note::all_left});
-    control_.all_left = true;
+    go_on_leaving();
+}
+/// Whether the rank that tells this one in a round has done so, or has gone.
+template <class Port>
+bool post_office<Port>::is_heard(int round) const {
+    return (control_.rounds_heard >> round & 1) != 0 || peers_[static_cast<std::size_t>(below(round))].has_gone;
+}
+/// After as many rounds as the number of ranks has bits, each rank knows that all have ended.
+template <class Port>
+void post_office<Port>::go_on_leaving() {
+    for (int& told = control_.rounds_told;
+         control_.has_left && told < leaving_rounds() && (told == 0 || is_heard(told - 1)); ++told)
+        tell(below(told, -1),
+             {.id = 2U * static_cast<unsigned>(told) + (control_.any_failed ? 1U : 0U), .kind = note::leave});
+}
+template <class Port>
+bool post_office<Port>::have_all_left() const {
+    if (!control_.has_left) return false;
+    for (int round = 0; round < leaving_rounds(); ++round)
+        if (!is_heard(round)) return false;
+    return true;
+}
+/// Lets the port notice it when a rank goes that this one waits for.
+template <class Port>
+void post_office<Port>::watch_leaving() {
+    for (int round = 0; round < leaving_rounds(); ++round)
+        if (!is_heard(round)) port_.watch(below(round));
 }
 
 /// Ends all contexts when a peer has gone; true when one has. Each rank learns it from its own port. Called only when
@@ -82,8 +109,8 @@ bool post_office<Port>::mourn() {
         control_.learn(notice);
         tell_others({.kind = note::verdict}, packed_notice(notice).view());
     }
-    if (rank() == 0) count_left(gone, true);
-    if (gone == 0) control_.any_failed = control_.all_left = true;
+    state_of(gone).has_gone = control_.any_failed = true;
+    go_on_leaving();
     return true;
 }
 

@@ -49,12 +49,12 @@ class endings : public waiting<Port> {
         return office_.knowledge().origin_of(told);
     }
 
-    /// Tells rank 0 that this rank has ended.
+    /// Tells the others that this rank has ended.
     void leave(bool failed) {
         const guard lock(mutex_);
         require_alive();
         if (!failed) office_.depart();
-        office_.tell(0, {.id = failed ? 1U : 0U, .kind = note::leave});
+        office_.leave(failed);
     }
     /// Waits until all ranks have left; returns the notice that ended the run, if a rank has failed. After a failure,
     /// it waits only for a limited time.
@@ -62,10 +62,11 @@ class endings : public waiting<Port> {
         guard lock(mutex_);
         const control& known = office_.knowledge();
         const auto failed = [&] { return find_notice(every_context) != nullptr; };
-        const auto all_left = [&] { return known.all_left && (!known.any_failed || failed()); };
+        const auto all_left = [&] { return office_.have_all_left() && (!known.any_failed || failed()); };
         wait_regardless(lock, deadline::never, [&] { return failed() || all_left(); });
+        if (failed()) office_.watch_leaving();
         wait_regardless(lock, Port::now() + chosen().failure_timeout, all_left);
-        if (!failed() || (known.all_left && !known.any_failed)) return std::nullopt;
+        if (!failed() || (office_.have_all_left() && !known.any_failed)) return std::nullopt;
         return *find_notice(every_context);
     }
 

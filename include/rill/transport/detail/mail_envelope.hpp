@@ -33,8 +33,8 @@ enum class note : std::uint8_t {
     verdict,          ///< the notice that ended a context
     question,         ///< asks whether the receiver has entered call `id` of `context`; answered once it has
     answer,           ///< the call that was entered
-    leave,            ///< to rank 0: this rank has ended; it has failed if `id` is not 0
-    all_left          ///< from rank 0: all ranks have ended; one has failed if `id` is not 0
+    leave  ///< in round k, to the rank 2^k above: this rank and the 2^k - 1 below it have ended; `id` is 2 k,
+           ///< and one more if one of them has failed
 };
 
 /// What precedes the bytes of every message between ranks.
@@ -194,7 +194,7 @@ inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t
         case note::ask:
             return content.empty() && 0 < head.tag && head.tag <= most_data_tag && 0 < head.context &&
                    head.context <= most_parts;
-        default: return head.kind <= note::all_left && content.empty();
+        default: return head.kind <= note::leave && content.empty();
     }
 }
 

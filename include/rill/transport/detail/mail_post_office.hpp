@@ -18,6 +18,7 @@
 #include <rill/transport/detail/mail_unasked.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -178,6 +179,9 @@ class post_office {
     void decide(std::uint64_t context);
     void answer_questions(std::uint64_t context);
     void depart();
+    void leave(bool failed);
+    bool have_all_left() const;
+    void watch_leaving();
 
   private:
     /// Bytes of two kinds: of messages that are handed over, and of messages that go unasked.
@@ -190,7 +194,7 @@ class post_office {
         credit owed{};                 ///< taken by this rank, which has not told the peer
         std::size_t came_unasked = 0;  ///< bytes of such messages whose sender has not been told that they are taken
         bool want_sent = false;
-        bool has_left = false;
+        bool has_gone = false;
         bool wanted = false;
         std::vector<outgoing*> unasked{};                                 ///< being sent, in order
         std::vector<unasked_arrival<typename Port::request>> arrivals{};  ///< being received
@@ -235,13 +239,19 @@ class post_office {
     void handle(rank_t source, const envelope& head, const std::byte* payload);
     [[noreturn]] void refuse(rank_t source, const envelope& head) const;
     void handle_control(rank_t source, const envelope& head, const std::byte* payload);
-    bool may_say(rank_t source, note kind) const;
+    bool may_say(rank_t source, const envelope& head) const;
     void deliver(rank_t source, const envelope& head, const std::byte* payload);
     void keep_payload(node& n, const std::byte* payload, std::size_t size);
     void hear(rank_t source, const abort_notice& report);
     bool judge();
     bool mourn();
-    void count_left(rank_t peer, bool failed);
+    int leaving_rounds() const { return static_cast<int>(std::bit_width(static_cast<unsigned>(size() - 1))); }
+    /// The rank 2^round below this one, or above it.
+    rank_t below(int round, int sign = 1) const {
+        return static_cast<rank_t>((rank() + std::int64_t{size()} - sign * (std::int64_t{1} << round)) % size());
+    }
+    bool is_heard(int round) const;
+    void go_on_leaving();
 
     options chosen_{};
     std::uint32_t incarnation_ = 0;

@@ -20,7 +20,7 @@ namespace rill { inline namespace RILL_ABI { namespace mail {
 template <class Port>
 void post_office<Port>::handle(rank_t source, const envelope& head, const std::byte* payload) {
     if (head.incarnation != incarnation_ && head.kind != note::ask) return;
-    if (!is_whole(head, payload, transfers_.small()) || !may_say(source, head.kind)) refuse(source, head);
+    if (!is_whole(head, payload, transfers_.small()) || !may_say(source, head)) refuse(source, head);
     peer_state& peer = state_of(source);
     switch (head.kind) {
         case note::lent:

@@ -81,7 +81,7 @@ class connections final : contacts::owner {
     /// Lets peers dial this rank, and dials the one that it watches.
     void open() {
         contacts_.listen(std::move(mesh_.listeners));
-        if (mesh_.ranks > 1) dial(at(next()), wall_clock());
+        if (mesh_.ranks > 1) watch(next());
     }
 
     conversation::ticket send_note(byte_view bytes, rank_t to) {
@@ -158,6 +158,10 @@ class connections final : contacts::owner {
     void attend(Lock& lock) {
         loop_.attend(lock, timer_, [this](std::uint64_t name, std::uint32_t events) { serve(name, events); });
         keep_time();
+    }
+    /// Makes a connection with the peer, by which its end is noticed.
+    void watch(rank_t peer) {
+        if (at(peer).is_open && !at(peer).is_known) dial(at(peer), wall_clock());
     }
     rank_t take_loss() {
         if (losses_.empty()) return no_rank;

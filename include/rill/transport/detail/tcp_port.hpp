@@ -68,6 +68,7 @@ class port {
         lines_->waits().rest(lock, time);
     }
     void dismiss() const noexcept { lines_->waits().dismiss(); }
+    void watch(rank_t peer) const { lines_->watch(peer); }
     rank_t take_loss() const { return lines_->take_loss(); }
     /// Says goodbye to all peers and closes all connections.
     void leave() const noexcept { lines_->leave(); }
