@@ -49,6 +49,7 @@ struct verdict {
 /// Nothing where the hello has not come whole.
 std::optional<verdict> expected_of_hello(byte_view hello, bool has_key, bool dials) {
     if (hello.size() < 6) return std::nullopt;
+    if (std::memcmp(hello.data(), "\x16\x03", 2) == 0) return verdict{refusal::security, false};
     if (std::memcmp(hello.data(), "rill", 4) != 0) return verdict{refusal::foreign, false};
     if (at<std::uint16_t>(hello, 4) != 1) return verdict{refusal::version, false};
     if (hello.size() < 64) return std::nullopt;

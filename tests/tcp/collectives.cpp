@@ -30,7 +30,8 @@ std::vector<digests> results(int count, const Shape& shape, Run&& run) {
 }  // namespace
 
 TEST_CASE(
-    "collectives give the bits of in_process, whether messages are sent at once, unasked in pieces, or announced") {
+    "collectives give the bits of in_process, whether messages are sent at once, unasked in pieces, or announced, and "
+    "encrypted or not") {
     for (const int count : {1, 2, 3, 4, 5, 8}) {
         cases::for_each_topology([&](auto shape) {
             const auto expected = results(count, shape, [&](auto body) { rill::in_process::run(count, body); });
@@ -43,6 +44,9 @@ TEST_CASE(
             check({}, "127.0.0.1");
             check({.eager_bytes = 1024}, "[::1]");
             check({.mailbox_bytes = 5000, .eager_bytes = 1024, .sends_unasked = true}, "127.0.0.1");
+            rill::tcp::options encrypted;
+            ranks::encrypt(encrypted);
+            check(encrypted, "127.0.0.1");
         });
     }
 }

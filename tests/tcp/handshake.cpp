@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -243,4 +244,48 @@ TEST_CASE("a handshake that is cut short agrees to nothing, and more than is wan
     }
     dialer d(made.a, made.expected, {}, nonce_of(1));
     CHECK_THROWS_AS(d.prove(0), contract_violation);
+}
+
+TEST_CASE("encrypted ends agree where both know what only they share") {
+    const auto run = [](bool d_encrypts, bool c_encrypts, unsigned d_shares, unsigned c_shares) {
+        ends made;
+        made.a.encrypts = d_encrypts;
+        made.b.encrypts = c_encrypts;
+        dialer d(made.a, made.expected, {&one_key, digest}, nonce_of(1));
+        acceptor c(made.b, {&one_key, digest}, nonce_of(2));
+        const auto bind = [](handshake& end, unsigned fill) {
+            handshake::binding shared;
+            shared.fill(static_cast<std::byte>(fill));
+            if (fill != 0) end.bind(shared);
+        };
+        bind(d, d_shares);
+        bind(c, c_shares);
+        bytes said;
+        for (bool moved = true; moved;) {
+            moved = ends::carry(d, c, said, 1000, SIZE_MAX / 2);
+            moved = ends::carry(c, d, said, 1000, SIZE_MAX / 2) || moved;
+            if (d.now() == state::asks) d.prove(0), moved = true;
+            if (c.now() == state::asks) c.accept(0), moved = true;
+        }
+        return std::pair(d.now() == state::agreed ? refusal::none : d.why(),
+                         c.now() == state::agreed ? refusal::none : c.why());
+    };
+    CHECK(run(true, true, 1, 1) == std::pair(refusal::none, refusal::none));
+    // Somebody stands between them, and has encrypted connections with both.
+    CHECK(run(true, true, 1, 2) == std::pair(refusal::key, refusal::key));
+    // Somebody says that ends encrypt which do not.
+    CHECK(run(true, true, 0, 0) == std::pair(refusal::security, refusal::security));
+    CHECK(run(true, true, 1, 0).second == refusal::security);
+    CHECK(run(true, false, 1, 0) == std::pair(refusal::security, refusal::security));
+    CHECK(run(false, true, 0, 1) == std::pair(refusal::security, refusal::security));
+    CHECK(run(false, false, 1, 1) == std::pair(refusal::security, refusal::security));
+}
+
+TEST_CASE("an end that does not encrypt tells one that does") {
+    const std::byte tls[] = {std::byte{0x16}, std::byte{3}, std::byte{1}, std::byte{1}, std::byte{2}, std::byte{1}};
+    acceptor c(identity_of(2), {&one_key, digest}, nonce_of(2));
+    c.arrived(tls);
+    CHECK(c.why() == refusal::security);
+    CHECK(c.peer_mode() == handshake::mode::encrypted);
+    CHECK(c.outgoing().size() == handshake::hello_bytes);
 }

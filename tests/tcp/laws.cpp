@@ -49,3 +49,13 @@ TEST_CASE("laws where large messages go unasked") {
     check_laws(3, {.mailbox_bytes = 150'000, .eager_bytes = 1024, .sends_unasked = true},
                {.large_bytes = 100'000, .largest_bytes = 1'000'000});
 }
+
+TEST_CASE("laws over encrypted connections") {
+    tcp::options chosen{.mailbox_bytes = 150'000, .sends_unasked = true};
+    ranks::encrypt(chosen);
+    for (const int most : {1, 2, 3, 4, 5, 8}) {
+        CAPTURE(most);
+        check_laws(most, chosen, {.large_bytes = 1'000'000, .largest_bytes = 3'000'000},
+                   most == 3 ? "[::1]" : "127.0.0.1");
+    }
+}

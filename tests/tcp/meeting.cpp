@@ -76,6 +76,34 @@ TEST_CASE("ranks with one key meet, and one with another key or none is told and
     for (const std::string& each : said) CHECK(each == "");
 }
 
+TEST_CASE("ranks that encrypt meet, and one that does not is told and named") {
+    const tcp::key one = tcp::key::from_text("0123456789abcdefghijklmnopqrstuv");
+    const tcp::key other = tcp::key::from_text("0123456789abcdefghijklmnopqrstuV");
+    using tcp::security;
+    const auto said_by = [&](security first, security second, const tcp::key& second_key) {
+        return meet(2, [&](tcp::options& own) {
+            own.key = own.rank == 0 ? one : second_key;
+            own.security = own.rank == 0 ? first : second;
+        });
+    };
+    for (const std::string& each : said_by(security::encrypted, security::encrypted, one)) CHECK(each == "");
+
+    auto said = said_by(security::encrypted, security::keyed, one);
+    CHECK_MESSAGE(has(said[0], "a process came that does not encrypt"), said[0]);
+    CHECK_MESSAGE(has(said[1], "rank 1 does not encrypt, rank 0 does"), said[1]);
+    said = said_by(security::keyed, security::encrypted, one);
+    CHECK_MESSAGE(has(said[0], "a process came that encrypts"), said[0]);
+    CHECK_MESSAGE(has(said[1], "rank 1 encrypts, rank 0 does not"), said[1]);
+    said = said_by(security::encrypted, security::open, tcp::key());
+    CHECK_MESSAGE(has(said[0], "a process came without a key"), said[0]);
+    CHECK_MESSAGE(has(said[1], "rank 1 has no key, rank 0 has one"), said[1]);
+    said = said_by(security::encrypted, security::encrypted, other);
+    CHECK_MESSAGE(has(said[0], "rank 1 has not come"), said[0]);
+    CHECK_MESSAGE(has(said[0], "a process with another key came"), said[0]);
+    CHECK_MESSAGE(has(said[1], "rank 1 has another key than rank 0"), said[1]);
+    CHECK_THROWS_AS(tcp::endpoint({.ranks = 2, .security = security::encrypted}), contract_violation);
+}
+
 TEST_CASE("once the ranks have met, only a process that comes later is refused") {
     const std::string point = ranks::free_point();
     std::string said;

@@ -71,6 +71,13 @@ TEST_CASE("the key is in a variable or in a file") {
     CHECK(read(with({{"HOME", home}})).key == tcp::key::from_text(text));
     CHECK_FALSE(read({{"HOME", home}}).key);
     CHECK_FALSE(read(with({{"HOME", home}, {"RILL_SECURITY", "open"}})).key);
+    const tcp::options encrypted = read(with({{"HOME", home}, {"RILL_SECURITY", "encrypted"}}));
+    CHECK(encrypted.key == tcp::key::from_text(text));
+    CHECK(encrypted.security == tcp::security::encrypted);
+    CHECK(read({{"RILL_SECURITY", "encrypted"}}).ranks == 1);
+    CHECK_THROWS_WITH_AS(read(with({{"HOME", place / "nobody"}, {"RILL_SECURITY", "encrypted"}})),
+                         doctest::Contains("the variable RILL_SECURITY is encrypted, but there is no key"),
+                         tcp::library_error);
     std::filesystem::permissions(path, std::filesystem::perms::group_read, std::filesystem::perm_options::add);
     CHECK_THROWS_WITH_AS(read(with({{"RILL_KEY_FILE", path}})), doctest::Contains("can be used by others"),
                          tcp::library_error);
@@ -88,7 +95,8 @@ TEST_CASE("gaps and contradictions name the variable") {
         {{{"RILL_KEY", "k"}, {"RILL_KEY_FILE", "f"}}, "the variables RILL_KEY and RILL_KEY_FILE are both set"},
         {{{"RILL_KEY", "k"}, {"RILL_SECURITY", "open"}}, "the variable RILL_SECURITY is open, but RILL_KEY is set"},
         {{{"RILL_KEY_FILE", "/no/such/file"}}, "the key file /no/such/file cannot be opened"},
-        {{{"RILL_SECURITY", "no"}}, "the variable RILL_SECURITY is \"no\", which is neither keyed nor open"}};
+        {{{"RILL_SECURITY", "no"}},
+         "the variable RILL_SECURITY is \"no\", which is none of keyed, open and encrypted"}};
     for (const auto& [variables, text] : wrong)
         CHECK_THROWS_WITH_AS(read(variables), doctest::Contains(text), tcp::library_error);
 }

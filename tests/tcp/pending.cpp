@@ -1,7 +1,9 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/tcp_key.hpp>
 #include <rill/transport/detail/tcp_pending.hpp>
+#include <rill/transport/detail/tcp_tls.hpp>
 
 #include <doctest/doctest.h>
 
@@ -29,8 +31,8 @@ struct listening {
     socket_address where = socket_address::local_of(at);
 
     tcp::detail::socket accept() const {
-        pollfd one{.fd = at.get(), .events = POLLIN, .revents = 0};
-        wait_for({&one, 1}, wall_clock() + seconds(20));
+        pollfd event{.fd = at.get(), .events = POLLIN, .revents = 0};
+        wait_for({&event, 1}, wall_clock() + seconds(20));
         return tcp::detail::socket(::accept4(at.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     }
 };
@@ -49,12 +51,21 @@ void settle(pending_connection& d, pending_connection& a, refusal decision = ref
     }
 }
 
-pending_connection dial(const listening& to, const dialer::expected& peer = {}) {
-    return pending_connection::dialled(start_connecting(to.where), identity_of(1), peer, {}, wall_clock());
+pending_connection dial(const listening& to, const dialer::expected& peer = {}, const credentials& by = {}) {
+    return pending_connection::dialled(start_connecting(to.where), identity_of(1), peer, by, wall_clock());
 }
-pending_connection answer(const listening& at, rank_t as = 2) {
-    return pending_connection::accepted(at.accept(), identity_of(as), {}, wall_clock());
+pending_connection answer(const listening& at, rank_t as = 2, const credentials& by = {}) {
+    return pending_connection::accepted(at.accept(), identity_of(as), by, wall_clock());
 }
+
+/// A key, and TLS by it.
+struct secured {
+    tcp::key secret;
+    tls_context context{secret.tls_secret()};
+    credentials proved{secret.prover()}, encrypted{secret.prover(), &context};
+};
+const secured one{tcp::key::from_text("0123456789abcdefghijklmnop")},
+    other{tcp::key::from_text("0123456789abcdefghijklmnoP")};
 
 }  // namespace
 
@@ -70,8 +81,8 @@ TEST_CASE("an agreed connection is handed over with the bytes behind the handsha
     CHECK(d.said().peer_taken() == 8);
     const line from = d.take(), to = a.take();
     CHECK(::send(from.on().get(), "x", 1, MSG_NOSIGNAL) == 1);
-    pollfd one{.fd = to.on().get(), .events = POLLIN, .revents = 0};
-    wait_for({&one, 1}, wall_clock() + seconds(20));
+    pollfd event{.fd = to.on().get(), .events = POLLIN, .revents = 0};
+    wait_for({&event, 1}, wall_clock() + seconds(20));
     char got = 0;
     CHECK(::recv(to.on().get(), &got, 1, 0) == 1);
     CHECK(got == 'x');
@@ -112,8 +123,8 @@ TEST_CASE("a connection that nobody accepts, or that ends in between, is lost") 
     const socket_address nobody = listening().where;
     pending_connection refused =
         pending_connection::dialled(start_connecting(nobody), identity_of(1), {}, {}, wall_clock());
-    pollfd one{.fd = refused.on().get(), .events = refused.wanted(), .revents = 0};
-    wait_for({&one, 1}, wall_clock() + seconds(20));
+    pollfd event{.fd = refused.on().get(), .events = refused.wanted(), .revents = 0};
+    wait_for({&event, 1}, wall_clock() + seconds(20));
     CHECK_FALSE(refused.proceed());
     CHECK(errno == ECONNREFUSED);
 
@@ -123,8 +134,8 @@ TEST_CASE("a connection that nobody accepts, or that ends in between, is lost") 
     bool goes_on = true;
     while (goes_on) {
         goes_on = d.proceed();
-        one = {.fd = d.on().get(), .events = d.wanted(), .revents = 0};
-        if (goes_on) wait_for({&one, 1}, wall_clock() + seconds(20));
+        event = {.fd = d.on().get(), .events = d.wanted(), .revents = 0};
+        if (goes_on) wait_for({&event, 1}, wall_clock() + seconds(20));
     }
     CHECK(d.now() == state::needs_more);
 }
@@ -156,4 +167,75 @@ TEST_CASE("strangers have limited time, and push out each other") {
     CHECK(guests.waiting().size() == 63);
     guests.drop_late(start + seconds(6));
     CHECK(guests.waiting().empty());
+}
+
+TEST_CASE("an encrypted connection is handed over, with the bytes that have come behind the handshake") {
+    const listening at;
+    pending_connection d = dial(at, {.rank = 2, .incarnation = 102}, one.encrypted), a = answer(at, 2, one.encrypted);
+    settle(d, a);
+    REQUIRE(d.now() == state::agreed);
+    REQUIRE(a.now() == state::agreed);
+    CHECK(a.said().peer().rank == 1);
+    CHECK(a.said().peer_taken() == 7);
+    CHECK(d.said().peer_taken() == 8);
+    const line from = d.take(), to = a.take();
+    const std::vector<std::byte> said(1 << 20, std::byte{5});
+    std::vector<std::byte> got;
+    for (std::size_t sent = 0; got.size() < said.size();) {
+        if (const auto count = from.write(byte_view(said).subspan(sent)); count > 0)
+            sent += static_cast<std::size_t>(count);
+        std::byte some[5000];
+        if (const auto count = to.read(some); count > 0) got.insert(got.end(), some, some + count);
+        REQUIRE((errno == EAGAIN || got.size() <= said.size()));
+    }
+    CHECK(got == said);
+    CHECK_FALSE(from.owes());
+    CHECK_FALSE(to.holds());
+}
+
+TEST_CASE("encrypted bytes that follow the proof at once are left to who takes the connection") {
+    const listening at;
+    pending_connection d = dial(at, {}, one.encrypted), a = answer(at, 2, one.encrypted);
+    const time_point until = wall_clock() + seconds(20);
+    while (a.now() != state::asks && wall_clock() < until) {
+        REQUIRE(d.proceed());
+        REQUIRE(a.proceed());
+        if (d.now() == state::asks) d.prove(7);
+    }
+    a.accept(8);
+    while (!a.is_settled() && wall_clock() < until) REQUIRE(a.proceed());
+    const line from = a.take();
+    const std::byte frame[] = {std::byte{1}, std::byte{2}, std::byte{3}};
+    CHECK(from.write(frame) == 3);
+    pollfd one_more{.fd = d.on().get(), .events = POLLIN, .revents = 0};
+    while (!d.is_settled() && wall_clock() < until) {
+        wait_for({&one_more, 1}, until);
+        REQUIRE(d.proceed());
+    }
+    const line to = d.take();
+    std::byte got[8];
+    ssize_t count = -1;
+    while ((count = to.read(got)) < 0 && wall_clock() < until) wait_for({&one_more, 1}, until);
+    CHECK(count == 3);
+    CHECK(got[2] == std::byte{3});
+}
+
+TEST_CASE("ends with other keys, or of which one does not encrypt, agree to nothing and are told why") {
+    const auto reasons = [](const credentials& dials, const credentials& answers) {
+        const listening at;
+        pending_connection d = dial(at, {}, dials), a = answer(at, 2, answers);
+        const time_point until = wall_clock() + seconds(20);
+        while (!(d.is_settled() && a.is_settled()) && wall_clock() < until) {
+            d.proceed();
+            a.proceed();
+            REQUIRE(d.now() != state::asks);
+            REQUIRE(a.now() != state::asks);
+        }
+        return std::pair(d.said().why(), a.said().why());
+    };
+    CHECK(reasons(one.encrypted, other.encrypted) == std::pair(refusal::key, refusal::key));
+    CHECK(reasons(one.encrypted, one.proved) == std::pair(refusal::security, refusal::security));
+    CHECK(reasons(one.proved, one.encrypted) == std::pair(refusal::security, refusal::security));
+    CHECK(reasons(one.encrypted, {}) == std::pair(refusal::security, refusal::security));
+    CHECK(reasons({}, one.encrypted) == std::pair(refusal::security, refusal::security));
 }

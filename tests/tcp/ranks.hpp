@@ -18,6 +18,12 @@ inline std::string free_point(const std::string& host = "127.0.0.1") {
     return host + ":" + std::to_string(socket_address::local_of(listen_at(points.front(), 1)).port());
 }
 
+/// All ranks encrypt what they say, by the same key.
+inline void encrypt(rill::tcp::options& chosen) {
+    chosen.security = rill::tcp::security::encrypted;
+    chosen.key = rill::tcp::key::from_text("0123456789abcdefghijklmnopqrstuv");
+}
+
 /// What `act()` throws; null where it returns.
 template <class Act>
 std::exception_ptr thrown_by(Act&& act) {

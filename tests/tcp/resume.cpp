@@ -71,9 +71,15 @@ TEST_CASE("connections that are cut anywhere lose and repeat nothing: collective
             return each;
         };
         const auto expected = results([&](auto body) { in_process::run(count, body); });
-        ranks::cutting_proxy proxy(30'000, static_cast<std::uint64_t>(count));
-        CHECK(results([&](auto body) { run_behind(proxy, count, body, {.eager_bytes = 4096}); }) == expected);
-        cuts += proxy.cuts();
+        for (const bool encrypts : {false, true}) {
+            if (encrypts && count != 3) continue;
+            CAPTURE(encrypts);
+            ranks::cutting_proxy proxy(30'000, static_cast<std::uint64_t>(count));
+            tcp::options chosen{.eager_bytes = 4096};
+            if (encrypts) ranks::encrypt(chosen);
+            CHECK(results([&](auto body) { run_behind(proxy, count, body, chosen); }) == expected);
+            cuts += proxy.cuts();
+        }
     }
     CHECK(cuts > 100);
 }

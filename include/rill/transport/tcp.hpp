@@ -89,6 +89,8 @@ class endpoint : public mail::endpoint<detail::port> {
                      "tcp: meeting_timeout must be above 0, and patience at least 1 ms");
         RILL_EXPECTS(chosen.abort_timeout.ns >= 0 && chosen.failure_timeout.ns >= 0 && chosen.farewell_timeout.ns >= 0,
                      "tcp: abort_timeout, failure_timeout and farewell_timeout must not be negative");
+        RILL_EXPECTS(chosen.security != security::encrypted || chosen.key || chosen.ranks == 1,
+                     "tcp: security::encrypted needs a key");
         return detail::meeting(chosen).run();
     }
     static std::shared_ptr<detail::engine> open(detail::mesh&& met, const options& chosen) {

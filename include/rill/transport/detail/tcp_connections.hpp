@@ -61,8 +61,7 @@ class connections final : contacts::owner {
           farewell_(chosen.farewell_timeout),
           patience_(chosen.patience),
           loop_(mesh_.rank),
-          contacts_(loop_, mesh_.own, mesh_.secret.prover(),
-                    {.slow = std::max(contacts::pace().again, patience_ / 8)}) {
+          contacts_(loop_, mesh_.own, mesh_.security(), {.slow = std::max(contacts::pace().again, patience_ / 8)}) {
         for (rank_t peer = 0; peer < mesh_.ranks; ++peer) {
             conversation::options talk;
             talk.self = mesh_.rank;
@@ -319,7 +318,7 @@ class connections final : contacts::owner {
         know(peer, now);
         peer.alive.heard(now);
         be_back_at(peer.alive.due());
-        write(peer);
+        peer.line.holds() ? read(peer) : write(peer);
     }
     void unhook(peer_state& peer) noexcept {
         if (peer.line) loop_.forget(peer.line.on());
@@ -329,7 +328,7 @@ class connections final : contacts::owner {
     void read(peer_state& peer) {
         constexpr int most_reads = 8;  // then it is the turn of others
         sink takes{*this, peer};
-        for (int i = 0; i < most_reads; ++i) {
+        for (int i = 0; i < most_reads || peer.line.holds(); ++i) {
             byte_span room[2];
             const std::size_t count = peer.talk.room(room);
             std::size_t size = 0;
@@ -345,7 +344,7 @@ class connections final : contacts::owner {
                 lose(peer);
                 throw;
             }
-            if (static_cast<std::size_t>(got) < size) break;
+            if (static_cast<std::size_t>(got) < size && !peer.line.holds()) break;
         }
         write(peer);
     }
@@ -363,8 +362,8 @@ class connections final : contacts::owner {
         for (;;) {
             byte_view pieces[line::most_pieces];
             const std::size_t count = peer.talk.gather(pieces, acknowledges_now ? deadline::never.at : now);
-            peer.wants_to_write = count != 0;
-            if (count == 0) return;
+            peer.wants_to_write = count != 0 || peer.line.owes();
+            if (!peer.wants_to_write) return;
             const ssize_t sent = peer.line.write(std::span(pieces, count));
             if (sent >= 0) {
                 peer.talk.wrote(static_cast<std::size_t>(sent));

@@ -58,11 +58,11 @@ class contacts {
         duration after_answer = milliseconds(100);  ///< after all dials of the last one have ended
     };
 
-    /// Says `own` in handshakes. The loop and the key must outlive it.
-    contacts(loop& in, const handshake::identity& own, handshake::prover key, const pace& chosen)
+    /// Says `own` in handshakes. The loop, the key and TLS must outlive it.
+    contacts(loop& in, const handshake::identity& own, const credentials& by, const pace& chosen)
         : loop_(in),
           own_(own),
-          key_(key),
+          by_(by),
           pace_(chosen),
           guests_(own.ranks),
           targets_(static_cast<std::size_t>(own.ranks)) {}
@@ -192,7 +192,7 @@ class contacts {
                 continue;
             }
             dials_.push_back(
-                {.on = pending_connection::dialled(std::move(made), own_, {peer, to.incarnation}, key_, now),
+                {.on = pending_connection::dialled(std::move(made), own_, {peer, to.incarnation}, by_, now),
                  .to = peer,
                  .round = to.round});
             const socket& on = dials_.back().on.on();
@@ -255,7 +255,7 @@ class contacts {
                 listens_at_ = wall_clock() + pace_.after_answer;
                 return;
             }
-            pending_connection guest = pending_connection::accepted(std::move(made), own_, key_, wall_clock());
+            pending_connection guest = pending_connection::accepted(std::move(made), own_, by_, wall_clock());
             loop_.watch(guest.on(), name_of(kind::guest, guest.on().get()), false);
             // Its hello has most often come: fewer turns, fewer strangers that may push it out.
             if (stays(guest, to)) guests_.admit(std::move(guest));
@@ -288,7 +288,7 @@ class contacts {
 
     loop& loop_;
     handshake::identity own_;
-    handshake::prover key_;
+    credentials by_;
     pace pace_;
     reception guests_;
     std::vector<socket> listeners_{};

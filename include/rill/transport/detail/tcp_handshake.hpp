@@ -17,10 +17,12 @@ namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 
 /// What both ends of a handshake have in common. Four messages of fixed size, numbers little-endian:
 ///
-///     dialer to acceptor   hello   magic, version, identity, nonce
+///     dialer to acceptor   hello   magic, version, mode, identity, nonce
 ///     acceptor to dialer   hello   the same of the acceptor
 ///     dialer to acceptor   proof   bytes taken, proof of both hellos and that number
 ///     acceptor to dialer   answer  refusal, bytes taken, proof of all that was said
+///
+/// On an encrypted connection, what proofs cover begins with a value that only its two ends know.
 ///
 /// Both ends compare the hellos. Where they cannot prove anything to each other, both end at once; any other refusal
 /// waits for the proofs, so that a stranger cannot speak for a rank. But a dialer that hears of another rank or start
@@ -37,7 +39,7 @@ class handshake {
         none,
         foreign,      ///< the other end does not speak this protocol
         version,      ///< another version of it
-        security,     ///< one end has a key, the other has none
+        security,     ///< one end has a key, or encrypts, and the other does not
         job,          ///< another job
         build,        ///< another program
         ranks,        ///< another number of ranks
@@ -64,7 +66,16 @@ class handshake {
         rank_t rank = 0;
         std::uint64_t incarnation = 0;
         std::uint64_t attempt = 0;  ///< counts the dials of a rank
+        bool encrypts = false;      ///< all that it says
     };
+    /// How a rank says that its connections are secured. Both ends must say the same.
+    enum class mode : std::uint8_t {
+        bare,       ///< it has no key
+        proved,     ///< it has a key
+        encrypted,  ///< it has a key, and encrypts
+    };
+    /// What the two ends of one encrypted connection share and nobody else knows: the proofs cover it.
+    using binding = std::array<std::byte, 32>;
     using nonce = std::array<std::byte, 16>;
     using proof = std::array<std::byte, 32>;
     /// Proves that a rank has the job's key: a keyed digest of bytes. Without a function there is no key, and all
@@ -82,6 +93,13 @@ class handshake {
     /// The other end, as it says; proven by the key once `is_proven()`. Its rank may be none of the job where it was
     /// refused.
     const identity& peer() const { return peer_; }
+    /// How this end secures its connections.
+    mode own_mode() const {
+        if (key_.of == nullptr) return mode::bare;
+        return own_.encrypts ? mode::encrypted : mode::proved;
+    }
+    /// How the other end does, as it says.
+    mode peer_mode() const { return peer_mode_; }
     /// Whether the proof of the other end is right.
     bool is_proven() const { return is_proven_; }
     /// The bytes of the conversation that the other end has taken.
@@ -94,13 +112,23 @@ class handshake {
         RILL_EXPECTS(count <= outgoing().size(), "tcp: more was written than there is");
         written_ += count;
     }
+    /// The connection is encrypted; before anything arrives on it. Without this, an end that encrypts agrees to
+    /// nothing.
+    void bind(const binding& shared) { binding_.assign(shared.begin(), shared.end()); }
+    bool is_bound() const { return !binding_.empty(); }
+    /// The encryption of the connection has failed, for this reason.
+    void fail(refusal reason) {
+        out_.clear();
+        written_ = 0;
+        refuse_for(reason);
+    }
 
   protected:
     handshake(const identity& own, prover key, const nonce& fresh) : own_(own), key_(key), own_hello_(hello_bytes) {
         std::byte* const at = own_hello_.data();
         put(at, magic, 4);
         put(at + 4, version, 2);
-        put(at + 6, key.of != nullptr ? 1 : 0, 1);
+        put(at + 6, static_cast<std::uint64_t>(own_mode()), 1);
         put(at + 7, static_cast<std::uint64_t>(own.why), 1);
         put(at + 8, own.job, 8);
         put(at + 16, own.build, 8);
@@ -147,10 +175,14 @@ class handshake {
 
     refusal fault_of_greeting() {
         goal_ = hello_bytes;
+        if (get(in_.data(), 2) == tls_greeting) {
+            peer_mode_ = mode::encrypted;
+            return refusal::security;
+        }
         if (get(in_.data(), 4) != magic) return refusal::foreign;
         return get(in_.data() + 4, 2) != version ? refusal::version : refusal::none;
     }
-    /// Reads the hello of the other end: false where one end has a key and the other has none.
+    /// Reads the hello of the other end: false where the ends do not secure the connection in the same way.
     bool read_hello() {
         const std::byte* const at = in_.data();
         peer_.why = static_cast<purpose>(get(at + 7, 1));
@@ -160,7 +192,8 @@ class handshake {
         peer_.rank = static_cast<rank_t>(get(at + 28, 4));
         peer_.incarnation = get(at + 32, 8);
         peer_.attempt = get(at + 40, 8);
-        return get(at + 6, 1) == (key_.of != nullptr ? 1U : 0U);
+        peer_mode_ = static_cast<mode>(get(at + 6, 1));
+        return peer_mode_ == own_mode() && is_bound() == (peer_mode_ == mode::encrypted);
     }
     /// Why the hellos do not fit.
     refusal fault_of_peer() const {
@@ -172,15 +205,18 @@ class handshake {
     }
     /// Both hellos, the dialer's first. The answer proves more bytes than the proof, so neither stands for the other.
     void remember(byte_view dialer, byte_view acceptor) {
-        said_.assign(dialer.begin(), dialer.end());
+        said_ = binding_;
+        said_.insert(said_.end(), dialer.begin(), dialer.end());
         said_.insert(said_.end(), acceptor.begin(), acceptor.end());
     }
 
-    static constexpr std::uint64_t magic = 0x6c6c6972;  // "rill"
+    static constexpr std::uint64_t magic = 0x6c6c6972;     // "rill"
+    static constexpr std::uint64_t tls_greeting = 0x0316;  // a record of TLS that holds a handshake
 
     identity own_, peer_{.rank = no_rank};
     prover key_;
-    std::vector<std::byte> own_hello_, in_, out_, said_;
+    mode peer_mode_ = mode::bare;
+    std::vector<std::byte> own_hello_, binding_, in_, out_, said_;
     std::size_t goal_ = greeting_bytes, written_ = 0;
     std::uint64_t peer_taken_ = 0;
     state state_ = state::needs_more;

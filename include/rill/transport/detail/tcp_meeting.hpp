@@ -20,6 +20,7 @@
 #include <rill/transport/detail/tcp_pending.hpp>
 #include <rill/transport/detail/tcp_roster.hpp>
 #include <rill/transport/detail/tcp_socket.hpp>
+#include <rill/transport/detail/tcp_tls.hpp>
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -30,6 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,6 +50,9 @@ struct mesh {
     std::vector<roster_entry> roster{};  ///< by rank: where this rank reaches its peers
     handshake::identity own{};           ///< says `purpose::mail`
     tcp::key secret{};
+    std::unique_ptr<tls_context> encrypts{};  ///< null: nothing is encrypted
+
+    credentials security() const { return {secret.prover(), encrypts.get()}; }
 };
 
 inline roster_address roster_address_of(const socket_address& from) {
@@ -89,7 +94,9 @@ class meeting final : contacts::owner {
         made_.rank = chosen.rank;
         made_.ranks = chosen.ranks;
         lines_.resize(static_cast<std::size_t>(chosen.ranks));
-        if (chosen.security == security::keyed) made_.secret = chosen.key;
+        if (chosen.security != security::open) made_.secret = chosen.key;
+        if (chosen.security == security::encrypted && chosen.ranks > 1)
+            made_.encrypts = std::make_unique<tls_context>(made_.secret.tls_secret());
         made_.own = {.why = handshake::purpose::mail,
                      .job = hash_of(chosen.job),
                      .build = mix64(mix64(RILL_VERSION_MAJOR, RILL_VERSION_MINOR), RILL_VERSION_PATCH),
@@ -166,7 +173,7 @@ class meeting final : contacts::owner {
     void make_contacts() {
         handshake::identity own = made_.own;
         own.why = handshake::purpose::meeting;
-        contacts_.emplace(loop_, own, made_.secret.prover(), contacts::pace{.after_answer = milliseconds(20)});
+        contacts_.emplace(loop_, own, made_.security(), contacts::pace{.after_answer = milliseconds(20)});
     }
 
     /// Why a rank that dialled does not fit to the one that it dialled.
@@ -183,6 +190,19 @@ class meeting final : contacts::owner {
             case refusal::key: return who + " has another key than " + other;
             default: return text_of({other, " refuses ", who, ", reason ", static_cast<int>(why)});
         }
+    }
+    /// How this rank and rank 0 secure connections differently.
+    static const char* difference_of(handshake::mode own, handshake::mode first) {
+        using mode = handshake::mode;
+        if (own == mode::bare) return " has no key, rank 0 has one";
+        if (first == mode::bare) return " has a key, rank 0 has none";
+        return own == mode::encrypted ? " encrypts, rank 0 does not" : " does not encrypt, rank 0 does";
+    }
+    static const char* description_of(handshake::mode own, handshake::mode guest) {
+        using mode = handshake::mode;
+        if (own == mode::bare) return "with a key";
+        if (guest == mode::bare) return "without a key";
+        return guest == mode::encrypted ? "that encrypts" : "that does not encrypt";
     }
     /// Whether no later dial can succeed. Else somebody else than rank 0 has answered, or rank 0 in a meeting that is
     /// over, or it has not noticed yet that an earlier connection is lost.
@@ -201,9 +221,7 @@ class meeting final : contacts::owner {
     std::string refusal_of(const handshake& by) const {
         if (by.why() == refusal::foreign) return "what answers is no rank of a job";
         if (by.why() == refusal::rank && by.peer().rank != 0) return "what answers is " + name_of(by.peer().rank);
-        if (by.why() == refusal::security)
-            return made_.secret ? name_of(made_.rank) + " has a key, rank 0 has none"
-                                : name_of(made_.rank) + " has no key, rank 0 has one";
+        if (by.why() == refusal::security) return name_of(made_.rank) + difference_of(by.own_mode(), by.peer_mode());
         handshake::identity dialled = by.peer();
         dialled.rank = 0;  // not yet read where the protocols differ
         return mismatch_of(by.why(), dialled, made_.own);
@@ -272,9 +290,11 @@ class meeting final : contacts::owner {
     void turned_away(const pending_connection& guest) override {
         const handshake::identity& peer = guest.said().peer();
         const refusal why = guest.said().why();
-        if (why == refusal::key) stranger_ = mismatch_of(why, made_.own, peer);
+        if (why == refusal::key)
+            stranger_ = peer.rank == no_rank ? "a process with another key came" : mismatch_of(why, made_.own, peer);
         if (why == refusal::security)
-            stranger_ = std::string("a process came ") + (made_.secret ? "without a key" : "with a key");
+            stranger_ =
+                std::string("a process came ") + description_of(guest.said().own_mode(), guest.said().peer_mode());
         if (why == refusal::version) stranger_ = "a process with another version of rill came";
         // One that exchanges mail was in a job that has been here before; a late dial is of a rank that has come.
         if (guest.said().is_proven() && peer.why == handshake::purpose::meeting && why != refusal::stale)
@@ -392,15 +412,16 @@ class meeting final : contacts::owner {
         return true;
     }
     void send_all(rank_t peer, byte_view bytes) {
-        while (!bytes.empty()) {
-            const ssize_t sent = line_to(peer).write(bytes);
-            if (sent > 0) {
+        const line& to = line_to(peer);
+        while (!bytes.empty() || to.owes()) {
+            const ssize_t sent = to.write(bytes);
+            if (sent >= 0) {
                 bytes = bytes.subspan(static_cast<std::size_t>(sent));
                 continue;
             }
             if (errno != EAGAIN || wall_clock() >= until_)
                 fail("the connection to " + name_of(peer) + " is lost while the ranks meet: " + system_text());
-            pollfd one{.fd = line_to(peer).on().get(), .events = POLLOUT, .revents = 0};
+            pollfd one{.fd = to.on().get(), .events = POLLOUT, .revents = 0};
             wait_for({&one, 1}, until_);
         }
     }

@@ -19,10 +19,12 @@
 
 namespace rill { inline namespace RILL_ABI { namespace tcp {
 
-/// Who may connect. Nothing that travels is encrypted, and only the handshakes are proved.
+/// Who may connect, and who can read and change what travels.
 enum class security : std::uint8_t {
-    keyed,  ///< who proves that it has the job's key; without a key, only processes of this host
-    open    ///< whoever reaches the ports: only in a network in which every host is trusted
+    keyed,     ///< who proves that it has the job's key; without a key, only processes of this host. What travels
+               ///< afterwards is neither encrypted nor proved
+    open,      ///< whoever reaches the ports: only in a network in which every host is trusted
+    encrypted  ///< who has the job's key; all that travels is encrypted and proved by TLS 1.3
 };
 
 /// Who this process is, where the ranks meet, and how they exchange messages. `ranks`, `meeting`, `job`,
@@ -34,8 +36,10 @@ struct options {
     /// `host:port` or `[address]:port` where rank 0 listens. The others listen at the address by which they reach it.
     std::string meeting = "127.0.0.1:29400";
     std::string job{};  ///< ranks of other jobs are refused
+    /// Equal on all ranks: others are refused.
     tcp::security security = tcp::security::keyed;
-    /// Without a key, an address that is not a loopback address is refused. `security::open` does not use it.
+    /// Without a key, an address that is not a loopback address is refused, and nothing can be encrypted.
+    /// `security::open` does not use it.
     tcp::key key{};
     /// How long the ranks wait for each other at the start.
     duration meeting_timeout = seconds(60);
@@ -72,9 +76,9 @@ struct options {
     /// Reads who this process is from the variables of its launcher, the first that is there: RILL_RANK and RILL_RANKS;
     /// RANK and WORLD_SIZE (torchrun); SLURM_PROCID and SLURM_NTASKS; PMI_RANK and PMI_SIZE; OMPI_COMM_WORLD_RANK and
     /// OMPI_COMM_WORLD_SIZE. The meeting point is RILL_MEETING, or MASTER_ADDR and MASTER_PORT, or the default.
-    /// RILL_JOB or SLURM_JOB_ID names the job; RILL_SECURITY is `keyed` or `open`. The key is in RILL_KEY, or in the
-    /// file that RILL_KEY_FILE names, or in `~/.config/rill/key`. Without any of them: one rank, no key. Throws
-    /// `library_error` that names the variable which is missing or wrong, or the file.
+    /// RILL_JOB or SLURM_JOB_ID names the job; RILL_SECURITY is `keyed`, `open` or `encrypted`. The key is in RILL_KEY,
+    /// or in the file that RILL_KEY_FILE names, or in `~/.config/rill/key`. Without any of them: one rank, no key.
+    /// Throws `library_error` that names the variable which is missing or wrong, or the file.
     static options from_environment() {
         return from_variables([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
     }
@@ -135,11 +139,14 @@ options options::from_variables(Get&& get) {
     for (const char* const name : {"RILL_JOB", "SLURM_JOB_ID"})
         if (const char* const job = get(name); job != nullptr && read.job.empty()) read.job = job;
     if (const char* const chosen = get("RILL_SECURITY")) {
-        if (std::string_view(chosen) == "open")
+        const std::string_view text(chosen);
+        if (text == "open")
             read.security = tcp::security::open;
-        else if (std::string_view(chosen) != "keyed")
-            detail::refuse_variable(std::string("the variable RILL_SECURITY is \"") + chosen +
-                                    "\", which is neither keyed nor open");
+        else if (text == "encrypted")
+            read.security = tcp::security::encrypted;
+        else if (text != "keyed")
+            detail::refuse_variable("the variable RILL_SECURITY is \"" + std::string(text) +
+                                    "\", which is none of keyed, open and encrypted");
     }
     const char* const key = get("RILL_KEY");
     const char* const file = get("RILL_KEY_FILE");
@@ -159,6 +166,9 @@ options options::from_variables(Get&& get) {
         const std::string own = std::string(home) + "/.config/rill/key";
         if (::access(own.c_str(), F_OK) == 0) read.key = tcp::key::from_file(own);
     }
+    if (read.security == tcp::security::encrypted && !read.key && read.ranks > 1)
+        detail::refuse_variable(
+            "the variable RILL_SECURITY is encrypted, but there is no key: tools/launch --make-key makes one");
     return read;
 }
 

@@ -9,6 +9,7 @@
 #include <rill/transport/detail/tcp_handshake.hpp>
 #include <rill/transport/detail/tcp_line.hpp>
 #include <rill/transport/detail/tcp_socket.hpp>
+#include <rill/transport/detail/tcp_tls.hpp>
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -18,10 +19,21 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
 #include <utility>
 #include <variant>
 
 namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
+
+/// With what a rank secures its connections. Both must outlive them.
+struct credentials {
+    handshake::prover proves{};
+    const tls_context* encrypts = nullptr;  ///< null: nothing is encrypted
+
+    credentials() = default;
+    credentials(const handshake::prover& key, const tls_context* encryption = nullptr)
+        : proves(key), encrypts(encryption) {}
+};
 
 /// A nonblocking socket and the handshake on it. Its owner waits for what it wants, calls `proceed`, answers where it
 /// asks, and takes the socket when it has agreed.
@@ -32,13 +44,13 @@ class pending_connection {
 
     /// Over a socket whose connection may still be under way.
     static pending_connection dialled(socket on, const handshake::identity& own, const dialer::expected& peer,
-                                      handshake::prover key, time_point since) {
-        return {std::move(on), dialer(own, peer, key, fresh_nonce()), since, {}};
+                                      const credentials& by, time_point since) {
+        return {secured(std::move(on), by, true), dialer(said_by(own, by), peer, by.proves, fresh_nonce()), since, {}};
     }
-    static pending_connection accepted(socket on, const handshake::identity& own, handshake::prover key,
+    static pending_connection accepted(socket on, const handshake::identity& own, const credentials& by,
                                        time_point since) {
         const host from = host_of(on);
-        return {std::move(on), acceptor(own, key, fresh_nonce()), since, from};
+        return {secured(std::move(on), by, false), acceptor(said_by(own, by), by.proves, fresh_nonce()), since, from};
     }
 
     const socket& on() const { return on_.on(); }
@@ -51,10 +63,14 @@ class pending_connection {
     }
     state now() const { return said().now(); }
     /// Whether it has agreed or refused, and said so.
-    bool is_settled() const { return (now() == state::agreed || now() == state::refused) && said().outgoing().empty(); }
+    bool is_settled() const {
+        return (now() == state::agreed || now() == state::refused) && said().outgoing().empty() && !on_.owes();
+    }
     /// The events of `poll` after which `proceed` has something to do. None where it asks.
     short wanted() const {
-        if (!said().outgoing().empty()) return POLLOUT;
+        const tls* const by = on_.encryption();
+        const bool greets = by != nullptr && by->now() == tls::state::greets && now() != state::refused;
+        if (on_.owes() || (!greets && !said().outgoing().empty())) return POLLOUT;
         return said().wanted() != 0 ? POLLIN : 0;
     }
 
@@ -64,9 +80,10 @@ class pending_connection {
         while (const short next = wanted()) {
             const ssize_t moved = next == POLLOUT ? write() : read();
             if (moved > 0) continue;
-            if (moved < 0 && errno == EAGAIN) return true;
             if (moved == 0) errno = 0;
-            return false;
+            if (errno == EPROTO && now() == state::refused) continue;  // TLS may have an alert to say
+            if (errno != EAGAIN) return false;
+            if (wanted() == next) return true;
         }
         if (now() == state::refused) drain();
         return true;
@@ -78,16 +95,25 @@ class pending_connection {
     void accept(std::uint64_t taken) { std::get<acceptor>(end_).accept(taken); }
     void refuse(handshake::refusal reason) { std::get<acceptor>(end_).refuse(reason); }
 
-    /// The connection, once the handshake has agreed and is settled.
+    /// The connection, once the handshake has agreed and is settled. Bytes that follow may have left the socket: see
+    /// `line::holds`.
     line take() {
         RILL_EXPECTS(now() == state::agreed && is_settled(), "tcp: a connection that is not agreed is not taken");
+        if (on_.encryption() != nullptr) on_.encryption()->trust();
         return std::move(on_);
     }
 
   private:
-    pending_connection(socket on, std::variant<dialer, acceptor> end, time_point since, host from)
+    pending_connection(line on, std::variant<dialer, acceptor> end, time_point since, host from)
         : on_(std::move(on)), end_(std::move(end)), since_(since), from_(from) {}
 
+    static line secured(socket on, const credentials& by, bool dials) {
+        return line(std::move(on), by.encrypts != nullptr ? std::make_unique<tls>(*by.encrypts, dials) : nullptr);
+    }
+    static handshake::identity said_by(handshake::identity own, const credentials& by) {
+        own.encrypts = by.encrypts != nullptr;
+        return own;
+    }
     static host host_of(const socket& on) {
         const socket_address from = socket_address::peer_of(on);
         if (!from.is_v6()) return {false, reinterpret_cast<const sockaddr_in&>(from.bytes).sin_addr.s_addr};
@@ -99,16 +125,26 @@ class pending_connection {
         fill_with_random(made);
         return made;
     }
+    handshake& end() {
+        return std::visit([](auto& any) -> handshake& { return any; }, end_);
+    }
     ssize_t write() {
-        const byte_view bytes = said().outgoing();
-        const ssize_t sent = on_.write(bytes);
-        if (sent > 0) std::visit([&](auto& end) { end.wrote(static_cast<std::size_t>(sent)); }, end_);
+        if (on_.owes() || said().outgoing().empty()) return on_.flush() ? 1 : -1;
+        const ssize_t sent = on_.write(said().outgoing());
+        if (sent > 0) end().wrote(static_cast<std::size_t>(sent));
         return sent;
     }
     ssize_t read() {
         std::byte bytes[handshake::hello_bytes];
         const ssize_t got = on_.read(byte_span(bytes).first(std::min(sizeof bytes, said().wanted())));
-        if (got > 0) std::visit([&](auto& end) { end.arrived({bytes, static_cast<std::size_t>(got)}); }, end_);
+        const bool is_broken = got < 0 && errno == EPROTO;
+        const tls* const by = on_.encryption();
+        if (by != nullptr && by->now() == tls::state::ready && !said().is_bound()) end().bind(by->exported());
+        if (got > 0) std::visit([&](auto& any) { any.arrived({bytes, static_cast<std::size_t>(got)}); }, end_);
+        if (is_broken) {
+            end().fail(by->has_other_secret() ? handshake::refusal::key : handshake::refusal::foreign);
+            errno = EPROTO;
+        }
         return got;
     }
     /// Takes what has come: a socket that is closed before loses what was written last.
