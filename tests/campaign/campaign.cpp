@@ -3,6 +3,7 @@
 #include <rill/testing/coverage.hpp>
 #include <rill/testing/fault_kind.hpp>
 #include <rill/testing/protocol_test.hpp>
+#include <rill/topology/backup_tree.hpp>
 #include <rill/topology/halving_doubling.hpp>
 #include <rill/topology/recursive_doubling.hpp>
 #include <rill/topology/ring.hpp>
@@ -28,7 +29,7 @@ namespace testing = rill::testing;
 namespace {
 
 const std::vector<std::string> topology_names{
-    "ring", "recursive_doubling", "halving_doubling", "split_allgather", "tree", "tree of 3", "star"};
+    "ring", "recursive_doubling", "halving_doubling", "split_allgather", "tree", "tree of 3", "star", "backup_tree"};
 
 using body = void (*)(rill::simulated::endpoint&, const testing::protocol_case&, const testing::protocol_limits&,
                       testing::rank_record&, call, common&);
@@ -43,7 +44,8 @@ constexpr body bodies[] = {&on<rill::topology::ring>,
                            &on<rill::topology::split_allgather>,
                            &on<rill::topology::tree>,
                            &on<rill::topology::tree, 3>,
-                           &on<rill::topology::star>};
+                           &on<rill::topology::star>,
+                           &on<rill::topology::backup_tree>};
 
 /// The protocol of one rank. What the ranks of a run share lives until the next run.
 auto protocol_of(call which, std::size_t topology, const testing::protocol_limits& limits, common& all) {

@@ -9,6 +9,7 @@
 #include <rill/collective/reduce_scatter.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/top_k.hpp>
+#include <rill/concept/detouring_topology.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/testing/protocol_test.hpp>
 #include <rill/transport/simulated.hpp>
@@ -183,6 +184,7 @@ class member {
     using net_type = rill::subgroup<rill::simulated::endpoint>;
     using group_type = rill::group<net_type, Shape>;
     using end = rill::testing::call_record::end;
+    static constexpr bool may_fly = !rill::DetouringTopology<Shape>;
 
     member(rill::simulated::endpoint& net, const rill::testing::protocol_case& of,
            const rill::testing::protocol_limits& limits, rill::testing::rank_record& mine, call which, Shape shape,
@@ -224,14 +226,14 @@ class member {
             return rill::testing::call_result{.is_exact = all_have_entered(net.size())};
         });
         for (int i = 0; i < steps; ++i) {
-            const bool in_flight = draw.below(2) == 0;
+            const bool in_flight = draw.below(2) == 0 && may_fly;
             const std::uint64_t salts[] = {draw.below(1U << 30U), draw.below(1U << 30U)};
             if (at_leisure) come_late();
             if (!workers)
                 mine_->calls.resize(mine_->calls.size() + 2);
-            else if (++step; in_flight)
-                fly(*workers, named(name), salts);
-            else
+            else if (++step; in_flight) {
+                if constexpr (may_fly) fly(*workers, named(name), salts);
+            } else
                 for (const std::uint64_t salt : salts) {
                     walk(*workers, named(name), salt);
                     ++step;

@@ -102,6 +102,12 @@ class delivery_machine {
         : ways_(ways), size_(size), self_(self), links_(static_cast<std::size_t>(size)) {
         children_ = ways_.children(size, self);
         parent_ = ways_.parent(size, self);
+        for (rank_t rank = 1; rank < size; ++rank) {
+            const rank_t above = ways_.parent(size, rank);
+            const rank_t beside = size > 2 ? ways_.detour(size, rank, above, 0) : no_rank;
+            if (rank == self) at(above).is_told = true;
+            if (above == self || beside == self) at(rank).is_told = true;
+        }
     }
 
     /// Enters the operation with this number.
@@ -117,6 +123,7 @@ class delivery_machine {
         for (rank_t peer = 0; peer < size_; ++peer) {
             link& to = at(peer);
             to.sent = to.taken = 0;
+            to.is_carried_for = false;
             if (to.way == 0 || now < to.probe_at) continue;
             to.probe_at = now + probe_interval;
             send({delivery_kind::probe, self_, peer, 0, number_}, peer);
@@ -131,7 +138,7 @@ class delivery_machine {
     /// A message has come from `source`, the last rank on its way.
     verdict on(const delivery_note& note, rank_t source, time_point now) {
         const rank_t to = note.destination();
-        if (to != self_) return to == source ? verdict::done : verdict::forward;
+        if (to != self_) return to == source ? verdict::done : carry(note);
         if (note.number > number_) {
             conclude();  // nobody enters an operation before the last one is over
             return verdict::later;
@@ -220,9 +227,11 @@ class delivery_machine {
     static constexpr duration probe_interval = seconds(1);
 
     struct link {
-        int way = 0;              ///< 0: over the link itself; i: by way of detour i - 1
-        std::uint32_t sent = 0;   ///< messages for the peer, in this operation
-        std::uint32_t taken = 0;  ///< those of the peer that have come without a gap
+        bool is_told = false;  ///< hears from this rank that an operation is over: parent, children, ranks beside it
+        bool is_carried_for = false;  ///< is an end of a way on which this rank is, in this operation
+        int way = 0;                  ///< 0: over the link itself; i: by way of detour i - 1
+        std::uint32_t sent = 0;       ///< messages for the peer, in this operation
+        std::uint32_t taken = 0;      ///< those of the peer that have come without a gap
         time_point probe_at{};
         round_trip trip{};
     };
@@ -362,21 +371,21 @@ class delivery_machine {
         has_reported_ = true;
         add({delivery_kind::complete, self_, parent_, at(parent_).sent++, number_}, 0, wire::header_bytes, now);
     }
-    /// The operation is over: tells parent, children, and the rank that stands beside this one. Detours go first, so
-    /// that the rank on the way hears its own message last and is still there.
+    verdict carry(const delivery_note& note) {
+        at(note.origin).is_carried_for = at(note.target).is_carried_for = true;
+        return verdict::forward;
+    }
+    /// The operation is over: tells those around in the tree, for which this rank is the first detour, or for which it
+    /// has been one. Since these may leave before they carry anything more, what goes by detour goes over the link too.
     void conclude() {
         if (is_over_) return;
         is_over_ = true;
         waiting_.clear();
-        for (const bool by_detour : {true, false}) {
-            const auto tell = [&](rank_t peer) {
-                if (peer != no_rank && is_silent(peer) == by_detour)
-                    send({delivery_kind::over, self_, peer, 0, number_}, by(peer, at(peer).way));
-            };
-            for (int i = 0; i < children_; ++i) tell(ways_.child(size_, self_, i));
-            if (parent_ == no_rank) continue;
-            tell(parent_);
-            if (size_ > 2) tell(ways_.detour(size_, self_, parent_, 0));
+        for (rank_t peer = 0; peer < size_; ++peer) {
+            const link& to = at(peer);
+            if (!to.is_told && !to.is_carried_for) continue;
+            if (to.way != 0) say_over(peer, by(peer, to.way), number_);
+            say_over(peer, peer, number_);
         }
     }
 
