@@ -6,15 +6,14 @@
 #include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 #include <rill/train/data_error.hpp>
+#include <rill/train/detail/shuffled_rows.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -96,10 +95,7 @@ class sampler {
     std::size_t global_batch() const { return options_.batch * static_cast<std::size_t>(options_.ranks); }
 
     void shuffle() {
-        std::iota(order_.begin(), order_.end(), 0U);
-        random_sequence random(options_.key.derive(epoch_));
-        for (std::size_t left = order_.size(); left > 1; --left)
-            std::swap(order_[left - 1], order_[static_cast<std::size_t>(random.below(left))]);
+        detail::shuffle_rows(order_, options_.key, epoch_);
         is_epoch_over_ = false;
     }
 
