@@ -4,6 +4,7 @@
 
 #include <rill/protocol/coded_allocation.hpp>
 #include <rill/protocol/coded_reduce.hpp>
+#include <rill/protocol/compare_states.hpp>
 #include <rill/protocol/coordinated.hpp>
 #include <rill/protocol/gossip.hpp>
 #include <rill/protocol/group_by_speed.hpp>
@@ -12,6 +13,7 @@
 #include <rill/protocol/parameter_server.hpp>
 #include <rill/protocol/partial_all_reduce.hpp>
 #include <rill/protocol/quorum.hpp>
+#include <rill/protocol/residuals.hpp>
 #include <rill/protocol/rounds.hpp>
 #include <rill/protocol/server_options.hpp>
 #include <rill/protocol/take_newest.hpp>

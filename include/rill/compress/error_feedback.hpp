@@ -75,6 +75,16 @@ class error_feedback_codec {
         scale_ = factor;
     }
 
+    /// Adds what another rank has left out, N elements, to the residual. Throws `invalid_value`, and changes nothing,
+    /// if a sum is not finite.
+    void add_to_residual(std::span<const T> more) {
+        RILL_EXPECTS(more.size() == dimension(), "add_to_residual: a residual of another dimension");
+        if constexpr (std::floating_point<T>)
+            if (const auto bad = kernel::find_non_finite_sum<T>(residual(), more, T{1}))
+                throw invalid_value(text_of({"the residual is not finite at coordinate ", *bad}));
+        most_ = kernel::add_scaled<T>(residual(), more, T{1}, span_of(residual_));
+    }
+
     template <Executor Exec = serial>
     auto encode(std::span<const T> input, const Exec& executor = {}) {
         RILL_EXPECTS(input.size() == dimension(),

@@ -51,6 +51,7 @@ class momentum_correction_codec {
 
     /// The codec that keeps what is not sent.
     const Codec& inner() const { return inner_; }
+    Codec& inner() { return inner_; }
     /// The velocity of each coordinate, N elements: 0 where the coordinate was sent last.
     std::span<const T> velocity() const { return span_of(velocity_); }
 
