@@ -10,6 +10,7 @@
 #include <rill/core/random.hpp>
 #include <rill/topology/backup_tree.hpp>
 #include <rill/topology/tree.hpp>
+#include <rill/transport/fault_plan_text.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
 
@@ -18,8 +19,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sim = rill::simulated;
@@ -77,6 +80,27 @@ outcome run(const Shape& shape, int ranks, const rill::fault_plan& plan, int ste
     return all;
 }
 
+/// RILL_TREE_RUNS: how many random plans are played.
+const char* const runs_wanted = std::getenv("RILL_TREE_RUNS");
+constexpr std::uint64_t few_runs = 150;
+
+/// A link of the tree, or another one, is cut in one direction or both, at a time or a message, and perhaps healed.
+void add_cut(rill::fault_plan& plan, rill::random_sequence& draw, int ranks) {
+    const auto any = [&] { return static_cast<rank_t>(draw.below(static_cast<std::uint64_t>(ranks))); };
+    rank_t one = any();
+    while (one == 0) one = any();
+    rank_t other = draw.below(4) != 0 ? backup_tree{}.parent(ranks, one) : any();
+    if (other == one) other = one - 1;
+    if (draw.below(2) == 0) std::swap(one, other);
+    const bool both = draw.below(2) == 0, by_time = draw.below(2) == 0, heals = draw.below(3) == 0;
+    const auto when = [&](const rill::fault& what, std::uint64_t later) {
+        return by_time ? what.at(rill::microseconds(static_cast<std::int64_t>(later + draw.below(15'000))))
+                       : what.after(later / 100 + draw.below(40));
+    };
+    plan.faults.push_back(when(both ? faults::cut_between(one, other) : faults::cut(one, other), 0));
+    if (heals) plan.faults.push_back(when(both ? faults::heal_between(one, other) : faults::heal(one, other), 20'000));
+}
+
 outcome plain(int ranks, int steps) { return run(rill::topology::tree{}, ranks, {}, steps); }
 
 }  // namespace
@@ -106,6 +130,31 @@ TEST_CASE("backup_tree: whichever link is cut, results have the bits of the plai
                 if (backup_tree{}.is_tree_link(ranks, one, other) && cut.both_ways)
                     CHECK(seen.last[static_cast<std::size_t>(one)].silent.has(other));
             }
+}
+
+TEST_CASE("backup_tree: up to three cuts, healed or not, at any time or message: exact, with the receipts right") {
+    constexpr int steps = 3;
+    const auto runs = runs_wanted != nullptr ? std::strtoull(runs_wanted, nullptr, 10) : few_runs;
+    std::vector<outcome> due;
+    for (int ranks = 0; ranks <= 15; ++ranks) due.push_back(ranks < 5 ? outcome{} : plain(ranks, steps));
+    for (std::uint64_t seed = 0; seed < runs; ++seed) {
+        rill::random_sequence draw{rill::random_key{seed}};
+        const int ranks = 5 + static_cast<int>(draw.below(11));
+        rill::fault_plan plan{{}, seed};
+        for (std::uint64_t cuts = 1 + draw.below(3); cuts > 0; --cuts) add_cut(plan, draw, ranks);
+        const bool is_fixed = draw.below(2) == 0;
+        const rill::detect when = is_fixed ? rill::detect::fixed(milliseconds(50)) : rill::detect::adaptive();
+        CAPTURE(to_string(plan));
+        CAPTURE(ranks);
+        try {
+            const outcome seen = run(backup_tree{2, when}, ranks, plan, steps);
+            if (!seen.is_same(due[static_cast<std::size_t>(ranks)])) FAIL_CHECK("another result");
+            for (const rill::receipt& each : seen.last)
+                if (each.contributors != ranks) FAIL_CHECK("other contributors");
+        } catch (const std::exception& thrown) {
+            FAIL_CHECK(thrown.what());
+        }
+    }
 }
 
 TEST_CASE("backup_tree: the root goes on though both its links are cut, and so does a group of three with one") {
