@@ -17,3 +17,4 @@
 #include <rill/protocol/rounds.hpp>
 #include <rill/protocol/server_options.hpp>
 #include <rill/protocol/take_newest.hpp>
+#include <rill/protocol/update_bytes.hpp>

@@ -8,15 +8,19 @@
 #include <rill/core/view.hpp>
 #include <rill/protocol/compare_states.hpp>
 #include <rill/protocol/residuals.hpp>
+#include <rill/protocol/update_bytes.hpp>
+#include <rill/stream/stream.hpp>
 #include <rill/topology/recursive_doubling.hpp>
 #include <rill/transport/simulated.hpp>
 #include <rill/transport/subgroup.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -115,4 +119,23 @@ TEST_CASE("residuals: what does not fit changes nothing") {
         for (const float value : codec.residual()) CHECK(value == 3.0F);
         CHECK(rill::residual_norm(codec) == std::sqrt(90.0));
     });
+}
+
+TEST_CASE("update_bytes: sparse and dense updates come back bit for bit, and other bytes are refused") {
+    rill::stream<float> sparse(1000);
+    for (std::uint32_t i = 3; i < 1000; i += 97) sparse.push_back(i, 1.0F / static_cast<float>(i));
+    const std::vector<float> values(1000, 0.7F);
+    rill::stream<float> dense;
+    dense.assign(rill::stream_view<float>({0, 1000}, std::span<const float>(values)));
+    for (const rill::stream<float>* each : {&sparse, &dense}) {
+        rill::buffer bytes = rill::update_bytes(each->view());
+        rill::frame_scratch<float, std::uint32_t> room;
+        const auto read = rill::update_in(bytes, room);
+        REQUIRE(read.is_dense() == each->is_dense());
+        CHECK(std::equal(read.values().begin(), read.values().end(), each->values().begin(), each->values().end()));
+        CHECK(std::equal(read.indices().begin(), read.indices().end(), each->indices().begin(), each->indices().end()));
+        bytes.resize(bytes.size() - 1);
+        CHECK_THROWS_AS(rill::update_in(bytes, room), rill::protocol_error);
+    }
+    CHECK(rill::update_bytes(sparse.view()).size() < 96 + sparse.count() * 6);
 }
