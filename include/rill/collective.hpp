@@ -15,6 +15,7 @@
 #include <rill/collective/gather_state.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/group_options.hpp>
+#include <rill/collective/is_silent.hpp>
 #include <rill/collective/join_frames.hpp>
 #include <rill/collective/lane.hpp>
 #include <rill/collective/reduce.hpp>

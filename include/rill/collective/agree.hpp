@@ -17,7 +17,7 @@ receipt agree(Group& group, const option_names& names, const option_hashes& hash
     const auto body = [&](auto& call) {
         auto& state = group.template workspace<detail::empty_state<typename Group::transport_type>>();
         const auto plan = topology::tree{}.all_reduce(group.size(), group.rank());
-        return detail::synchronise(group, call, plan, state);
+        return detail::synchronise_on(group, call, plan, state);
     };
     return group.run({.kind = operation::handshake, .options = names.with(hashes)}, body, names);
 }

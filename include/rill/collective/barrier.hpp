@@ -13,7 +13,7 @@ auto barrier_call(Group&) {
             const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
             auto& state = lane.template workspace<empty_state<typename Group::transport_type>>();
             return lane.run({.kind = operation::barrier},
-                            [&](auto& call) { return synchronise(lane, call, plan, state); });
+                            [&](auto& call) { return synchronise_on(lane, call, plan, state); });
         };
     } else {
         return no_call{};

@@ -35,7 +35,7 @@ namespace rill { inline namespace RILL_ABI {
 template <Transport Net, Element T, class Fold, Executor Exec = serial>
 class dense_state {
   public:
-    using message = typename exchange<Net>::message;
+    using message = typename Net::message;
 
     static constexpr bool overwrites_nothing = false;
 
@@ -255,7 +255,7 @@ class dense_state {
     values_from expect_dense(const arrival<message>& a) {
         const rank_t source = a.from.peer;
         const segment due = range(a.from.parts);
-        const frame f = only_frame<T, std::uint32_t>(*call_, source, a.message.pieces(), due,
+        const frame f = only_frame<T, std::uint32_t>(*call_, source, a.pieces(), due,
                                                      detail::frame_place::of_part(a.from.parts.first));
         if (!f.head.codes.is_lossless())  // operands of a fold are read in place: there is no room to decode several
             call_->scene().refuse(source, "sent rounded values where exact ones were due");

@@ -21,38 +21,14 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// A message of an operation: what was received, without the bytes at its front that tell its way, if there are any.
-template <class Received>
-class delivered {
-  public:
-    explicit delivered(Received&& received, std::size_t skipped = 0)
-        : received_(std::move(received)), skipped_(skipped) {}
-
-    /// The rank that sent it last.
-    rank_t source() const { return received_.source(); }
-    byte_pieces pieces() const { return skipped_ == 0 ? received_.pieces() : content(); }
-
-  private:
-    [[gnu::noinline]] byte_pieces content() const {
-        byte_pieces left;
-        std::size_t skipped = skipped_;
-        for (const byte_view piece : received_.pieces()) {
-            const std::size_t here = skipped < piece.size() ? skipped : piece.size();
-            skipped -= here;
-            if (here < piece.size()) left.push(piece.subspan(here));
-        }
-        return left;
-    }
-
-    Received received_;
-    std::size_t skipped_;
-};
-
 /// A message with the scheduled transfer that it belongs to.
 template <class Message>
 struct arrival {
     transfer from;
     Message message;
+    std::size_t skipped = 0;  ///< bytes at its front, which say by which way it came
+
+    byte_pieces pieces() const { return message.pieces().after(skipped); }
 };
 
 /// One collective operation under way on one rank: it sends and receives on the operation's channel, remembers which
@@ -60,7 +36,8 @@ struct arrival {
 template <Transport Net>
 class exchange {
   public:
-    using message = delivered<typename Net::message>;
+    using message = typename Net::message;
+    static constexpr std::size_t skipped = 0;  ///< of what it receives; see `arrival`
     using window = typename detail::window_of<Net, true>::type;
 
     explicit exchange(const session<Net>& of) : of_(&of), net_(&of.net()), on_(of.on(0)) {}
@@ -106,25 +83,27 @@ class exchange {
     }
 
     [[gnu::noinline]] message receive(rank_t peer) {
-        std::optional<typename Net::message> received;
+        std::optional<message> received;
         wait_for(peer, round_, [&](deadline until) {
             received = net_->receive(peer, on_, until);
             return received.has_value();
         });
         if (expected_ != 0) --expected_;
         counted_.received(received->pieces().size_bytes());
-        return message(std::move(*received));
+        return std::move(*received);
     }
 
     /// Waits for something that `peer` does in a round: `attempt(until)` returns whether it has happened. A long wait
     /// is announced to the others, so that the culprit can be found.
     template <class Attempt>
     void wait_for(rank_t peer, int round, Attempt&& attempt) {
-        wait_for(detail::long_wait{.peer = peer, .of_round = round, .in_round = round}, attempt);
+        if (attempt(half_time())) return;
+        wait_for_long({.peer = peer, .of_round = round, .in_round = round}, attempt);
     }
+    /// The same where the peer may do it in any order.
     template <class Attempt>
-    void wait_for(const detail::long_wait& what, Attempt&& attempt) {
-        if (!attempt(half_time())) wait_for_long(what, attempt);
+    void wait_for(rank_t peer, Attempt&& attempt) {
+        if (!attempt(half_time())) wait_for_long(detail::long_wait::of_any_order(peer), attempt);
     }
 
     /// Lets others access this rank's memory by `shared` until the operation is finished; unwinding withdraws it.

@@ -26,7 +26,7 @@ namespace rill { inline namespace RILL_ABI {
 template <Transport Net, Element T, IndexType Index>
 class gather_state {
   public:
-    using message = typename exchange<Net>::message;
+    using message = typename Net::message;
     using view = stream_view<T, Index>;
 
     static constexpr bool overwrites_nothing = true;
@@ -61,7 +61,7 @@ class gather_state {
 
     void copy(std::span<arrival<message>> arrivals) {
         for (auto& a : arrivals) {
-            frame_reader reader(a.message.pieces());
+            frame_reader reader(a.pieces());
             for (rank_t r = a.from.parts.first; r < a.from.parts.last; ++r) {
                 const frame f = next_frame<T, Index>(*call_, a.from.peer, reader, detail::frame_place::of_rank(r));
                 expect_range(*call_, a.from.peer, f.head.range, whole_);

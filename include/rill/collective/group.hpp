@@ -109,7 +109,7 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
             [&](exchange<Net>& call) {
                 auto& state = this->template workspace<detail::empty_state<Net>>();
                 const auto plan = topology::tree{}.all_reduce(this->size(), this->rank());
-                return detail::synchronise(*this, call, plan, state);
+                return detail::synchronise_on(*this, call, plan, state);
             },
             names);
     }

@@ -77,7 +77,7 @@ class schedule_view {
 template <Transport Net>
 class state_view {
   public:
-    using arrivals = std::span<arrival<typename exchange<Net>::message>>;
+    using arrivals = std::span<arrival<typename Net::message>>;
 
     template <ScheduleState<Net> State>
     explicit state_view(State& state)
@@ -180,7 +180,7 @@ template <class Net, class Carrier>
             const transfer from = plan.receive(round, i);
             if constexpr (ExpectingTransport<Net>)
                 if (ahead == 1 && i == let_in) let_in = expect_rest(by, plan, state, round, i);
-            arrivals.add({from, by.receive(from.peer)});
+            arrivals.add({from, by.receive(from.peer), Carrier::skipped});
             if (plan.kind(round) == action::fold || !state.overwrites_nothing()) continue;
             state.copy(arrivals.all());  // at once, while others travel
             arrivals.clear();

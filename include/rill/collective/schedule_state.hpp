@@ -20,7 +20,7 @@ namespace rill { inline namespace RILL_ABI {
 ///   what has been read.
 template <class S, class Net>
 concept ScheduleState = Transport<Net> && requires(S& state, part_range parts, action kind,
-                                                   std::span<arrival<typename exchange<Net>::message>> arrivals) {
+                                                   std::span<arrival<typename Net::message>> arrivals) {
     { S::overwrites_nothing } -> std::convertible_to<bool>;
     { state.outgoing(parts, kind) } -> std::same_as<byte_pieces>;
     { state.fold(arrivals) };

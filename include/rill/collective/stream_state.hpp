@@ -39,7 +39,7 @@ namespace rill { inline namespace RILL_ABI {
 template <Transport Net, Element T, IndexType Index, class Fold, Executor Exec = serial>
 class stream_state {
   public:
-    using message = typename exchange<Net>::message;
+    using message = typename Net::message;
     using view = stream_view<T, Index>;
 
     static constexpr bool overwrites_nothing = true;
@@ -254,7 +254,7 @@ class stream_state {
     /// Calls `take(block)` for each frame of a message. Values in a coding of the user's are in the one of `due`.
     [[gnu::noinline]] void read_frames(const arrival<message>& a, const coding& due,
                                        function_ref<void(const block&)> take) {
-        frame_reader reader(a.message.pieces());
+        frame_reader reader(a.pieces());
         int p = a.from.parts.first;
         const int end = a.from.parts.last;
         do {

@@ -32,8 +32,20 @@ class byte_pieces {
         for (byte_view piece : *this) sum += piece.size();
         return sum;
     }
+    /// What follows the first `skipped` bytes.
+    constexpr byte_pieces after(std::size_t skipped) const { return skipped == 0 ? *this : cut(skipped); }
 
   private:
+    [[gnu::noinline]] constexpr byte_pieces cut(std::size_t skipped) const {
+        byte_pieces left;
+        for (const byte_view piece : *this) {
+            const std::size_t here = skipped < piece.size() ? skipped : piece.size();
+            skipped -= here;
+            if (here < piece.size()) left.push(piece.subspan(here));
+        }
+        return left;
+    }
+
     byte_view pieces_[most]{};
     std::size_t count_ = 0;
 };

@@ -1,10 +1,7 @@
 #pragma once
 
 #include <rill/core/time.hpp>
-#include <rill/core/types.hpp>
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 
 namespace rill { inline namespace RILL_ABI {
@@ -41,24 +38,6 @@ struct traffic {
     }
 };
 
-/// Ranks to which this rank's links are silent: how many, and the first of them.
-struct silent_links {
-    static constexpr std::size_t most = 8;
-
-    std::size_t count = 0;
-    std::array<rank_t, most> first{};
-
-    constexpr void add(rank_t peer) {
-        if (count < most) first[count] = peer;
-        ++count;
-    }
-    constexpr bool has(rank_t peer) const {
-        for (std::size_t i = 0; i < count && i < most; ++i)
-            if (first[i] == peer) return true;
-        return false;
-    }
-};
-
 /// What a collective did on this rank.
 struct receipt {
     std::uint64_t operation_number = 0;
@@ -66,10 +45,10 @@ struct receipt {
     double weight = 0;      ///< sum of their weights
     std::uint32_t age = 0;  ///< age of the oldest contribution, in steps
     int rounds = 0;
-    traffic wire{};         ///< traffic of this operation alone
-    duration elapsed{};     ///< on the transport's clock
-    int detours = 0;        ///< messages that this rank sent by way of another; see `DetouringTopology`
-    silent_links silent{};  ///< at the end
+    traffic wire{};        ///< traffic of this operation alone
+    duration elapsed{};    ///< on the transport's clock
+    int detours = 0;       ///< messages that this rank sent by way of another; see `DetouringTopology`
+    int silent_links = 0;  ///< of this rank at the end; `is_silent(group, peer)` says which
 };
 
 }}  // namespace rill::RILL_ABI

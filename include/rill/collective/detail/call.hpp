@@ -18,6 +18,7 @@
 #include <rill/collective/stream_state.hpp>
 #include <rill/collective/tensors.hpp>
 #include <rill/concept/aggregator.hpp>
+#include <rill/concept/detouring_topology.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/detail/real.hpp>
 #include <rill/core/fingerprint.hpp>
@@ -114,7 +115,10 @@ receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& pl
         state.attach(call, lane.executor());
         begin(frame_header_of(call));
         receipt result{.rounds = rounds_of(plan)};
-        execute_on(lane, call, plan, state, result);
+        if constexpr (DetouringTopology<typename Lane::topology_type>)
+            execute_by_detours(lane, call, plan, state, result);
+        else
+            execute(call, plan, state);
         end(result);
         return result;
     });

@@ -11,7 +11,6 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
-#include <rill/session/detail/long_wait.hpp>
 #include <rill/session/detail/scene.hpp>
 #include <rill/stream/wire.hpp>
 
@@ -31,7 +30,8 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <class Net, class Shape>
 class detours {
   public:
-    using message = typename exchange<Net>::message;
+    using message = typename Net::message;
+    static constexpr std::size_t skipped = wire::header_bytes;  ///< of what it receives; see `arrival`
 
     void begin(exchange<Net>& call, const Shape& shape) {
         if (others_.empty()) {
@@ -45,9 +45,9 @@ class detours {
         used_ = 0;
         for (std::uint32_t& each : expected_) each = 0;
         machine_.begin(call.signature().number, now());
-        plain_vector<received> early = std::move(early_);
+        plain_vector<message> early = std::move(early_);
         early_ = {};
-        for (received& each : early) take(std::move(each));
+        for (message& each : early) take(std::move(each));
         flush();
     }
 
@@ -63,9 +63,9 @@ class detours {
     message receive(rank_t peer) {
         std::uint32_t& due = expected_[static_cast<std::size_t>(peer)];
         const auto has_come = [&] { return find(peer, due) < arrived_.size(); };
-        call_->wait_for(long_wait::of_any_order(peer), [&](deadline until) { return pump(until, has_come); });
+        call_->wait_for(peer, [&](deadline until) { return pump(until, has_come); });
         arrival_place& place = arrived_[find(peer, due++)];
-        message taken(std::move(place.content), wire::header_bytes);
+        message taken(std::move(place.content));
         place = std::move(arrived_.back());
         arrived_.pop_back();
         return taken;
@@ -77,24 +77,25 @@ class detours {
         flush();
         while (!machine_.is_over()) {
             const rank_t peer = machine_.waits_for();
-            call_->wait_for(long_wait::of_any_order(peer), [&](deadline until) {
+            call_->wait_for(peer, [&](deadline until) {
                 return pump(until, [&] { return machine_.is_over() || machine_.waits_for() != peer; });
             });
         }
     }
 
+    /// Whether this rank's link to `peer` is silent.
+    bool is_silent(rank_t peer) const { return !others_.empty() && machine_.is_silent(peer); }
     void describe(receipt& of) const {
         of.detours = machine_.detours();
-        for (const rank_t peer : others_.all())
-            if (machine_.is_silent(peer)) of.silent.add(peer);
+        of.silent_links = 0;
+        for (const rank_t peer : others_.all()) of.silent_links += machine_.is_silent(peer) ? 1 : 0;
     }
 
   private:
-    using received = typename Net::message;
     struct arrival_place {
         rank_t origin = no_rank;
         std::uint32_t sequence = 0;
-        received content;
+        message content;
     };
 
     time_point now() const { return std::as_const(call_->net()).now(); }
@@ -129,7 +130,7 @@ class detours {
         }
     }
 
-    void take(received got) {
+    void take(message got) {
         const rank_t source = got.source();
         const delivery_note note = read_from(*call_, source, [&] { return note_of(got); });
         switch (machine_.on(note, source, now())) {
@@ -176,7 +177,7 @@ class detours {
         head.codes.indices = index_coding::dense;
         return call_->of().stamped(head, note.kind, note.number);
     }
-    delivery_note note_of(const received& got) const {
+    delivery_note note_of(const message& got) const {
         const byte_pieces pieces = got.pieces();
         const auto size = static_cast<std::uint32_t>(call_->net().size());
         wire::detail::require(pieces.count() > 0 && pieces[0].size() >= wire::header_bytes, "it has no header");
@@ -195,21 +196,17 @@ class detours {
     plain_vector<buffer> kept_;             ///< the messages of the operation, as they were first sent
     std::size_t used_ = 0;
     plain_vector<arrival_place> arrived_;
-    plain_vector<received> early_;  ///< of the next operation
+    plain_vector<message> early_;  ///< of the next operation
 };
 
-/// Runs a schedule on a state as `execute` does, by detours if the lane's topology names them.
+/// Runs a schedule on a state as `execute` does, on a lane whose topology names detours.
 template <class Lane, class Net, Schedule Plan, ScheduleState<Net> State>
-void execute_on(Lane& lane, exchange<Net>& call, const Plan& plan, State& state, [[maybe_unused]] receipt& result) {
-    if constexpr (DetouringTopology<typename Lane::topology_type>) {
-        auto& by = lane.template workspace<detours<Net, typename Lane::topology_type>>();
-        by.begin(call, lane.shape());
-        run_rounds(call, by, schedule_view(plan), state_view<Net>(state));
-        by.finish();
-        by.describe(result);
-    } else {
-        execute(call, plan, state);
-    }
+void execute_by_detours(Lane& lane, exchange<Net>& call, const Plan& plan, State& state, receipt& result) {
+    auto& by = lane.template workspace<detours<Net, typename Lane::topology_type>>();
+    by.begin(call, lane.shape());
+    run_rounds(call, by, schedule_view(plan), state_view<Net>(state));
+    by.finish();
+    by.describe(result);
 }
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -5,6 +5,7 @@
 #include <rill/collective/detail/frame_place.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/run_schedule.hpp>
+#include <rill/concept/detouring_topology.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/bytes.hpp>
@@ -23,7 +24,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <Transport Net>
 class empty_state {
   public:
-    using message = typename exchange<Net>::message;
+    using message = typename Net::message;
     static constexpr bool overwrites_nothing = true;
 
     void begin(exchange<Net>& call, int parts) {
@@ -61,7 +62,7 @@ class empty_state {
     contribution_sum& come(int part) { return come_[static_cast<std::size_t>(part)]; }
 
     contribution_sum read(const arrival<message>& from) {
-        const byte_pieces bytes = from.message.pieces();
+        const byte_pieces bytes = from.pieces();
         const wire::header head =
             next_header(*call_, from.from.peer, frame_reader(bytes), frame_place::of_part(from.from.parts.first));
         if (bytes.size_bytes() != wire::header_bytes)
@@ -76,13 +77,26 @@ class empty_state {
 };
 
 /// Runs a schedule without data: no rank gets through before all have come.
-template <class Lane, class Net, Schedule Plan>
-receipt synchronise(Lane& lane, exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
+template <class Net, Schedule Plan>
+receipt synchronise(exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
     state.begin(call, plan.parts());
+    execute(call, plan, state);
     receipt result{.rounds = plan.rounds()};
-    execute_on(lane, call, plan, state, result);
     state.total().describe(result);
     return result;
+}
+/// The same as the lane's topology wants messages to travel.
+template <class Lane, class Net, Schedule Plan>
+receipt synchronise_on(Lane& lane, exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
+    if constexpr (DetouringTopology<typename Lane::topology_type>) {
+        state.begin(call, plan.parts());
+        receipt result{.rounds = plan.rounds()};
+        execute_by_detours(lane, call, plan, state, result);
+        state.total().describe(result);
+        return result;
+    } else {
+        return synchronise(call, plan, state);
+    }
 }
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <rill/collective/detail/detours.hpp>
+#include <rill/concept/detouring_topology.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/types.hpp>
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Whether this rank has found its link to `peer` silent, so that messages to it take a detour: after the latest
+/// operation of a group whose topology names detours.
+template <class Group>
+    requires DetouringTopology<typename Group::topology_type>
+bool is_silent(Group& group, rank_t peer) {
+    using by = detail::detours<typename Group::transport_type, typename Group::topology_type>;
+    return group.template workspace<by>().is_silent(peer);
+}
+
+}}  // namespace rill::RILL_ABI
