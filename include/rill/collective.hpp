@@ -24,6 +24,5 @@
 #include <rill/collective/run_schedule.hpp>
 #include <rill/collective/schedule_state.hpp>
 #include <rill/collective/start.hpp>
-#include <rill/collective/step_scope.hpp>
 #include <rill/collective/stream_state.hpp>
 #include <rill/collective/tensors.hpp>

@@ -1,6 +1,6 @@
 #include <rill/collective/all_reduce.hpp>
-#include <rill/collective/group.hpp>
 #include <rill/collective/reduce.hpp>
+#include <rill/collective/step_group.hpp>
 #include <rill/collective/step_scope.hpp>
 #include <rill/compress/encoded.hpp>
 #include <rill/compress/error_feedback.hpp>
@@ -113,8 +113,7 @@ TEST_CASE("step_scope: whatever message a rank's end cuts off, all codecs and in
             std::vector<float> own = gradient(net.rank(), 0), own_before = own;
             codecs before = by;
             try {
-                rill::group workers{net, rill::topology::split_allgather{}};
-                workers.join(scope);
+                rill::step_group workers{scope, net, rill::topology::split_allgather{}};
                 step_of(workers, by, own, gradient(net.rank(), 1));
                 scope.commit();
                 before = by, own_before = own;
@@ -136,8 +135,7 @@ TEST_CASE("step_scope: whatever message a rank's end cuts off, all codecs and in
             const auto repeat = [&](std::uint32_t epoch, codecs& with, std::vector<float> given) {
                 rill::subgroup<std::remove_reference_t<decltype(net)>> alive(net,
                                                                              {.epoch = epoch, .members = {0, 1, 3}});
-                rill::group workers{alive, rill::topology::split_allgather{}};
-                workers.join(scope);
+                rill::step_group workers{scope, alive, rill::topology::split_allgather{}};
                 workers.resume_at(77);
                 const results made = step_of(workers, with, given, gradient(net.rank(), 2));
                 scope.commit();
@@ -153,9 +151,8 @@ TEST_CASE("step_scope: whatever message a rank's end cuts off, all codecs and in
 
 TEST_CASE("step_scope: the next step begins with what the last one committed") {
     rill::simulated::run(2, {}, [](auto& net) {
-        rill::group workers{net, rill::topology::split_allgather{}};
         rill::step_scope scope;
-        workers.join(scope);
+        rill::step_group workers{scope, net, rill::topology::split_allgather{}};
         codecs by;
         std::vector<float> own = gradient(net.rank(), 0);
         for (int step = 0; step < 3; ++step) {
@@ -190,9 +187,8 @@ TEST_CASE("step_scope: memory that overlaps comes back in the reverse order") {
 
 TEST_CASE("step_scope: a codec that ended with its step is forgotten") {
     rill::simulated::run(2, {}, [](auto& net) {
-        rill::group workers{net, rill::topology::split_allgather{}};
         rill::step_scope scope;
-        workers.join(scope);
+        rill::step_group workers{scope, net, rill::topology::split_allgather{}};
         std::vector<float> in = gradient(net.rank(), 0), out(n);
         for (int step = 0; step < 3; ++step) {
             const auto codec = std::make_unique<codecs>();

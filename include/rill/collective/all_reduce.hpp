@@ -6,7 +6,6 @@
 #include <rill/collective/detail/joint_fold.hpp>
 #include <rill/collective/detail/loans.hpp>
 #include <rill/collective/detail/transaction.hpp>
-#include <rill/collective/step_scope.hpp>
 #include <rill/concept/named_span.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/function_ref.hpp>
@@ -216,7 +215,8 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, const Fold& fold = {}, co
                      "all_reduce: input and output must be of one size");
         if (own.weight != 0) require_in_place_or_apart(in, out);
         require_enough_ranks(fold, group.size(), group.rank());
-        if (own.weight != 0) keep_overwritten(group, in, out);
+        if constexpr (CanBeUndone<Group>)
+            if (own.weight != 0) keep_overwritten(group.step(), in, out);
         return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
             return all_reduce_tensors(lane, input.get(), output.get(), fold_for_state(fold), own);
         };
@@ -260,9 +260,9 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         RILL_EXPECTS(size_of(out) == size_of(in), "all_reduce: input and output must be of one size");
         require_in_place_or_apart(in, out);
-        keep_overwritten(group, in, out);
+        if constexpr (CanBeUndone<Group>) keep_overwritten(group.step(), in, out);
         auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
-        if (step_scope* const step = group.step()) step->keep(codec);
+        if constexpr (CanBeUndone<Group>) group.step().keep(codec);
         return [=, input = held<In>(in), output = held<Out>(out), &codec,
                 loan = std::move(loan)](typename Group::lane_type& lane) {
             return all_reduce_coded(lane, input.get(), output.get(), codec, fold, own, accept);
@@ -284,7 +284,7 @@ auto all_reduce_call(Group& group, In&& in, stream<T, Index>& output, Codec&& co
         require_codings(group.shape(), codec.codings());
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
-        if (step_scope* const step = group.step()) step->keep(codec);
+        if constexpr (CanBeUndone<Group>) group.step().keep(codec);
         return [=, input = held<In>(in), &output, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
             return all_reduce_coded(lane, input.get(), output, codec, fold, own, accept);
         };

@@ -9,7 +9,6 @@
 #include <rill/collective/group_options.hpp>
 #include <rill/collective/lane.hpp>
 #include <rill/collective/request.hpp>
-#include <rill/collective/step_scope.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
@@ -77,9 +76,6 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
     /// the first time.
     std::uint64_t operation_number() const { return this->members.last.counted; }
     void resume_at(std::uint64_t number) { this->members.last = this->members.last.resumed_at(number); }
-
-    /// From now on `step` keeps what calls change on this rank, so that it can be undone. It must outlive the group.
-    void join(step_scope& step) { this->members.step = &step; }
 
     /// See `rill::start`.
     template <class Body>

@@ -4,7 +4,6 @@
 #include <rill/collective/detail/owned.hpp>
 #include <rill/collective/detail/task.hpp>
 #include <rill/collective/exchange.hpp>
-#include <rill/collective/step_scope.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/named_span.hpp>
 #include <rill/concept/topology.hpp>
@@ -55,8 +54,6 @@ class lane {
     const Exec& executor() const { return of_->executor; }
     rank_t rank() const { return net().rank(); }
     int size() const { return net().size(); }
-    /// The scope of the step that calls belong to, or null.
-    step_scope* step() const { return of_->step; }
     std::uint64_t context() const { return of_->session.context(); }
     /// The window that the ranks share if dense all_reduces are fused; an empty type otherwise.
     auto& window() { return window_; }

@@ -18,12 +18,12 @@ namespace rill { inline namespace RILL_ABI {
 
 /// What the calls of one step have changed on this rank, so that the step takes place as a whole or not at all.
 ///
-/// A group that has joined a scope (`group::join`) keeps here a copy of each codec, and of each input that is also the
-/// output, before the first call of the step that uses it. `commit()` ends the step and forgets the copies. `abort()`
-/// ends the step and puts them back: all is then as before the step, bit for bit, though some calls had succeeded and
-/// others had failed. The next call begins the next step.
+/// A `step_group` keeps here a copy of each codec, and of each input that is also the output, before the first call of
+/// the step that uses it. `commit()` ends the step and forgets the copies. `abort()` ends the step and puts them back:
+/// all is then as before the step, bit for bit, though some calls had succeeded and others had failed. The next call
+/// begins the next step.
 ///
-/// A group that is made anew after a failure may join the same scope. What is kept must live until the step ends, and
+/// A group that is made anew after a failure may have the same scope. What is kept must live until the step ends, and
 /// no operation may be in flight then: destroy the requests, or the group, first. Codecs must be copyable. An input
 /// that is also the output comes back if its memory is contiguous. The number of operations that a group has counted is
 /// the group's (`group::resume_at`). Cost: one copy of each codec and step. Memory: the copies, which are used again,

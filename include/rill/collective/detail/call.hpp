@@ -14,7 +14,6 @@
 #include <rill/collective/group.hpp>
 #include <rill/collective/run_schedule.hpp>
 #include <rill/collective/start.hpp>
-#include <rill/collective/step_scope.hpp>
 #include <rill/collective/stream_state.hpp>
 #include <rill/collective/tensors.hpp>
 #include <rill/concept/aggregator.hpp>
@@ -67,17 +66,20 @@ void require_in_place_or_apart([[maybe_unused]] const In& in, [[maybe_unused]] c
         "input and output overlap in part: pass the same memory for both, or memory that has nothing in common");
 }
 
+/// A group whose calls belong to a step that can be undone: a `step_group`.
+template <class Group>
+concept CanBeUndone = requires(const Group& group) { group.step(); };
+
 /// Keeps an input that the call overwrites, so that the step can be undone.
-template <class Group, class In, class Out>
-void keep_overwritten(const Group& group, const In& in, Out& out) {
+template <class Step, class In, class Out>
+void keep_overwritten(Step& step, const In& in, Out& out) {
     using T = tensor_element<Out>;
     using given = std::span<const T>;
     using made = std::span<T>;
     if constexpr (ViewableAs<const In, given> && ViewableAs<Out, made>) {
-        step_scope* const step = group.step();
-        if (step == nullptr || !has_view<given>(in) || !has_view<made>(out)) return;
+        if (!has_view<given>(in) || !has_view<made>(out)) return;
         const made memory = traits_of<Out>::view(out);
-        if (traits_of<In>::view(in).data() == memory.data()) step->keep(memory);
+        if (traits_of<In>::view(in).data() == memory.data()) step.keep(memory);
     }
 }
 

@@ -2,7 +2,6 @@
 
 #include <rill/collective/detail/fused_all_reduce.hpp>
 #include <rill/collective/group_options.hpp>
-#include <rill/collective/step_scope.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
@@ -42,7 +41,6 @@ struct membership {
     group_options options;
     [[no_unique_address]] Exec executor;
     operation_numbers last{};  ///< the numbers of the latest operation that was called or started
-    step_scope* step = nullptr;  ///< keeps what calls change, if they can be undone
     void* crew = nullptr;      ///< runs the operations in the background, if there are any
     void (*wait_for_room)(void* crew, std::uint64_t) = nullptr;
     /// Shared before the handshake, so that no rank leaves the handshake before all ranks have the window.
