@@ -1,11 +1,14 @@
 /// All protocols in which a rank does not wait for all others: rounds, CodedReduce, gossip, partial all-reduce,
-/// parameter server, pair averaging, local steps, groups by speed, what survivors begin anew with.
+/// parameter server, pair averaging, local steps, groups by speed, elastic teams, what survivors begin anew with.
 #pragma once
 
 #include <rill/protocol/coded_allocation.hpp>
 #include <rill/protocol/coded_reduce.hpp>
 #include <rill/protocol/compare_states.hpp>
 #include <rill/protocol/coordinated.hpp>
+#include <rill/protocol/elastic.hpp>
+#include <rill/protocol/elastic_errors.hpp>
+#include <rill/protocol/elastic_options.hpp>
 #include <rill/protocol/gossip.hpp>
 #include <rill/protocol/group_by_speed.hpp>
 #include <rill/protocol/local_steps.hpp>

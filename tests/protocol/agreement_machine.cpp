@@ -128,18 +128,19 @@ struct world {
         require(committed_in.emplace(after, epoch).first->second == epoch, "a step is committed in two views");
     }
 
+    /// The machine itself keeps a frozen rank from its steps.
     bool may_work(rank_t rank) {
         const auto& m = at(rank).machine;
-        return !at(rank).is_dead && !at(rank).is_newcomer && !m.is_frozen() && !m.is_excluded();
+        return !at(rank).is_dead && !at(rank).is_newcomer && !m.is_excluded();
     }
     bool may_prepare(rank_t rank, std::uint64_t steps) {
         const auto& m = at(rank).machine;
         return may_work(rank) && m.prepared() == m.committed() && m.committed() < steps;
     }
     void prepare(rank_t rank) {
-        tell(rank, {.happened = what::prepared});
         const auto& m = at(rank).machine;
-        entered[{m.view().epoch, m.prepared()}].push_back(rank);
+        tell(rank, {.happened = what::prepared});
+        if (m.prepared() > m.committed()) entered[{m.view().epoch, m.prepared()}].push_back(rank);
     }
     /// Whether this rank may know that all are prepared.
     bool may_commit(rank_t rank) {
@@ -301,15 +302,15 @@ class explorer {
                     branch(at, [&](world& w) { w.deliver(from, to); });
                 }
             if (at.may_prepare(to, may_.steps)) {
-                can_go_on = true;
+                can_go_on |= !of.machine.is_frozen();
                 branch(at, [&](world& w) { w.prepare(to); });
             }
             if (at.may_commit(to)) {
-                can_go_on = true;
+                can_go_on |= !of.machine.is_frozen();
                 branch(at, [&](world& w) { w.tell(to, {.happened = what::all_prepared}); });
             }
             // A rank whose attempt fails ends the view: after a death, or for a reason of its own.
-            const bool is_working = at.may_work(to) && of.machine.committed() < may_.steps;
+            const bool is_working = at.may_work(to) && !of.machine.is_frozen() && of.machine.committed() < may_.steps;
             const bool lacks_a_member =
                 std::any_of(of.machine.view().members.begin(), of.machine.view().members.end(), [&](rank_t member) {
                     const agreement_machine& other = at.at(member).machine;
@@ -413,10 +414,12 @@ class random_course {
         if (of.is_dead) return;
         if (of.is_newcomer && (with_faults ? one_in(4) : nothing_is_under_way())) return ask_to_join(rank);
         if (of.is_newcomer || !one_in(3)) return deliver(rank, with_faults);
-        if (all_.may_commit(rank)) return all_.tell(rank, {.happened = what::all_prepared});
-        if (with_faults && all_.may_prepare(rank, 1000)) return all_.prepare(rank);
+        if (all_.may_commit(rank) && (with_faults || !of.machine.is_frozen()))
+            return all_.tell(rank, {.happened = what::all_prepared});
+        if (with_faults && all_.may_prepare(rank, 1000) && (!of.machine.is_frozen() || one_in(4)))
+            return all_.prepare(rank);
         const bool fails = lacks_a_member(rank) || of.machine.knows_newcomers() || (with_faults && one_in(30));
-        if (all_.may_work(rank) && fails) return all_.tell(rank, {.happened = what::ends});
+        if (all_.may_work(rank) && !of.machine.is_frozen() && fails) return all_.tell(rank, {.happened = what::ends});
         if (of.machine.is_frozen() && (with_faults ? one_in(4) && nothing_for(rank) : nothing_is_under_way())) {
             all_.now = std::max(all_.now, of.machine.wake());
             if (of.machine.wake() != rill::deadline::never.at) all_.tell(rank, {.happened = what::tick});

@@ -10,6 +10,7 @@
 #include <rill/collective/lane.hpp>
 #include <rill/collective/request.hpp>
 #include <rill/concept/executor.hpp>
+#include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
@@ -25,6 +26,9 @@
 namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
+/// Operations have the tags of their numbers; none has the last tag.
+inline constexpr std::uint32_t unused_tag = ~std::uint32_t{0};
+
 /// A base class, so that it is made before the lane that refers to it.
 template <Transport Net, Topology Shape, Executor Exec>
 struct group_base {
@@ -67,6 +71,8 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
                                                 .options = options,
                                                 .executor = std::move(executor)}},
           lane<Net, Shape, Exec>(this->members) {
+        if constexpr (MonitoredTransport<Net>)
+            if (options.monitors) net.monitor({.context = this->context(), .tag = detail::unused_tag});
         shake_hands();
     }
 

@@ -19,6 +19,10 @@ struct group_options {
     /// Tells the group from others on its transport; those of one name, by the order in which they are made.
     std::string_view name = "group";
 
+    /// Whether an operation fails as soon as a rank that it waits for has ended, and not at its timeout. On a
+    /// `MonitoredTransport`.
+    bool monitors = false;
+
     void require_options(rank_t rank) const {
         detail::require_option(timeout.ns > 0, "group_options: timeout (ns)", timeout.ns, "above 0", rank);
     }

@@ -128,6 +128,11 @@ class agreement_machine {
     const agreement_decision& last() const { return last_; }
     /// How many attempts this rank has seen, in all epochs.
     std::uint32_t ballots() const { return std::max(seen_, promised_.attempt); }
+    /// Whether a member is lost to this rank, or has ended.
+    bool has_lost(rank_t rank) const {
+        const member* const of = find(rank);
+        return of != nullptr && of->is_lost;
+    }
     bool knows_newcomers() const { return !joins_.empty(); }
     /// When to call `tick` next, if nothing else happens; `deadline::never` while no agreement is under way.
     time_point wake() const { return is_frozen_ && !is_excluded_ ? wake_ : deadline::never.at; }
@@ -254,6 +259,8 @@ class agreement_machine {
     }
 
     void take(rank_t from, const agreement_message& got) {
+        if (got.kind == what::finished) return;
+        if (got.kind == what::hello) return send(from, decision_message());
         if (got.kind == what::join) {
             if (got.joins.empty()) return;
             if (!is_member(got.joins.front())) return join(got.joins.front());

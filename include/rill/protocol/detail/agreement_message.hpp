@@ -48,7 +48,9 @@ struct agreement_message {
         accepted,   ///< the proposal
         decide,     ///< `value` is decided; also the answer to whoever is in an earlier epoch
         no_quorum,  ///< `others` are missing
-        join        ///< a newcomer asks to be taken in
+        join,       ///< a newcomer asks to be taken in
+        hello,      ///< a rank has begun, and asks whether there is a view yet
+        finished    ///< the sender takes no further step, and answers until nobody does
     };
     what kind = what::call;
     std::uint32_t epoch = 0;  ///< of the view that ends
@@ -60,7 +62,7 @@ struct agreement_message {
     bool leaves = false;          ///< of an answer: the sender is to be left out
     std::vector<rank_t> others{};
     std::vector<rank_t> ended{};          ///< of an answer: members whose end the sender has been told
-    std::vector<agreement_seat> joins{};  ///< of an answer: newcomers that it knows; of a join: the newcomer
+    std::vector<agreement_seat> joins{};  ///< of an answer: newcomers that it knows; of a join or hello: the sender
 };
 
 }}}  // namespace rill::RILL_ABI::detail

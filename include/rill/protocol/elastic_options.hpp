@@ -1,0 +1,38 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/option_range.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/protocol/quorum.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Options of an elastic team. They must be the same on all ranks.
+struct elastic_options {
+    int least = 1;  ///< with fewer members, `settle` waits for `timeout`, and then throws
+    rill::quorum quorum = rill::quorum::majority;
+    /// Of each view's group, and how long a rank waits for the others when a view begins or ends.
+    duration timeout = seconds(60);
+    /// How long a coordinator waits for members that the transport does not say to be lost. It should be longer than
+    /// the transport takes to tell of silence.
+    duration patience = seconds(5);
+    duration repeat = milliseconds(50);                  ///< until a message of an agreement is sent again
+    std::uint64_t seed = 0;                              ///< of each view's group
+    std::size_t catch_up_bytes = std::size_t{64} << 20;  ///< of the latest updates, which a member keeps for others
+    /// A hash of what all ranks must hold alike, the layout of the state for instance. Who differs gets no state.
+    std::uint64_t build = 0;
+
+    void require_options(rank_t rank) const {
+        detail::require_option(least >= 1, "elastic_options: least", least, "at least 1", rank);
+        detail::require_option(timeout.ns > 0, "elastic_options: timeout (ns)", timeout.ns, "above 0", rank);
+        detail::require_option(patience.ns > 0, "elastic_options: patience (ns)", patience.ns, "above 0", rank);
+        detail::require_option(repeat.ns > 0, "elastic_options: repeat (ns)", repeat.ns, "above 0", rank);
+    }
+    friend constexpr bool operator==(const elastic_options&, const elastic_options&) = default;
+};
+
+}}  // namespace rill::RILL_ABI

@@ -1,0 +1,135 @@
+// Elastic teams under up to three faults at any message or time: ranks die and begin anew, links are cut and healed,
+// the network falls apart.
+#include <rill/core/random.hpp>
+#include <rill/transport/fault_plan_text.hpp>
+#include <rill/transport/simulated.hpp>
+
+#include "../support/sanitized.hpp"
+#include "elastic_scene.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace faults = rill::faults;
+namespace sim = rill::simulated;
+using rill::rank_t;
+
+namespace {
+
+/// RILL_ELASTIC_RUNS=100000 explores further.
+std::uint64_t runs_in_all() {
+    const char* const asked = std::getenv("RILL_ELASTIC_RUNS");
+    if (asked != nullptr) return std::strtoull(asked, nullptr, 10);
+#ifdef RILL_TEST_SANITIZED
+    return 100;
+#else
+    return 2000;
+#endif
+}
+
+constexpr rill::elastic_options options{
+    .timeout = rill::seconds(20), .patience = rill::seconds(5), .repeat = rill::milliseconds(20)};
+
+class drawn_run {
+  public:
+    explicit drawn_run(std::uint64_t seed) : draw_(rill::random_key{seed}) {
+        ranks_ = 2 + static_cast<int>(draw_.below(5));
+        steps_ = 2 + draw_.below(8);
+        net_ = {.latency = rill::microseconds(static_cast<std::int64_t>(1 + draw_.below(300))),
+                .bandwidth = 125'000'000,
+                .jitter = rill::microseconds(static_cast<std::int64_t>(draw_.below(200)))};
+        net_.seed = draw_.bits();
+        net_.silence = rill::seconds(2);
+        net_.longest = rill::seconds(2000);
+        for (std::uint64_t count = 1 + draw_.below(3); count > 0; --count) add_fault();
+        net_.faults.seed = draw_.bits();
+    }
+
+    std::string play() {
+        elastic_scene::record all;
+        std::string wrong;
+        try {
+            sim::run(ranks_, net_, [&](auto& net) { elastic_scene::live(net, steps_, options, all); });
+            wrong = elastic_scene::wrong_with(all, steps_, has_cuts_ || 2 * deaths_ >= ranks_);
+        } catch (const std::exception& e) {
+            wrong = std::string("the run ends by ") + e.what();
+        }
+        commits += all.commits, repeats += all.repeats, taken_in += all.taken_in;
+        for (const auto& each : all.lives) {
+            left_out += each.is_excluded ? 1U : 0U;
+            errors += each.error.empty() ? 0U : 1U;
+        }
+        if (wrong.empty()) return wrong;
+        return std::to_string(ranks_) + " ranks, " + std::to_string(steps_) + " steps, " + to_string(net_.faults) +
+               ": " + wrong + "\n";
+    }
+    static inline std::uint64_t commits = 0, repeats = 0, taken_in = 0, left_out = 0, errors = 0;
+
+  private:
+    rank_t any() { return static_cast<rank_t>(draw_.below(static_cast<std::uint64_t>(ranks_))); }
+    rill::duration any_time() {
+        const std::uint64_t within = draw_.below(3) == 0 ? 4'000'000 : 1 + steps_ * 2000;
+        return rill::microseconds(static_cast<std::int64_t>(1 + draw_.below(within)));
+    }
+    void add_fault() {
+        const std::uint64_t kind = draw_.below(8);
+        const rank_t one = any(), other = any();
+        auto& plan = net_.faults.faults;
+        if (kind < 4 || one == other) {
+            ++deaths_;
+            const rill::fault dies = faults::kill(one);
+            plan.push_back(draw_.below(2) == 0 ? dies.after(1 + draw_.below(150)) : dies.at(any_time()));
+            if (draw_.below(2) == 0) plan.push_back(faults::restart(one).at(any_time()));
+            return;
+        }
+        has_cuts_ = true;
+        const rill::duration at = any_time(), healed = at + any_time();
+        const bool heals = draw_.below(2) == 0;
+        if (kind == 4) {
+            plan.push_back(faults::cut(one, other).at(at));
+            if (heals) plan.push_back(faults::heal(one, other).at(healed));
+        } else if (kind == 5) {
+            plan.push_back(faults::cut_between(one, other).at(at));
+            if (heals) plan.push_back(faults::heal_between(one, other).at(healed));
+        } else {  // the network falls apart
+            const rank_t edge = 1 + static_cast<rank_t>(draw_.below(static_cast<std::uint64_t>(ranks_ - 1)));
+            for (rank_t low = 0; low < edge; ++low)
+                for (rank_t high = edge; high < ranks_; ++high) {
+                    plan.push_back(faults::cut_between(low, high).at(at));
+                    if (heals) plan.push_back(faults::heal_between(low, high).at(healed));
+                }
+        }
+    }
+
+    rill::random_sequence draw_;
+    int ranks_ = 0, deaths_ = 0;
+    std::uint64_t steps_ = 0;
+    bool has_cuts_ = false;
+    sim::network net_{};
+};
+
+}  // namespace
+
+TEST_CASE("an elastic team commits a step on all members or on none, under up to three faults") {
+    std::uint64_t wrong = 0;
+    std::string reports;
+    for (std::uint64_t seed = 0; seed < runs_in_all(); ++seed) {
+        drawn_run run(seed);
+        const std::string what = run.play();
+        if (what.empty()) continue;
+        ++wrong;
+        if (reports.size() < 3000) reports += "run " + std::to_string(seed) + ": " + what;
+    }
+    MESSAGE(runs_in_all() << " runs, " << wrong << " wrong: " << drawn_run::commits << " commits, "
+                          << drawn_run::repeats << " repeated, " << drawn_run::taken_in << " taken in, "
+                          << drawn_run::left_out << " left out, " << drawn_run::errors << " errors");
+    CHECK(reports == "");
+    CHECK(drawn_run::taken_in > 0);
+    CHECK(drawn_run::repeats > 0);
+}
