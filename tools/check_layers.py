@@ -43,8 +43,8 @@ COMPILED = "rill/compiled.hpp"
 # Each folder's umbrella, rill/<folder>.hpp, includes its public headers. These are included by their own names instead:
 # those of transport/ bring a third party, or the system's sockets, that their siblings do without; topology/any.hpp would add
 # a tenth to what rill.hpp costs, and train/automatic.hpp a quarter to what train.hpp does; steps that are undone are for few.
-BY_THEIR_NAMES = {"rill/collective/step_group.hpp", "rill/collective/step_scope.hpp", "rill/topology/any.hpp", "rill/train/automatic.hpp", "rill/transport/mpi.hpp", "rill/transport/simulated.hpp",
-                  "rill/transport/tcp.hpp"}
+BY_THEIR_NAMES = {"rill/collective/step_group.hpp", "rill/collective/step_scope.hpp", "rill/topology/any.hpp",
+                  "rill/train/automatic.hpp", "rill/transport/mpi.hpp", "rill/transport/simulated.hpp", "rill/transport/tcp.hpp"}
 NO_UMBRELLA = {"adapt"}
 # The umbrella of topology/ leaves out the mixings and what they are made with, which are the headers there that include one
 # of these concepts: only gossip needs them, and they would add an eighth to what rill.hpp costs. They have an umbrella of

@@ -50,6 +50,7 @@
 #include <rill/train/select_classes.hpp>
 #include <rill/train/server_replica.hpp>
 #include <rill/train/sgd.hpp>
+#include <rill/train/shared_state.hpp>
 #include <rill/train/shares.hpp>
 #include <rill/train/sign_bsp.hpp>
 #include <rill/train/softmax.hpp>

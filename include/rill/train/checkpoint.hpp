@@ -78,16 +78,18 @@ class checkpoint {
             add(name, std::span(&value, 1));
         }
 
-        /// Writes a file in one step and durably. Throws `data_error`; what was at `path` is then untouched.
-        void save(const std::string& path) const {
+        /// The bytes of the file.
+        buffer bytes() const {
             buffer sealed = image_;
             put(sealed, 8, version);
             put(sealed, 12, static_cast<std::uint32_t>(names_.size()));
             put(sealed, 16, std::uint64_t{image_.size() + checksum_size});
             sealed.resize(image_.size() + checksum_size);
             put(sealed, image_.size(), checksum(byte_view(sealed).first(image_.size())));
-            replace_file(path, sealed);
+            return sealed;
         }
+        /// Writes a file in one step and durably. Throws `data_error`; what was at `path` is then untouched.
+        void save(const std::string& path) const { replace_file(path, bytes()); }
 
       private:
         void add_bytes(std::string_view name, std::uint32_t code, byte_view values) {
@@ -122,6 +124,12 @@ class checkpoint {
 
     /// Reads a file. Throws `data_error` where it is missing or damaged.
     static checkpoint load(const std::string& path) { return checkpoint(path, read_file(path)); }
+
+    /// Reads what `writer::bytes` has made. `name` stands for the path in errors. Throws `data_error` where it is
+    /// damaged.
+    static checkpoint of(std::string name, byte_view bytes) {
+        return checkpoint(std::move(name), std::vector<std::byte>(bytes.begin(), bytes.end()));
+    }
 
     /// As `load`, but what `load` would throw is thrown by whoever reads the result. For a `restore` that is
     /// collective: a rank whose file is missing or damaged takes part, so that all ranks throw at once, and none waits

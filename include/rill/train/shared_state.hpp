@@ -1,0 +1,71 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/train/checkpoint.hpp>
+
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// The part of a training's state that is alike on all members of a job, as one that joins gets it: parameters,
+/// optimizer, step, generator. What a rank has for itself (the residual of error feedback) does not belong to it.
+///
+/// `apply`: called with the bytes of an update (`update_bytes`), does what a member does with it. `parts`: `Persistent`
+/// objects and contiguous ranges, which must outlive this object; their order and sizes are the same on all members.
+/// Memory: a copy of the parts in `pack`, two in `unpack`.
+template <class Apply, class... Parts>
+class shared_state {
+  public:
+    explicit shared_state(Apply apply, Parts&... parts) : apply_(std::move(apply)), parts_(parts...) {}
+
+    buffer pack() const {
+        checkpoint::writer out;
+        for_each([&](const std::string& name, const auto& part) {
+            if constexpr (requires { part.save(out, name); })
+                part.save(out, name);
+            else
+                out.add(name, part);
+        });
+        return out.bytes();
+    }
+    /// Throws `data_error`, and changes nothing, if the bytes are damaged or of a state of other parts.
+    void unpack(byte_view bytes) {
+        const checkpoint in = checkpoint::of("the state of another rank", bytes);
+        const checkpoint before = checkpoint::of("the state of this rank", pack());
+        try {
+            restore(in);
+        } catch (...) {
+            restore(before);
+            throw;
+        }
+    }
+    void apply(byte_view update) { apply_(update); }
+
+  private:
+    void restore(const checkpoint& in) {
+        for_each([&](const std::string& name, auto& part) {
+            if constexpr (requires { part.restore(in, name); })
+                part.restore(in, name);
+            else
+                in.read(name, part);
+        });
+    }
+    template <class Visit>
+    void for_each(const Visit& visit) const {
+        std::apply(
+            [&](auto&... part) {
+                std::size_t number = 0;
+                (visit("part " + std::to_string(number++) + " ", part), ...);
+            },
+            parts_);
+    }
+
+    Apply apply_;
+    std::tuple<Parts&...> parts_;
+};
+
+}}}  // namespace rill::RILL_ABI::train
