@@ -22,7 +22,7 @@ struct training {
     explicit training(std::size_t n = 10, std::size_t rows = 50)
         : parameters(n, 1.0F), samples({.rows = rows, .batch = 5, .key = {1}}) {}
     auto shared() {
-        return shared_state([this](byte_view) { ++applied; }, parameters, samples, step);
+        return shared_state([] { return buffer(3); }, [this](byte_view) { ++applied; }, parameters, samples, step);
     }
 };
 
@@ -40,6 +40,7 @@ TEST_CASE("shared_state: what one rank packs, another one has after unpack") {
     CHECK(b.samples.step() == 3);
     b.shared().apply({});
     CHECK(b.applied == 1);
+    CHECK(b.shared().changes().size() == 3);
     CHECK(a.shared().pack() == b.shared().pack());
 }
 

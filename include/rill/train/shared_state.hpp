@@ -14,13 +14,15 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// The part of a training's state that is alike on all members of a job, as one that joins gets it: parameters,
 /// optimizer, step, generator. What a rank has for itself (the residual of error feedback) does not belong to it.
 ///
-/// `apply`: called with the bytes of an update (`update_bytes`), does what a member does with it. `parts`: `Persistent`
-/// objects and contiguous ranges, which must outlive this object; their order and sizes are the same on all members.
-/// Memory: a copy of the parts in `pack`, two in `unpack`.
-template <class Apply, class... Parts>
+/// `changes`: returns the update of the latest step as bytes (`update_bytes`). `apply`: called with these bytes, does
+/// what a member does with the update (`update_in`). `parts`: `Persistent` objects and contiguous ranges, which must
+/// outlive this object; their order and sizes are the same on all members. Memory: a copy of the parts in `pack`, two
+/// in `unpack`.
+template <class Changes, class Apply, class... Parts>
 class shared_state {
   public:
-    explicit shared_state(Apply apply, Parts&... parts) : apply_(std::move(apply)), parts_(parts...) {}
+    shared_state(Changes changes, Apply apply, Parts&... parts)
+        : changes_(std::move(changes)), apply_(std::move(apply)), parts_(parts...) {}
 
     buffer pack() const {
         checkpoint::writer out;
@@ -43,6 +45,7 @@ class shared_state {
             throw;
         }
     }
+    buffer changes() const { return changes_(); }
     void apply(byte_view update) { apply_(update); }
 
   private:
@@ -64,6 +67,7 @@ class shared_state {
             parts_);
     }
 
+    Changes changes_;
     Apply apply_;
     std::tuple<Parts&...> parts_;
 };
