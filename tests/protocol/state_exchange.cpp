@@ -1,13 +1,19 @@
 // A rank joins a job whose members train on, in virtual time.
+#include <rill/collective/group.hpp>
 #include <rill/core/bytes.hpp>
+#include <rill/core/checksum.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/core/view.hpp>
+#include <rill/protocol/compare_states.hpp>
 #include <rill/protocol/detail/state_exchange.hpp>
+#include <rill/topology/recursive_doubling.hpp>
 #include <rill/transport/fault_plan.hpp>
+#include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
+#include <rill/transport/subgroup.hpp>
 
 #include <doctest/doctest.h>
 
@@ -17,6 +23,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -78,8 +85,9 @@ struct job {
 };
 
 /// Trains, and then answers until the joiner has all.
-void be_member(endpoint& net, const job& of) {
-    exchange with(net, of.options);
+template <class Net>
+void be_member(Net& net, const job& of) {
+    rill::detail::state_exchange<Net> with(net, of.options);
     with.serve({.epoch = 1, .members = {0, 1, 2}}, 0);
     model own(of.n);
     const auto offer = [&](std::uint64_t step) {
@@ -96,8 +104,9 @@ void be_member(endpoint& net, const job& of) {
 }
 
 /// Joins; returns its state at the last step.
-model join(endpoint& net, const job& of, std::vector<rank_t> from = {0, 1, 2}) {
-    exchange with(net, of.options);
+template <class Net>
+model join(Net& net, const job& of, std::vector<rank_t> from = {0, 1, 2}) {
+    rill::detail::state_exchange<Net> with(net, of.options);
     model own = of.have ? model::at(of.n, *of.have) : model(of.n);
     with.begin_fetch(0, std::move(from), of.have);
     with.fetch(own, rill::deadline::never);
@@ -223,4 +232,46 @@ TEST_CASE("state exchange: random faults, also of the joiner itself") {
         });
         CHECK(is_whole);
     }
+}
+
+TEST_CASE("state exchange: among threads") {
+    job of;
+    of.step_time = {};
+    for (int run = 0; run < 10; ++run) {
+        bool is_alike = false;
+        rill::in_process::run(4, [&](auto& net) {
+            if (net.rank() != job::joiner) return be_member(net, of);
+            is_alike = join(net, of).values == model::at(of.n, of.steps).values;
+        });
+        CHECK(is_alike);
+    }
+}
+
+TEST_CASE("state exchange: a member whose state is not that of the majority is named, and gets that of the majority") {
+    const job of;
+    const rill::view crew{.epoch = 1, .members = {0, 1, 2}};
+    rill::simulated::run(3, network_with({}), [&](auto& net) {
+        using net_type = std::remove_reference_t<decltype(net)>;
+        exchange with(net, of.options);
+        with.serve(crew, 5);
+        rill::subgroup<net_type> members(net, crew);
+        rill::group workers{members, rill::topology::recursive_doubling{}};
+        model own = model::at(of.n, 5);
+        if (net.rank() == 1) ++own.values[77];
+        const auto compared = [&] {
+            return rill::compare_states(workers, crew, rill::checksum(own.pack()), 0, rill::on_difference::mend).odd;
+        };
+        const std::vector<rank_t> odd = compared();
+        CHECK(odd == std::vector<rank_t>{1});
+        if (net.rank() == 1) {
+            with.begin_fetch(1, {0, 2}, std::nullopt);
+            CHECK(with.fetch_step(own, 5, rill::deadline::never));
+            for (const rank_t other : {0, 2}) net.post(other, job::done, buffer(), rill::deadline::never);
+        } else {
+            while (!net.receive(1, job::done, net.now() + of.step_time))
+                if (with.wants_snapshot(5)) with.take_snapshot(5, own.pack());
+        }
+        CHECK(own.values == model::at(of.n, 5).values);
+        CHECK(compared().empty());
+    });
 }
