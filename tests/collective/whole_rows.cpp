@@ -52,7 +52,7 @@ stream<float> rows_of(int rank, const matrix& of = usual) {
     return made;
 }
 
-/// What of `rows_of` no other rank of `ranks` has: the rows that are the rank's turn.
+/// Rows that no other of `ranks` ranks has. Every third rank from the second on has none.
 stream<float> own_rows_of(int rank, int ranks, const matrix& of) {
     stream<float> made(of.n);
     for (std::size_t i = 0; i < of.n; ++i)
@@ -216,7 +216,7 @@ TEST_CASE("ranks whose rows differ are told so, on every rank and in every colle
                       call(others);
                       fail(std::string(what) + " accepted another row");
                   } catch (const mismatch& e) {
-                      if (e.culprit() != odd) fail(std::string(what) + ": " + std::to_string(e.culprit()) + e.what());
+                      if (e.culprit() != odd) fail(std::string(what) + " blamed another rank: " + e.what());
                   }
               };
               refused("all_reduce", [&](auto& on) { all_reduce(on, mine, sum, aggregate::sum{}, codes); });

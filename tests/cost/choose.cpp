@@ -205,6 +205,88 @@ TEST_CASE("choose: a coding of the user's is none that it knows the cost of") {
                     contract_violation);
 }
 
+namespace {
+
+/// Rows at random, `gradient.density` of them.
+stream<float> random_rows(const cost::gradient_shape& gradient, int rank) {
+    stream<float> made(gradient.dimension);
+    random_sequence random(random_key{11}.derive(static_cast<unsigned>(rank)));
+    for (std::size_t first = 0; first < gradient.dimension; first += gradient.row_length)
+        if (random.bits() * 0x1p-32 < gradient.density)
+            for (std::size_t i = first; i < std::min<std::size_t>(gradient.dimension, first + gradient.row_length); ++i)
+                made.push_back(i, 1.0F);
+    return made;
+}
+
+}  // namespace
+
+TEST_CASE("choose: of entries in rows one index counts for each row, and sums take what is predicted") {
+    for (const int ranks : {2, 3, 8})
+        for (const std::uint32_t row_length : {2U, 30U}) {
+            CAPTURE(ranks);
+            CAPTURE(row_length);
+            // The last row is shorter.
+            const cost::gradient_shape rows{.dimension = 60'001, .density = 0.1, .row_length = row_length};
+            cost::gradient_shape entries = rows;
+            entries.row_length = 1;
+            const auto best = chosen(ranks, ethernet, rows);
+            CHECK(best.codings.contribution ==
+                  coding{.indices = index_coding::whole_rows, .row = static_cast<std::uint16_t>(row_length)});
+            CHECK(best.reason().find("indices as whole_rows") != std::string::npos);
+            CHECK(best.expected < chosen(ranks, ethernet, entries).expected);
+            for (const cost::exchange_candidate& each : best.candidates) {
+                if (!each.compress || each.codings.when != dense_switch{}) continue;
+                const std::string text = each.topology.shape_name();
+                CAPTURE(text);
+                CAPTURE(each.codings.contribution.indices);
+                const duration seen = support::simulate(ranks, ethernet, each.topology, [&](auto& workers) {
+                                          const auto mine = random_rows(rows, workers.rank());
+                                          stream<float> sum;
+                                          return all_reduce(workers, mine, sum, aggregate::sum{}, each.codings);
+                                      }).elapsed;
+                CHECK(ratio(each.time(), seen) >= 1 / 1.3);
+                CHECK(ratio(each.time(), seen) <= 1.3);
+            }
+        }
+}
+
+TEST_CASE("choose: entries that are alone travel without rows, and a row has a length") {
+    for (const auto& each : chosen(3, ethernet, {.dimension = 1000, .density = 0.1}).candidates)
+        CHECK(each.codings.contribution.indices != index_coding::whole_rows);
+    for (const std::uint32_t none : {0U, 65536U})
+        CHECK_THROWS_WITH(cost::choose(cost::measured_costs{}, {.dimension = 9, .density = 0.5, .row_length = none}),
+                          doctest::Contains("a row has 1 to 65535 coordinates"));
+}
+
+TEST_CASE("choose: what reading and writing shared memory costs counts, for messages") {
+    cost::measured_costs costs{.ranks = 2, .share_memory = true, .link = {.link = {microseconds(1), 0}}};
+    costs.computing = {.fold = 0.2, .merge = 1, .copy = 0.1, .copy_entry = 0.1};
+    const auto time_of = [](const cost::exchange_choice& found, const topology::any& shape, bool compress) {
+        return std::find_if(found.candidates.begin(), found.candidates.end(),
+                            [&](const auto& each) {
+                                return each.topology == shape && each.compress == compress &&
+                                       each.codings.contribution.indices == index_coding::raw;
+                            })
+            ->time()
+            .ns;
+    };
+    const topology::any doubling = topology::recursive_doubling{}, split = topology::split_allgather{};
+    const cost::gradient_shape gradient{.dimension = 100'000, .density = 0.01};
+    const auto free = cost::choose(costs, gradient);
+    // Each rank merges two contributions of 1000 entries, copies 1990 to the result, and waits twice.
+    CHECK(time_of(free, doubling, true) == doctest::Approx(1000 * 2 + 2000 + 199).epsilon(0.01));
+    costs.computing.rewrite = 1;  // a rank's finished part is read by the other: 8 bytes for each entry
+    const auto rewriting = cost::choose(costs, gradient);
+    CHECK(time_of(rewriting, doubling, true) == time_of(free, doubling, true));
+    CHECK(time_of(rewriting, split, true) - time_of(free, split, true) == doctest::Approx(995 * 8).epsilon(0.01));
+    costs.computing = {.fold = 0.2, .merge = 1, .copy = 0.1, .copy_entry = 0.1, .fetch = 1};
+    const auto fetching = cost::choose(costs, gradient);
+    CHECK(time_of(fetching, doubling, true) - time_of(free, doubling, true) == doctest::Approx(8000).epsilon(0.01));
+    // A dense sum at owners has no messages.
+    CHECK(time_of(fetching, split, false) == time_of(free, split, false));
+    CHECK(time_of(fetching, doubling, false) - time_of(free, doubling, false) == 400'000);
+}
+
 TEST_CASE("choose: from measured figures, without a network; each figure counts") {
     const cost::measured_costs costs{
         .ranks = 8,

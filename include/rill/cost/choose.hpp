@@ -50,6 +50,9 @@ struct gradient_shape {
     /// How the values of finished sums may be coded in the copy phase, where the topology has one; as `values`.
     value_coding copy = value_coding::raw;
     std::uint32_t bucket = 1024;  ///< see `coding`
+    /// Entries come in rows of so many adjacent coordinates, as those of embeddings: then one index may travel for
+    /// each row. From 1 to 65535; the last row may be shorter.
+    std::uint32_t row_length = 1;
     /// Whether the entries are selected from a dense gradient, so that not to compress saves the time of selecting.
     bool selects = false;
 
@@ -95,7 +98,10 @@ namespace detail {
 inline exchange_candidate dense_candidate(const rill::topology::any& shape, const measured_costs& costs,
                                           const gradient_shape& gradient) {
     exchange_candidate made{.topology = shape, .codings = {.when = dense_switch{0}}};
-    const entry_costs each{.bytes = sizeof(float), .fold = costs.computing.fold, .copy = costs.computing.copy};
+    const entry_costs each{.bytes = sizeof(float),
+                           .fold = costs.computing.fold,
+                           .copy = costs.computing.copy,
+                           .sends = !(costs.share_memory && folds_at_owners(shape))};
     predict_measured(made, costs, each, dense_messages<float>(gradient.dimension));
     return made;
 }
@@ -105,9 +111,12 @@ inline exchange_candidate stream_candidate(const rill::topology::any& shape, con
                                            const gradient_shape& gradient, std::size_t i, dense_switch when,
                                            value_coding values, value_coding copied) {
     const auto code = [&](value_coding each) {
-        return coding{.values = each, .indices = measured_codings[i], .bucket = gradient.bucket};
+        coding made{.values = each, .indices = measured_codings[i], .bucket = gradient.bucket};
+        if (made.indices == index_coding::whole_rows) made.row = static_cast<std::uint16_t>(gradient.row_length);
+        return made;
     };
-    const coding lossless{.indices = measured_codings[i]};
+    coding lossless = code(value_coding::raw);
+    lossless.bucket = coding{}.bucket;
     exchange_candidate made{
         .topology = shape,
         .compress = true,
@@ -119,10 +128,10 @@ inline exchange_candidate stream_candidate(const rill::topology::any& shape, con
     const entry_costs each{
         .bytes = most == 0 ? 1 : static_cast<double>(bytes - wire::header_bytes) / static_cast<double>(most),
         .fold = costs.computing.merge,
+        .folds_own = true,
         .encode = costs.computing.encode[i],
         .decode = costs.computing.decode[i],
-        .copy = costs.computing.copy_entry,
-        .keep = costs.computing.copy_entry};
+        .result = costs.computing.copy_entry};
     const shared_support supports =
         gradient.union_growth == 0
             ? shared_support{.density = gradient.density}
@@ -132,6 +141,12 @@ inline exchange_candidate stream_candidate(const rill::topology::any& shape, con
         made.computing =
             made.computing + duration(std::llround(costs.computing.select * static_cast<double>(gradient.dimension)));
     return made;
+}
+
+/// Of entries in rows, the codings whose lengths their number tells; of single entries, those that need no rows.
+constexpr bool is_meant_for_rows(index_coding codes, bool are_rows) {
+    if (codes == index_coding::whole_rows) return are_rows;
+    return !are_rows || (codes != index_coding::huffman && codes != index_coding::packed_gaps);
 }
 
 inline std::vector<exchange_candidate> all_candidates(const measured_costs& costs, const gradient_shape& gradient) {
@@ -149,7 +164,8 @@ inline std::vector<exchange_candidate> all_candidates(const measured_costs& cost
         if (!is_lossless(lossy)) codes.push_back(lossy);
         return codes;
     };
-    for (std::size_t i = 0; i < measured_codings.size(); ++i)
+    for (std::size_t i = 0; i < measured_codings.size(); ++i) {
+        if (!is_meant_for_rows(measured_codings[i], gradient.row_length > 1)) continue;
         for (const double factor : {1.0, 0.5})
             for (const auto& shape : shapes)
                 for (const value_coding values : permitted(gradient.values))
@@ -157,6 +173,7 @@ inline std::vector<exchange_candidate> all_candidates(const measured_costs& cost
                         if (is_lossless(copied) || has_copy_phase(shape))
                             all.push_back(
                                 stream_candidate(shape, costs, gradient, i, dense_switch{factor}, values, copied));
+    }
     // Of equally fast ones the first stays first: the simpler one.
     std::stable_sort(all.begin(), all.end(),
                      [](const exchange_candidate& a, const exchange_candidate& b) { return a.time() < b.time(); });
@@ -220,7 +237,8 @@ inline std::string what_decides(const exchange_candidate& chosen, const exchange
 /// Throws `mismatch` on all ranks unless all have asked for the same.
 template <class Group>
 void require_equal(Group& group, const gradient_shape& gradient) {
-    constexpr std::array names{"dimension", "density", "union_growth", "values", "copy", "bucket", "selects"};
+    constexpr std::array names{"dimension", "density", "union_growth", "values",
+                               "copy",      "bucket",  "row_length",   "selects"};
     using numbers = std::array<std::int64_t, names.size()>;
     const numbers own{static_cast<std::int64_t>(gradient.dimension),
                       std::bit_cast<std::int64_t>(gradient.density),
@@ -228,6 +246,7 @@ void require_equal(Group& group, const gradient_shape& gradient) {
                       static_cast<std::int64_t>(gradient.values),
                       static_cast<std::int64_t>(gradient.copy),
                       std::int64_t{gradient.bucket},
+                      std::int64_t{gradient.row_length},
                       gradient.selects ? 1 : 0};
     std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(group.size()));
     all_gather(group, own, all);
@@ -255,6 +274,8 @@ inline void require_gradient(const gradient_shape& gradient) {
                  "cost::choose: values are raw, bf16 or qsgd");
     RILL_EXPECTS(gradient.union_growth == 0 || gradient.union_growth >= 1,
                  "cost::choose: union_growth is at least 1, or 0 where it was not measured");
+    RILL_EXPECTS(gradient.row_length >= 1 && gradient.row_length <= 65535,
+                 "cost::choose: a row has 1 to 65535 coordinates");
 }
 
 }  // namespace detail
@@ -318,6 +339,7 @@ exchange_choice choose(Net& net, const gradient_shape& gradient, duration timeou
     probe.link.largest_bytes = std::min(probe.link.largest_bytes, largest);
     probe.dimension = std::clamp<std::size_t>(gradient.dimension, 1, std::size_t{1} << 22);
     probe.density = std::max(gradient.density, 1.0 / static_cast<double>(probe.dimension));
+    probe.row_length = static_cast<std::uint16_t>(gradient.row_length);
     return choose(measure_costs(workers, probe), gradient);
 }
 

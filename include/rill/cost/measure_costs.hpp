@@ -2,6 +2,8 @@
 
 #include <rill/aggregate/max.hpp>
 #include <rill/collective/all_reduce.hpp>
+#include <rill/collective/barrier.hpp>
+#include <rill/concept/shared_memory.hpp>
 #include <rill/core/addition.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/bytes.hpp>
@@ -12,6 +14,7 @@
 #include <rill/core/random.hpp>
 #include <rill/core/sparse_view.hpp>
 #include <rill/core/time.hpp>
+#include <rill/cost/detail/memory_probe.hpp>
 #include <rill/cost/frame_bytes.hpp>
 #include <rill/cost/measure_link.hpp>
 #include <rill/cost/measured_link.hpp>
@@ -34,16 +37,20 @@
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// The index codings whose costs are measured, and among which `choose` chooses.
-inline constexpr std::array measured_codings{index_coding::raw, index_coding::bitmap, index_coding::elias_fano,
-                                             index_coding::huffman, index_coding::packed_gaps};
+inline constexpr std::array measured_codings{index_coding::raw,         index_coding::bitmap,
+                                             index_coding::elias_fano,  index_coding::huffman,
+                                             index_coding::packed_gaps, index_coding::whole_rows};
 
-/// What a rank's own computing costs, in nanoseconds: of float32 values, with indices of 32 bits.
+/// What a rank's own computing costs, in nanoseconds, while all ranks compute: of float32 values, with indices of 32
+/// bits.
 struct computing_costs {
     double fold = 0;        ///< to add an element of a dense vector
-    double merge = 0;       ///< to merge an entry of a stream into another stream
+    double merge = 0;       ///< to merge streams, for each of their entries
     double copy = 0;        ///< to copy an element of a dense vector to its place
     double copy_entry = 0;  ///< to copy an entry of a stream to its place in the result
     double select = 0;      ///< to look at an element for the selection of the largest
+    double fetch = 0;       ///< to read a byte of a message for the first time, more than again
+    double rewrite = 0;     ///< to write a byte that another rank has read, more than one that only this rank knows
     /// To write, and to read, an entry of a frame, by the codings of `measured_codings`.
     std::array<double, measured_codings.size()> encode{}, decode{};
 
@@ -53,6 +60,7 @@ struct computing_costs {
 /// What was measured: all that is needed to choose how gradients are added up.
 struct measured_costs {
     int ranks = 1;
+    bool share_memory = false;  ///< whether ranks reach each other's memory, so that dense sums may need no messages
     measured_link link{};
     computing_costs computing{};
 
@@ -64,6 +72,24 @@ struct costs_probe {
     link_probe link{};
     double density = 0.01;                         ///< of the streams, above 0
     std::size_t dimension = std::size_t{1} << 18;  ///< of the streams and vectors
+    std::uint16_t row_length = 1;                  ///< entries come in rows of so many adjacent coordinates
+
+    /// The coordinates that a stream has, at random: whole rows, in ascending order; `mirrored`: others.
+    std::vector<std::uint32_t> support(bool mirrored) const {
+        const std::size_t rows = (dimension - 1) / row_length + 1;
+        const auto count = std::clamp<std::size_t>(
+            static_cast<std::size_t>(std::llround(static_cast<double>(rows) * density)), 1, rows);
+        std::vector<std::uint32_t> chosen = detail::some_indices<std::uint32_t>(count, rows), entries;
+        if (mirrored) {
+            std::reverse(chosen.begin(), chosen.end());
+            for (std::uint32_t& row : chosen) row = static_cast<std::uint32_t>(rows - 1) - row;
+        }
+        for (const std::uint32_t row : chosen)
+            for (std::size_t i = std::size_t{row} * row_length;
+                 i < std::min(dimension, (row + std::size_t{1}) * row_length); ++i)
+                entries.push_back(static_cast<std::uint32_t>(i));
+        return entries;
+    }
 
     friend bool operator==(const costs_probe&, const costs_probe&) = default;
 };
@@ -76,20 +102,34 @@ class computing_probe {
   public:
     computing_probe(Net& net, const costs_probe& probe) : net_(net), probe_(probe) {}
 
+    /// How many times as long as alone a rank computes while all others do, because they share cores; at least 1.
+    /// Computes for some 20 ms, enough to be interrupted by each other rank.
+    double sharing() {
+        std::vector<float> values(4096, 1.0F), sum(values.size());
+        constexpr std::size_t few = 100;
+        const auto fold = [&](std::size_t times) {
+            for (std::size_t i = 0; i < times; ++i)
+                kernel::fold_dense(std::span<float>(sum), std::span<const float>(values), addition{});
+        };
+        const double alone = time_of(few, [&] { fold(few); });
+        if (alone <= 0) return 1;  // computing takes no time
+        const auto many = static_cast<std::size_t>(20e6 / alone);
+        const time_point start = net_.now();
+        fold(many);
+        return std::max(1.0, static_cast<double>((net_.now() - start).ns) / (static_cast<double>(many) * alone));
+    }
+
     computing_costs run() {
         const std::size_t dimension = probe_.dimension;
-        const auto count = std::clamp<std::size_t>(
-            static_cast<std::size_t>(std::llround(static_cast<double>(dimension) * probe_.density)), 1, dimension);
         std::vector<float> values(dimension), sum(dimension);
         for (std::size_t i = 0; i < dimension; ++i)
             values[i] = static_cast<float>(mix64(i) % 4096);  // exact in float32, and without an order
-        const std::vector<std::uint32_t> indices = some_indices<std::uint32_t>(count, dimension);
-        std::vector<std::uint32_t> others(count);  // another random support
-        for (std::size_t i = 0; i < count; ++i)
-            others[i] = static_cast<std::uint32_t>(dimension - 1) - indices[count - 1 - i];
+        const std::vector<std::uint32_t> indices = probe_.support(false), others = probe_.support(true);
+        const std::size_t count = indices.size();
         const auto entries = std::span<const float>(values).first(count);
         const view mine({0, dimension}, sparse_view<float, std::uint32_t>{indices, entries});
-        const view theirs({0, dimension}, sparse_view<float, std::uint32_t>{others, entries});
+        const view theirs({0, dimension}, sparse_view<float, std::uint32_t>{
+                                              others, std::span<const float>(values).first(others.size())});
 
         computing_costs costs;
         costs.fold = time_of(
@@ -104,7 +144,7 @@ class computing_probe {
         fold_scratch<float, std::uint32_t> folding;
         stream<float> merged;
         const std::array operands{mine, theirs};
-        costs.merge = time_of(2 * count, [&] {
+        costs.merge = time_of(count + others.size(), [&] {
             fold_streams(std::span<const view>(operands), merged, addition{}, 0.0F, dense_switch{1e9}, folding);
         });
         kernel::select_scratch selecting;
@@ -120,7 +160,7 @@ class computing_probe {
     using view = stream_view<float, std::uint32_t>;
 
     void measure_coding(const view& mine, std::size_t i, computing_costs& costs) {
-        const coding codes{.indices = measured_codings[i]};
+        const coding codes{.indices = measured_codings[i], .row = probe_.row_length};
         if (codes.is_view()) return;  // sent from the stream's own arrays
         arena memory;
         byte_view written;
@@ -152,30 +192,58 @@ class computing_probe {
     costs_probe probe_;
 };
 
+/// See `memory_probe::run`. The messages have the size of a contribution, up to 4 MiB.
+template <class Group>
+std::array<double, 2> measure_memory(Group& group, const costs_probe& probe) {
+    if (group.size() == 1) return {};
+    constexpr std::size_t least = 8192, most = std::size_t{1} << 22;
+    const double bytes = static_cast<double>(probe.dimension) * std::min<double>(8 * probe.density, sizeof(float));
+    link_probe sizes = probe.link;
+    sizes.largest_bytes = std::clamp(static_cast<std::size_t>(bytes), least, most);
+    sizes.repetitions = std::min(sizes.repetitions, 3);
+    return run_probe<memory_probe<typename Group::transport_type>>(group, sizes, 2);
+}
+
 }  // namespace detail
 
 /// Measures what an exchange of gradients costs: a link, alone and under load, and each rank's computing, of which the
 /// slowest rank's counts.
 ///
 /// Collective: every rank calls it with the same `probe` and gets the same figures. The clock is that of the transport:
-/// in a simulated network computing takes no time, and the figures are exact and do not change. Cost: that of
-/// `measure_loaded_link`, some 100 ns of computing per element of `probe.dimension`, and an `all_reduce` of 15
-/// numbers. Memory: some 24 bytes per element. Errors: those of `measure_link`.
+/// in a simulated network computing takes no time, and the figures are exact and do not change. Where ranks share
+/// cores, computing counts as much longer as all take at once than one alone. Cost: that of `measure_loaded_link`,
+/// 20 ms and some 100 ns of computing per element of `probe.dimension`, four messages of the size of a contribution to
+/// another rank, and an `all_reduce` of 19 numbers. Memory: some 24 bytes per element. Errors: those of `measure_link`.
 template <class Group>
 measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
-    RILL_EXPECTS(probe.density > 0 && probe.density <= 1 && probe.dimension >= 1,
-                 "cost::measure_costs: needs a density above 0 and up to 1, and a coordinate");
-    measured_costs found{.ranks = group.size(), .link = measure_loaded_link(group, probe.link)};
-    const computing_costs own = detail::computing_probe(group.net(), probe).run();
+    RILL_EXPECTS(probe.density > 0 && probe.density <= 1 && probe.dimension >= 1 && probe.row_length >= 1,
+                 "cost::measure_costs: needs a density above 0 and up to 1, and a coordinate in a row");
+    measured_costs found{.ranks = group.size(),
+                         .share_memory = SharedMemoryTransport<typename Group::transport_type>,
+                         .link = measure_loaded_link(group, probe.link)};
+    const std::array<double, 2> memory = detail::measure_memory(group, probe);
+    detail::computing_probe computing(group.net(), probe);
+    barrier(group);
+    // Ranks that share cores are all slowed down; one that something else slows down is not taken for that.
+    double sharing = -computing.sharing();
+    all_reduce(group, std::span(&sharing, 1), std::span(&sharing, 1), aggregate::max{});
+    const computing_costs own = computing.run();
     constexpr std::size_t codings = measured_codings.size();
-    std::array<double, 5 + 2 * codings> figures{own.fold, own.merge, own.copy, own.copy_entry, own.select};
-    std::copy(own.encode.begin(), own.encode.end(), figures.begin() + 5);
-    std::copy(own.decode.begin(), own.decode.end(), figures.begin() + 5 + codings);
+    std::array<double, 7 + 2 * codings> figures{own.fold,   own.merge, own.copy, own.copy_entry,
+                                                own.select, memory[0], memory[1]};
+    std::copy(own.encode.begin(), own.encode.end(), figures.begin() + 7);
+    std::copy(own.decode.begin(), own.decode.end(), figures.begin() + 7 + codings);
     all_reduce(group, figures, figures, aggregate::max{});
-    found.computing = {
-        .fold = figures[0], .merge = figures[1], .copy = figures[2], .copy_entry = figures[3], .select = figures[4]};
-    std::copy_n(figures.begin() + 5, codings, found.computing.encode.begin());
-    std::copy_n(figures.begin() + 5 + codings, codings, found.computing.decode.begin());
+    for (double& each : figures) each *= -sharing;
+    found.computing = {.fold = figures[0],
+                       .merge = figures[1],
+                       .copy = figures[2],
+                       .copy_entry = figures[3],
+                       .select = figures[4],
+                       .fetch = figures[5],
+                       .rewrite = figures[6]};
+    std::copy_n(figures.begin() + 7, codings, found.computing.encode.begin());
+    std::copy_n(figures.begin() + 7 + codings, codings, found.computing.decode.begin());
     return found;
 }
 

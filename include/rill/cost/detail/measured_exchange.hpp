@@ -50,26 +50,34 @@ struct measured_network {
 struct entry_costs {
     double bytes = 1;
     double fold = 0;
+    bool folds_own = false;  ///< whether the entries of the rank's own operand cost as much in a fold
     double encode = 0;
     double decode = 0;
-    double copy = 0;  ///< of a receiver in the copy phase
-    double keep = 0;  ///< of the owner there
+    double copy = 0;    ///< of a receiver in the copy phase
+    double result = 0;  ///< of each rank at the end, for every entry of the sum
+    bool sends = true;  ///< false: ranks read each other's vectors, and write each other's results
 };
 
 /// The messages of a model, of which long ones take a round trip more, as so many bytes more. Counts the computing of
-/// each rank. Models `FollowingMessageModel`.
+/// each rank, and its access to memory that others read or have written. Models `FollowingMessageModel`.
 template <MessageModel Messages>
 class computed_messages {
   public:
-    computed_messages(Messages& messages, const measured_link& link, const entry_costs& each)
-        : messages_(messages), each_(each), announced_from_(link.round_trip_from) {
-        const double bytes = 2 * link.link.latency.seconds() * static_cast<double>(link.link.bandwidth);
+    computed_messages(Messages& messages, const measured_costs& costs, const entry_costs& each)
+        : messages_(messages),
+          each_(each),
+          fetch_(each.sends ? costs.computing.fetch : 0),
+          rewrite_(each.sends ? costs.computing.rewrite : 0),
+          announced_from_(costs.link.round_trip_from) {
+        const network_link& link = costs.link.link;
+        const double bytes = 2 * link.latency.seconds() * static_cast<double>(link.bandwidth);
         announcement_ = static_cast<std::uint64_t>(std::llround(bytes));
     }
 
     void begin(int ranks, int parts) {
         computing_.assign(static_cast<std::size_t>(ranks), 0);
         owners_.assign(static_cast<std::size_t>(ranks), false);
+        parts_ = parts;
         messages_.begin(ranks, parts);
     }
     std::uint64_t bytes(rank_t sender, part_range parts, action kind) {
@@ -78,46 +86,60 @@ class computed_messages {
     }
     void receive(rank_t rank, std::span<const transfer> from, action kind) {
         for (const transfer& each : from) {
-            const std::uint64_t bytes = messages_.bytes(each.peer, each.parts, kind);
-            const double entries = static_cast<double>(bytes - wire::header_bytes) / each_.bytes;
-            at(rank) += entries * (each_.decode + (kind == action::copy ? each_.copy : each_.fold));
-            if (kind != action::copy)
-                at(each.peer) += entries * each_.encode;
+            const double bytes = payload(each.peer, each.parts, kind), entries = bytes / each_.bytes;
+            at(rank) += bytes * fetch_ + entries * (each_.decode + (kind == action::copy ? each_.copy : each_.fold));
+            const double written = bytes * rewrite_ + entries * each_.encode;
+            if (kind != action::copy)  // contributions are sent as they are, unless they are coded
+                at(each.peer) += is_first_ && each_.encode == 0 ? 0 : written;
             else if (!has_copied_ && !owners_[static_cast<std::size_t>(each.peer)])
-                at(each.peer) += entries * (each_.encode + each_.keep);  // once; others forward it as it is
+                at(each.peer) += written;  // once; others forward it as it is
             if (kind == action::copy) owners_[static_cast<std::size_t>(each.peer)] = is_copying_ = true;
         }
+        if (kind != action::copy && each_.folds_own)
+            for (std::size_t i = 0; i < from.size(); ++i)  // once for all operands of the same parts
+                if (i == 0 || !(from[i].parts == from[i - 1].parts))
+                    at(rank) += payload(rank, from[i].parts, kind) / each_.bytes * each_.fold;
         if constexpr (FollowingMessageModel<Messages>) messages_.receive(rank, from, kind);
     }
     void end_round() {
         has_copied_ = is_copying_;
+        is_first_ = false;
         if constexpr (FollowingMessageModel<Messages>) messages_.end_round();
     }
 
-    /// Of the rank that computes longest.
-    duration computing() const {
-        return duration(std::llround(*std::max_element(computing_.begin(), computing_.end())));
+    /// Of the rank that computes longest, up to its result.
+    duration computing() {
+        const double most = *std::max_element(computing_.begin(), computing_.end());
+        return duration(std::llround(most + payload(0, {0, parts_}, action::copy) / each_.bytes * each_.result));
     }
 
   private:
+    double payload(rank_t sender, part_range parts, action kind) {
+        return static_cast<double>(messages_.bytes(sender, parts, kind) - wire::header_bytes);
+    }
     double& at(rank_t rank) { return computing_[static_cast<std::size_t>(rank)]; }
 
     Messages& messages_;
     entry_costs each_;
+    double fetch_, rewrite_;
     std::uint64_t announced_from_;
     std::uint64_t announcement_ = 0;
     std::vector<double> computing_;
     std::vector<bool> owners_;  ///< who has sent a finished part
+    int parts_ = 1;
+    bool is_first_ = true;  ///< round
     bool is_copying_ = false, has_copied_ = false;
 };
 
 /// Predicts `of.topology`'s `all_reduce`, and writes what it takes into `of`.
 template <class Candidate, MessageModel Messages>
 void predict_measured(Candidate& of, const measured_costs& costs, const entry_costs& each, Messages messages) {
-    computed_messages<Messages> computed(messages, costs.link, each);
+    computed_messages<Messages> computed(messages, costs, each);
     const prediction found = predict_all_reduce(of.topology, costs.ranks, computed, measured_network::of(costs));
     of.rounds = found.rounds;
     of.network = found.elapsed;
+    // A rank that has lent its memory waits at the end until the others have read it.
+    if (costs.share_memory && each.sends && costs.ranks > 1) of.network = of.network + costs.link.link.latency;
     of.computing = computed.computing();
 }
 
