@@ -133,7 +133,7 @@ class elastic {
         if (view().epoch != settled_ || machine_->committed() < machine_->base()) return false;
         const std::uint64_t next = machine_->committed() + 1;
         std::exception_ptr failed;
-        bool is_own = false;
+        std::string own;  // why this rank alone has failed
         try {
             group_type& all = workers();
             body(all);
@@ -145,18 +145,18 @@ class elastic {
         } catch (const error&) {
             if (net_->aborted(every_context)) throw;
             failed = std::current_exception();
-        } catch (const std::exception&) {
+        } catch (const std::exception& thrown) {
             failed = std::current_exception();
-            is_own = true;
+            own = text_of({"rank ", net_->rank(), ": ", thrown.what()});
         }
-        end_view("a step has failed");
+        end_view(own.empty() ? "a step has failed" : own);
         agree_if_asked();
         if (machine_->committed() >= next) {
             scope_.commit();
             return true;
         }
         scope_.abort();
-        if (is_own || machine_->last().is_fruitless) std::rethrow_exception(failed);
+        if (!own.empty() || machine_->last().is_fruitless) std::rethrow_exception(failed);
         return false;
     }
 
@@ -422,6 +422,7 @@ class elastic {
     void agree_if_asked() {
         require_member();
         if (machine_->is_frozen()) abort_group("the view ends");
+        if (machine_->is_frozen() && !machine_->missing().empty()) tell({.happened = event::what::ends});  // again
         while (machine_->is_frozen()) {
             if (!machine_->missing().empty()) throw_no_quorum();
             pump(machine_->wake());

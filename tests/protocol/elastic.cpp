@@ -1,0 +1,235 @@
+// What an elastic team does when a rank dies, fails, leaves, comes, or is cut off.
+#include <rill/collective/all_reduce.hpp>
+#include <rill/core/error.hpp>
+#include <rill/protocol/elastic.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/topology/tree.hpp>
+#include <rill/transport/in_process.hpp>
+#include <rill/transport/simulated.hpp>
+
+#include "elastic_scene.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace faults = rill::faults;
+namespace sim = rill::simulated;
+using elastic_scene::model;
+
+namespace {
+
+constexpr rill::elastic_options options{.timeout = rill::seconds(20)};
+
+sim::network with(std::vector<rill::fault> planned) {
+    return {.faults = {std::move(planned)}, .silence = rill::seconds(1), .longest = rill::seconds(1000)};
+}
+
+/// Takes steps of one all-reduce each until there are `steps`. Returns how many this rank has repeated.
+template <class Team, class Net>
+int train(Team& team, Net& net, model& state, std::uint64_t steps) {
+    int repeated = 0;
+    while (team.step() < steps) {
+        team.settle(state);
+        if (team.step() >= steps) break;
+        net.sleep_until(net.now() + rill::milliseconds(1));
+        std::vector<double> mine(20, net.rank() + 1.0), sum(20);
+        if (team.attempt([&](auto& workers) { rill::all_reduce(workers, mine, sum); }))
+            state.add(sum);
+        else
+            ++repeated;
+    }
+    team.finish();
+    return repeated;
+}
+
+}  // namespace
+
+TEST_CASE("when a member dies, the others repeat the step at once") {
+    std::vector<int> repeated(4, -1);
+    std::vector<rill::time_point> ended(4);
+    sim::run(4, with({faults::kill(2).at(rill::microseconds(4200))}), [&](auto& net) {
+        rill::elastic team{net, rill::topology::ring{}, options};
+        model state;
+        const auto self = static_cast<std::size_t>(net.rank());
+        repeated[self] = train(team, net, state, 10);
+        CHECK(team.view().members == std::vector<rill::rank_t>{0, 1, 3});
+        CHECK(state.steps == 10);
+        CHECK(state.latest[0] == 7);
+        ended[self] = net.now();
+    });
+    CHECK(repeated == std::vector<int>{1, 1, -1, 1});
+    for (const std::size_t rank : {0, 1, 3}) CHECK(ended[rank].ns < rill::milliseconds(14).ns);
+}
+
+TEST_CASE("an exception in a step is thrown on all members, which then go on") {
+    sim::run(3, with({}), [](auto& net) {
+        rill::elastic team{net, rill::topology::ring{}, options};
+        model state;
+        team.settle(state);
+        std::vector<double> mine(20, 1.0), sum(20);
+        std::string said;
+        try {
+            team.attempt([&](auto& workers) {
+                if (net.rank() == 1) throw std::runtime_error("no more rows");
+                rill::all_reduce(workers, mine, sum);
+            });
+        } catch (const std::exception& thrown) {
+            said = thrown.what();
+        }
+        CHECK(said.find("no more rows") != std::string::npos);
+        CHECK(team.step() == 0);
+        train(team, net, state, 3);
+        CHECK(team.view().members.size() == 3);
+        CHECK(state.steps == 3);
+    });
+}
+
+TEST_CASE("who has not entered is named on all that have") {
+    sim::run(3, with({}), [](auto& net) {
+        rill::elastic team{net, rill::topology::tree{}, {.timeout = rill::seconds(2), .patience = rill::seconds(1)}};
+        model state;
+        team.settle(state);
+        std::vector<double> mine(20, 1.0), sum(20);
+        if (net.rank() == 2) net.sleep_until(net.now() + rill::seconds(30));
+        try {
+            const bool is_done = team.attempt([&](auto& workers) { rill::all_reduce(workers, mine, sum); });
+            CHECK(net.rank() == 2);
+            CHECK(!is_done);
+        } catch (const rill::timeout& thrown) {
+            CHECK(std::string(thrown.what()).find("rank 2 has not entered") != std::string::npos);
+        } catch (const rill::no_quorum&) {
+            CHECK(net.rank() == 2);
+        }
+    });
+}
+
+TEST_CASE("a member leaves, and the others go on without it") {
+    const auto body = [](auto& net) {
+        rill::elastic team{net, rill::topology::ring{}, options};
+        model state;
+        train(team, net, state, 0);
+        for (int i = 0; i < 3 || (net.rank() != 0 && team.step() < 6);) {
+            team.settle(state);
+            std::vector<double> mine(20, net.rank() + 1.0), sum(20);
+            if (!team.attempt([&](auto& workers) { rill::all_reduce(workers, mine, sum); })) continue;
+            state.add(sum);
+            ++i;
+        }
+        if (net.rank() == 0) {
+            team.leave();
+            CHECK(!team.is_member());
+            CHECK_THROWS_AS(team.settle(state), rill::excluded);
+            return;
+        }
+        CHECK(team.view().members == std::vector<rill::rank_t>{1, 2});
+        CHECK(state.latest[0] == 5);
+        team.finish();
+    };
+    sim::run(3, with({}), body);
+    rill::in_process::run(3, body);
+}
+
+TEST_CASE("a rank that begins anew gets the state, and is a member again") {
+    int taken_in = 0;
+    sim::run(4, with({faults::kill(1).at(rill::microseconds(4200)), faults::restart(1).at(rill::milliseconds(3))}),
+             [&](auto& net) {
+                 rill::elastic team{net, rill::topology::ring{}, options};
+                 model state;
+                 train(team, net, state, 200);
+                 CHECK(team.view().members.size() == 4);
+                 CHECK(state.steps == 200);
+                 CHECK(state.latest[0] == 10);
+                 taken_in += net.restarts();
+             });
+    CHECK(taken_in == 1);
+}
+
+TEST_CASE("a rank takes a free seat while the others train") {
+    sim::network net_of_all = with({faults::start(3).at(rill::milliseconds(10))});
+    net_of_all.seats = 4;
+    sim::run(3, net_of_all, [&](auto& net) {
+        rill::elastic team{net, rill::topology::ring{}, options};
+        model state;
+        train(team, net, state, 100);
+        CHECK(team.view().members.size() == 4);
+        CHECK(state.steps == 100);
+        CHECK(state.latest[0] == 10);
+    });
+}
+
+TEST_CASE("without a quorum nothing is committed, and the error names who is missing") {
+    for (const auto policy : {rill::quorum::majority, rill::quorum::refused}) {
+        sim::run(4, with({faults::kill(0).at(rill::microseconds(4200)), faults::kill(1).at(rill::microseconds(4200))}),
+                 [&](auto& net) {
+                     rill::elastic_options chosen = options;
+                     chosen.quorum = policy;
+                     rill::elastic team{net, rill::topology::ring{}, chosen};
+                     model state;
+                     std::string said;
+                     try {
+                         train(team, net, state, 10);
+                     } catch (const rill::no_quorum& thrown) {
+                         said = thrown.what();
+                     }
+                     if (policy == rill::quorum::refused) {
+                         CHECK(said == "");
+                         CHECK(team.view().members == std::vector<rill::rank_t>{2, 3});
+                         return;
+                     }
+                     CHECK(said == "rill: elastic: rank " + std::to_string(net.rank()) +
+                                       " finds no quorum of epoch 0 of ranks 0-3: ranks 0, 1 are missing");
+                     CHECK(state.steps < 10);
+                 });
+    }
+}
+
+TEST_CASE("who was cut off and excluded learns it when it is reached again") {
+    std::vector<rill::fault> plan;
+    for (const rill::rank_t rank : {0, 1}) {
+        plan.push_back(faults::cut_between(rank, 2).at(rill::microseconds(4200)));
+        plan.push_back(faults::heal_between(rank, 2).at(rill::seconds(40)));
+    }
+    int excluded = 0, without = 0;
+    sim::run(3, with(plan), [&](auto& net) {
+        rill::elastic team{net, rill::topology::ring{}, {.timeout = rill::seconds(5), .patience = rill::seconds(3)}};
+        model state;
+        while (net.now().ns < rill::seconds(60).ns) {
+            try {
+                team.settle(state);
+                std::vector<double> mine(20, 1.0), sum(20);
+                if (team.attempt([&](auto& workers) { rill::all_reduce(workers, mine, sum); })) state.add(sum);
+                net.sleep_until(net.now() + rill::milliseconds(500));
+            } catch (const rill::no_quorum&) {
+                ++without;
+                CHECK(net.rank() == 2);
+            } catch (const rill::excluded&) {
+                ++excluded;
+                CHECK(net.rank() == 2);
+                return;
+            }
+        }
+        CHECK(team.view().members == std::vector<rill::rank_t>{0, 1});
+        team.finish();
+    });
+    CHECK(excluded == 1);
+    CHECK(without > 0);
+}
+
+TEST_CASE("below the least number of members a team waits, and then says so") {
+    sim::run(3, with({faults::kill(2).at(rill::microseconds(4200))}), [](auto& net) {
+        rill::elastic team{net, rill::topology::ring{}, {.least = 3, .timeout = rill::seconds(2)}};
+        model state;
+        std::string said;
+        try {
+            train(team, net, state, 10);
+        } catch (const rill::no_quorum& thrown) {
+            said = thrown.what();
+        }
+        CHECK(said == "rill: elastic: epoch 1 of ranks 0-1 has 2 members, and at least 3 are wanted");
+    });
+}
