@@ -32,7 +32,7 @@ struct state_transfer_options {
     std::uint64_t build = 0;                 ///< hash of version and layout of the state
     std::size_t catch_up_bytes = 64U << 20;  ///< of the latest updates, which a member keeps
     std::uint64_t snapshot_every = 1;        ///< snapshots are taken at multiples of it: then members have the same
-    std::size_t piece_bytes = 64U << 10;    ///< of a message
+    std::size_t piece_bytes = 64U << 10;     ///< of a message
     std::size_t window = 4;                  ///< pieces that are under way at a time
     duration patience = seconds(1);          ///< how long a rank waits for one member
 };
