@@ -51,7 +51,7 @@ TEST_CASE("laws where large messages go unasked") {
 }
 
 TEST_CASE("laws over encrypted connections") {
-    tcp::options chosen{.mailbox_bytes = 150'000, .sends_unasked = true};
+    tcp::options chosen{.mailbox_bytes = 150'000, .sends_unasked = true, .abort_timeout = seconds(20)};
     ranks::encrypt(chosen);
     for (const int most : {1, 2, 3, 4, 5, 8}) {
         CAPTURE(most);

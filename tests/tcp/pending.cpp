@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <malloc.h>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -238,4 +239,36 @@ TEST_CASE("ends with other keys, or of which one does not encrypt, agree to noth
     CHECK(reasons(one.proved, one.encrypted) == std::pair(refusal::security, refusal::security));
     CHECK(reasons(one.encrypted, {}) == std::pair(refusal::security, refusal::security));
     CHECK(reasons({}, one.encrypted) == std::pair(refusal::security, refusal::security));
+}
+
+TEST_CASE("a thousand strangers that repeat what a rank has said take little memory, encrypted or not") {
+    for (const credentials& by : {one.proved, one.encrypted}) {
+        const listening at;
+        // What a rank says first, recorded.
+        std::byte recorded[2048];
+        pending_connection rank = dial(at, {}, by);
+        const tcp::detail::socket heard = at.accept();
+        const time_point until = wall_clock() + seconds(20);
+        ssize_t count = -1;
+        while (count < 0 && wall_clock() < until) {
+            REQUIRE(rank.proceed());
+            count = ::recv(heard.get(), recorded, sizeof recorded, MSG_DONTWAIT);
+        }
+        REQUIRE(count > 50);
+
+        reception guests(4);
+        const std::size_t before = ::mallinfo2().uordblks;
+        for (int i = 0; i < 1000; ++i) {
+            tcp::detail::socket stranger = start_connecting(at.where);
+            pending_connection guest = answer(at, 2, by);
+            CHECK(::send(stranger.get(), recorded, static_cast<std::size_t>(count), MSG_NOSIGNAL) == count);
+            pollfd event{.fd = guest.on().get(), .events = POLLIN, .revents = 0};
+            wait_for({&event, 1}, until);
+            REQUIRE(guest.proceed());
+            guests.admit(std::move(guest));
+        }
+        CHECK(guests.waiting().size() == 64);
+        const std::size_t after = ::mallinfo2().uordblks;
+        CHECK(after - before <= std::size_t{4} << 20);
+    }
 }

@@ -96,7 +96,7 @@ class tls_context {
 /// it is refused; nothing else may be said then.
 ///
 /// Records hold 16 KiB where that much is said. Bytes are copied once more than TLS itself does when they are said in
-/// shorter pieces. Memory: about 25 KiB, and up to 200 KiB once it is trusted.
+/// shorter pieces. Memory: about 45 KiB, and up to 200 KiB once it is trusted.
 class tls {
   public:
     enum class state {
