@@ -519,6 +519,48 @@ void handshake_seeds(const folder& to) {
     }
 }
 
+/// Bytes of a stranger, and changes of what the other end of a connection says: a place in two bytes, and the change.
+void tls_seeds(const folder& to) {
+    for (const unsigned dials : {0U, 1U}) {
+        const std::string name = dials != 0 ? "to-dialer-" : "to-acceptor-";
+        const auto head = [&](unsigned chosen, unsigned piece) { return seed().byte(dials).byte(chosen).byte(piece); };
+        to.write(name + "clear", head(0, 255).bytes(std::as_bytes(std::span("rill, not TLS", 13))));
+        to.write(name + "record", head(0, 40).byte(22).byte(3).byte(3).byte(0).byte(60).noise(60, 1));
+        to.write(name + "alert", head(0, 255).byte(21).byte(3).byte(3).byte(0).byte(2).byte(2).byte(40));
+        to.write(name + "endless", head(0, 255).byte(22).byte(3).byte(1).byte(60).byte(0).byte(1).noise(3000, 2));
+        for (const unsigned chosen : {1U, 2U}) {
+            to.write(name + std::to_string(chosen) + "-whole", head(chosen, 6));
+            for (const unsigned place : {0U, 1U, 3U, 5U, 11U, 50U, 90U, 200U})
+                to.write(name + std::to_string(chosen) + "-" + std::to_string(place),
+                         head(chosen, 255).number(static_cast<std::uint16_t>(place)).byte(1));
+        }
+    }
+}
+
+void variable_seeds(const folder& to) {
+    const auto write = [&](const std::string& name, std::string_view text) {
+        to.write(name, seed().bytes(std::as_bytes(std::span(text))));
+    };
+    const std::string key = "RILL_KEY=0123456789abcdefghijklmn\n", two = "RILL_RANK=1\nRILL_RANKS=2\n";
+    write("nothing", "");
+    write("own", two + "RILL_MEETING=[::1]:5\nRILL_JOB=j\n" + key);
+    write("torchrun", "RANK=3\nWORLD_SIZE=4\nMASTER_ADDR=fe80::1\nMASTER_PORT=29400\n");
+    write("torchrun-without-port", "RANK=3\nWORLD_SIZE=4\nMASTER_ADDR=h\n");
+    write("slurm", "SLURM_PROCID=0\nSLURM_NTASKS=65535\nSLURM_JOB_ID=77\nHOME=h\n");
+    write("pmi", "PMI_RANK=0\nPMI_SIZE=1\n");
+    write("openmpi", "OMPI_COMM_WORLD_RANK=9\nOMPI_COMM_WORLD_SIZE=9\n");
+    write("half", "RILL_RANK=0\n");
+    write("no-number", "RILL_RANK=0x\nRILL_RANKS=-1\n");
+    for (const char* const security : {"open", "keyed", "encrypted", "none"}) {
+        write(std::string("security-") + security, two + "RILL_SECURITY=" + security + "\n");
+        write(std::string("security-key-") + security, two + key + "RILL_SECURITY=" + security + "\n");
+    }
+    write("short-key", two + "RILL_KEY=short\n");
+    write("spaces", two + "RILL_KEY=                        \n");
+    write("file", two + "RILL_KEY_FILE=k\n");
+    write("both", two + key + "RILL_KEY_FILE=k\n");
+}
+
 void roster_seeds(const folder& to) {
     using namespace tcp::detail;
     const roster_entry one{.rank = 0, .incarnation = 3, .host = "a", .addresses = {{.port = 4}}};
@@ -600,6 +642,8 @@ int main(int count, char** arguments) {
     conversation_seeds({root, "tcp_conversation"});
     handshake_seeds({root, "tcp_handshake"});
     roster_seeds({root, "tcp_roster"});
+    tls_seeds({root, "tcp_tls"});
+    variable_seeds({root, "tcp_variables"});
     meeting_seeds({root, "tcp_meeting"});
     state_seeds({root, "state_note"});
     idx_seeds({root, "idx"});
