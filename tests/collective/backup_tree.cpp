@@ -188,6 +188,27 @@ TEST_CASE("backup_tree: a cut is remembered, and a link that is healed is used a
     CHECK(long_run.detours() == 0);
 }
 
+TEST_CASE("backup_tree: a rank that dies ends the operation, soon where the group monitors, and is named") {
+    for (const bool monitors : {true, false})
+        for (rank_t victim = 0; victim < 7; ++victim) {
+            int named = 0;
+            rill::duration longest{};
+            sim::run(7, {.faults = {{faults::kill(victim).at(milliseconds(1))}}}, [&](sim::endpoint& net) {
+                rill::group workers{net, backup_tree{}, {.timeout = rill::seconds(2), .monitors = monitors}};
+                std::vector<float> own(dimension), sum(dimension);
+                try {
+                    for (int step = 0; step < 1000; ++step) rill::all_reduce(workers, own, sum);
+                } catch (const rill::error& thrown) {
+                    named += thrown.culprit() == victim ? 1 : 0;
+                    longest = std::max(longest, net.now() - rill::time_point{});
+                }
+            });
+            CAPTURE(victim);
+            CHECK(named == 6);
+            CHECK((longest < milliseconds(10)) == monitors);
+        }
+}
+
 TEST_CASE("backup_tree: two ranks have no detour, and a cut link ends both with its ends named") {
     std::string said;
     try {

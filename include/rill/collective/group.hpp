@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/collective/detail/crew.hpp>
+#include <rill/collective/detail/detours.hpp>
 #include <rill/collective/detail/membership.hpp>
 #include <rill/collective/detail/owned.hpp>
 #include <rill/collective/detail/require_group.hpp>
@@ -26,9 +27,6 @@
 namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
-/// Operations have the tags of their numbers; none has the last tag.
-inline constexpr std::uint32_t unused_tag = ~std::uint32_t{0};
-
 /// A base class, so that it is made before the lane that refers to it.
 template <Transport Net, Topology Shape, Executor Exec>
 struct group_base {
@@ -72,7 +70,7 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
                                                 .executor = std::move(executor)}},
           lane<Net, Shape, Exec>(this->members) {
         if constexpr (MonitoredTransport<Net>)
-            if (options.monitors) net.monitor({.context = this->context(), .tag = detail::unused_tag});
+            if (options.monitors) net.monitor({.context = this->context(), .tag = detail::shared_tag});
         shake_hands();
     }
 

@@ -197,6 +197,7 @@ class delivery_machine {
 
     /// What is to be sent now, in this order. The host clears it.
     aligned_vector<letter>& outbox() { return outbox_; }
+    bool is_leaving() const { return is_leaving_; }
     bool is_over() const { return is_over_; }
     /// For whom this rank waits once it has all that is its own; `no_rank` if for nobody.
     rank_t waits_for() const {

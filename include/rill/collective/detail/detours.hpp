@@ -4,11 +4,14 @@
 #include <rill/collective/exchange.hpp>
 #include <rill/collective/run_schedule.hpp>
 #include <rill/concept/detouring_topology.hpp>
+#include <rill/concept/peer_event.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
 #include <rill/core/plain_vector.hpp>
 #include <rill/core/receipt.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/session/detail/scene.hpp>
@@ -16,11 +19,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Operations have the tags of their numbers, and none has the last tag. On it arrives what concerns all operations:
+/// the messages of detours, and what becomes of peers, where the group monitors.
+inline constexpr std::uint32_t shared_tag = ~std::uint32_t{0};
 
 /// Carries the messages of a lane's operations by whatever way (see `delivery_machine`), and remembers from operation
 /// to operation which links are silent. Takes the place of the exchange where a schedule is run.
@@ -34,13 +40,13 @@ class detours {
     static constexpr std::size_t skipped = wire::header_bytes;  ///< of what it receives; see `arrival`
 
     void begin(exchange<Net>& call, const Shape& shape) {
-        if (others_.empty()) {
+        if (call_ == nullptr) {
+            call_ = &call;
             machine_ = delivery_machine<Shape>(shape, call.net().size(), call.net().rank());
             for (rank_t peer = 0; peer < call.net().size(); ++peer)
                 if (peer != call.net().rank()) others_.add(peer);
             expected_.assign(static_cast<std::size_t>(call.net().size()), 0);
         }
-        call_ = &call;
         arrived_.clear();
         used_ = 0;
         for (std::uint32_t& each : expected_) each = 0;
@@ -99,8 +105,7 @@ class detours {
     };
 
     time_point now() const { return std::as_const(call_->net()).now(); }
-    /// Of all operations of the lane. Every notice that ends an operation ends the waits on it.
-    channel on() const { return call_->of().on(std::numeric_limits<std::uint32_t>::max()); }
+    channel on() const { return call_->of().on(shared_tag); }
 
     buffer& new_place() {
         if (used_ == kept_.size()) kept_.add({});
@@ -118,6 +123,7 @@ class detours {
         for (;;) {
             flush();
             if (is_done()) return true;
+            require_presence();
             const deadline due{machine_.next_due()};
             auto got = call_->net().receive(others_.all(), on(), due < until ? due : until);
             if (got) {
@@ -132,6 +138,11 @@ class detours {
 
     void take(message got) {
         const rank_t source = got.source();
+        if (got.pieces().size_bytes() == peer_event_bytes) {
+            const peer_event event = read_from(*call_, source, [&] { return read_peer_event(got); });
+            if (event.kind == peer_change::ended) ended_.add(source);
+            return;
+        }
         const delivery_note note = read_from(*call_, source, [&] { return note_of(got); });
         switch (machine_.on(note, source, now())) {
             case delivery_machine<Shape>::verdict::deliver:
@@ -146,6 +157,15 @@ class detours {
             case delivery_machine<Shape>::verdict::later: early_.add(std::move(got)); break;
             case delivery_machine<Shape>::verdict::done: break;
         }
+    }
+
+    /// A rank that has ended before the operation was over is a failure. While this rank only waits for the end, others
+    /// may have heard of it, and ended: then only the rank that it waits for counts, which would have said so.
+    void require_presence() const {
+        if (machine_.is_over()) return;
+        for (const rank_t peer : ended_.all())
+            if (!machine_.is_leaving() || machine_.waits_for() == peer)
+                call_->scene().fail(failure::exception, peer, no_rank, text_of({"rank ", peer, " has ended"}));
     }
 
     void flush() {
@@ -197,6 +217,7 @@ class detours {
     std::size_t used_ = 0;
     plain_vector<arrival_place> arrived_;
     plain_vector<message> early_;  ///< of the next operation
+    plain_vector<rank_t> ended_;   ///< where the group monitors
 };
 
 /// Runs a schedule on a state as `execute` does, on a lane whose topology names detours.
