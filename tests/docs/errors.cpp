@@ -3,6 +3,7 @@
 #include "document.hpp"
 
 #include <rill/protocol/coordinated.hpp>
+#include <rill/protocol/elastic.hpp>
 #include <rill/protocol/pair_averaging.hpp>
 #include <rill/rill.hpp>
 #include <rill/session/survivors.hpp>
@@ -222,6 +223,43 @@ TEST_CASE("a rank that the others took for dead") {
         }
     });
     require_message(message);
+}
+
+/// What a member of an elastic team throws in the end.
+template <class Error>
+std::string told_by_team(int ranks, rank_t teller, const simulated::network& network, const elastic_options& options,
+                         bool leaves = false) {
+    struct nothing {
+        static buffer pack() { return {}; }
+        static buffer changes() { return {}; }
+        void unpack(byte_view) {}
+        void apply(byte_view) {}
+    };
+    std::string message;
+    simulated::run(ranks, network, [&](auto& net) {
+        elastic team{net, topology::ring{}, options};
+        nothing state;
+        try {
+            while (team.step() < 10) {
+                if (leaves && net.rank() == teller) team.leave();
+                team.settle(state);
+                net.sleep_until(net.now() + milliseconds(1));
+                team.attempt([](auto& workers) { barrier(workers); });
+            }
+            team.finish();
+        } catch (const Error& thrown) {
+            if (net.rank() == teller) message = thrown.what();
+        }
+    });
+    return message;
+}
+
+TEST_CASE("excluded and no_quorum") {
+    const auto both_die = {faults::kill(0).at(milliseconds(4)), faults::kill(1).at(milliseconds(4))};
+    require_message(told_by_team<excluded>(3, 0, {}, {.timeout = seconds(5)}, true));
+    require_message(told_by_team<no_quorum>(4, 2, {.faults = {both_die}}, {.timeout = seconds(5)}));
+    require_message(told_by_team<no_quorum>(3, 0, {.faults = {{faults::kill(2).at(milliseconds(4))}}},
+                                            {.least = 3, .timeout = seconds(2)}));
 }
 
 TEST_CASE("deadlock") {

@@ -63,7 +63,7 @@ TEST_CASE("when a member dies, the others repeat the step at once") {
         ended[self] = net.now();
     });
     CHECK(repeated == std::vector<int>{1, 1, -1, 1});
-    for (const std::size_t rank : {0, 1, 3}) CHECK(ended[rank].ns < rill::milliseconds(14).ns);
+    for (const std::size_t rank : {0U, 1U, 3U}) CHECK(ended[rank].ns < rill::milliseconds(14).ns);
 }
 
 TEST_CASE("an exception in a step is thrown on all members, which then go on") {
