@@ -6,6 +6,7 @@
 #include <rill/transport/tcp.hpp>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -25,7 +26,9 @@ namespace tcp = rill::tcp::detail;
 /// Two ends of a connection whose calls block.
 inline std::pair<tcp::socket, tcp::socket> connect_two() {
     const tcp::socket listener = tcp::listen_at(tcp::resolve("127.0.0.1:0", 0).front(), 1);
-    auto dialled = tcp::connect_to(tcp::socket_address::local_of(listener), tcp::wall_clock() + rill::seconds(5));
+    auto dialled = tcp::start_connecting(tcp::socket_address::local_of(listener));
+    pollfd one{.fd = listener.get(), .events = POLLIN, .revents = 0};
+    tcp::wait_for({&one, 1}, tcp::wall_clock() + rill::seconds(5));
     tcp::socket accepted(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!dialled || !accepted) throw std::runtime_error("no connection over loopback");
     ::fcntl(dialled.get(), F_SETFL, 0);

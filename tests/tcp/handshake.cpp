@@ -136,7 +136,7 @@ TEST_CASE("ends that do not fit find the same reason") {
         of.a_key = {&one_key, digest};
         of.b_key = {&other_key, digest};
     }));
-    for (const refusal reason : {refusal::incarnation, refusal::stale, refusal::crossed, refusal::busy, refusal::taken})
+    for (const refusal reason : {refusal::incarnation, refusal::stale, refusal::crossed, refusal::taken})
         CHECK(both_say(reason, [&](ends& of) { of.decision = reason; }));
 }
 

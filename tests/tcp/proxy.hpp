@@ -34,6 +34,11 @@ class cutting_proxy {
         carrier_.join();
     }
     int cuts() const { return cuts_; }
+    /// From now on the connections that there are carry nothing, and do not end.
+    void fall_silent() {
+        falls_silent_ = true;
+        while (falls_silent_) std::this_thread::yield();
+    }
 
     /// Where to reach a rank that listens at `to`.
     rill::tcp::detail::socket_address stand_before(const rill::tcp::detail::socket_address& to) {
@@ -68,6 +73,10 @@ class cutting_proxy {
                 const std::lock_guard lock(mutex_);
                 gates_.splice(gates_.end(), added_);
             }
+            if (falls_silent_) {
+                for (line& each : lines_) each.closed[0] = each.closed[1] = true;
+                falls_silent_ = false;
+            }
             polled.clear();
             for (const gate& each : gates_) polled.push_back({each.listens.get(), POLLIN, 0});
             for (const line& each : lines_)
@@ -89,7 +98,9 @@ class cutting_proxy {
     bool admit(gate& at, short events) {
         if (events == 0) return true;
         socket from(::accept4(at.listens.get(), nullptr, nullptr, SOCK_CLOEXEC));
-        socket to = rill::tcp::detail::connect_to(at.to, rill::tcp::detail::wall_clock() + rill::seconds(5));
+        socket to = rill::tcp::detail::start_connecting(at.to);
+        pollfd under_way{.fd = to.get(), .events = POLLOUT, .revents = 0};
+        ::poll(&under_way, 1, 5000);
         if (!to) return false;
         line made;
         made.left = draw();
@@ -133,7 +144,7 @@ class cutting_proxy {
     std::list<gate> gates_;
     std::list<line> lines_;
     std::atomic<int> cuts_{0};
-    std::atomic<bool> ends_{false};
+    std::atomic<bool> ends_{false}, falls_silent_{false};
     std::thread carrier_;
 };
 

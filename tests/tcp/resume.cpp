@@ -1,4 +1,3 @@
-#include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/core/time.hpp>
 #include <rill/testing/transport_laws.hpp>
@@ -99,22 +98,35 @@ TEST_CASE("laws over connections that are cut") {
     CHECK(proxy.cuts() > 50);
 }
 
+TEST_CASE("where a message is not acknowledged, another connection is made long before the patience ends") {
+    ranks::cutting_proxy proxy(std::size_t{1} << 30, 1);
+    const auto talks = [&](auto& net) {
+        const rank_t peer = 1 - net.rank();
+        for (int i = 0; i < 3; ++i) {
+            CHECK(net.post(peer, {.context = 1}, buffer(8)));
+            // Half of the patience would be 30 s.
+            CHECK(net.receive(peer, {.context = 1}, net.now() + seconds(20)).has_value());
+            if (net.rank() == 0) proxy.fall_silent();
+        }
+    };
+    run_behind(proxy, 2, talks, {.patience = seconds(60)});
+}
+
 TEST_CASE("ranks that have nothing to say to each other do not connect") {
     using namespace tcp::detail;
     const auto closed = socket_address::local_of(listen_at(resolve("127.0.0.1:0", no_rank).front(), 1));
     tcp::options chosen{.meeting = ranks::free_point()};
-    // Ranks 1 and 3 are not neighbours in the ring of five, and neither is rank 0, which hears when all have ended.
-    const auto thrown = ranks::on_threads(5, chosen, [&](const tcp::options& own) {
+    // Ranks 1 and 4 are no neighbours in the ring of eight, nor do they tell each other when they have ended.
+    const auto thrown = ranks::on_threads(8, chosen, [&](const tcp::options& own) {
         mesh met = meeting(own).run();
-        if (own.rank % 2 == 1)
-            met.roster[static_cast<std::size_t>(4 - own.rank)].addresses = {roster_address_of(closed)};
+        if (own.rank == 1 || own.rank == 4)
+            met.roster[static_cast<std::size_t>(5 - own.rank)].addresses = {roster_address_of(closed)};
         rerouted net(std::move(met), own);
-        const auto sums = [](auto& each) {
-            group workers{each, topology::ring{}};
-            std::vector<float> sum(1000, 1.0F);
-            for (int step = 0; step < 10; ++step) all_reduce(workers, sum, sum);
+        const auto passes_on = [](auto& each) {
+            CHECK(each.post((each.rank() + 1) % 8, {.context = 1}, buffer(8)));
+            CHECK(each.receive((each.rank() + 7) % 8, {.context = 1}, each.now() + seconds(30)).has_value());
         };
-        net.run(sums);
+        net.run(passes_on);
     });
     for (const auto& each : thrown) CHECK(ranks::text_of(each) == "");
 }

@@ -62,9 +62,9 @@ class endings : public waiting<Port> {
         guard lock(mutex_);
         const control& known = office_.knowledge();
         const auto failed = [&] { return find_notice(every_context) != nullptr; };
+        office_.watch_leaving();
         const auto all_left = [&] { return office_.have_all_left() && (!known.any_failed || failed()); };
         wait_regardless(lock, deadline::never, [&] { return failed() || all_left(); });
-        if (failed()) office_.watch_leaving();
         wait_regardless(lock, Port::now() + chosen().failure_timeout, all_left);
         if (!failed() || (office_.have_all_left() && !known.any_failed)) return std::nullopt;
         return *find_notice(every_context);

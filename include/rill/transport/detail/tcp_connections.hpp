@@ -302,7 +302,11 @@ class connections final : contacts::owner {
         }
         timer_ = std::min(next, contacts_.due());
     }
-    void be_back_at(deadline when) { timer_ = std::min(timer_, when); }
+    void be_back_at(deadline when) {
+        if (timer_ <= when) return;
+        timer_ = when;
+        loop_.hurry();
+    }
 
     // Connections that stand.
 
@@ -316,7 +320,7 @@ class connections final : contacts::owner {
         peer.is_deaf = peer.wants_to_write = false;
         loop_.change(peer.line.on(), contacts::name_of_peer(peer.rank), false);
         know(peer, now);
-        peer.alive.heard(now);
+        peer.alive.met(now);
         be_back_at(peer.alive.due());
         peer.line.holds() ? read(peer) : write(peer);
     }
@@ -337,13 +341,14 @@ class connections final : contacts::owner {
             if (got < 0 && errno == EAGAIN) break;
             if (got <= 0) return miss(peer);
             const time_point now = wall_clock();
-            peer.alive.heard(now);
+            if (contacts_.dials(peer.rank)) contacts_.stop(peer.rank);  // this connection was slow only
             try {
                 peer.talk.arrived(static_cast<std::size_t>(got), takes, now);
             } catch (...) {  // what this peer says makes no sense
                 lose(peer);
                 throw;
             }
+            peer.alive.heard(now, peer.talk.awaits_answer());
             if (static_cast<std::size_t>(got) < size && !peer.line.holds()) break;
         }
         write(peer);
@@ -367,7 +372,8 @@ class connections final : contacts::owner {
             const ssize_t sent = peer.line.write(std::span(pieces, count));
             if (sent >= 0) {
                 peer.talk.wrote(static_cast<std::size_t>(sent));
-                peer.alive.spoke(now);
+                peer.alive.spoke(now, peer.talk.awaits_answer());
+                be_back_at(peer.alive.due());
                 continue;
             }
             if (errno != EAGAIN) {
@@ -387,7 +393,6 @@ class connections final : contacts::owner {
         std::vector<socket_address> all;
         for (const roster_address& each : whom.addresses) all.push_back(socket_address_of(each));
         be_back_at(first);
-        loop_.hurry();
         contacts_.dial(peer.rank, all, whom.incarnation, first, *this);
         be_back_at(contacts_.due());
     }

@@ -76,6 +76,8 @@ class conversation {
 
     std::uint64_t taken() const { return taken_; }                ///< numbered bytes that have arrived here
     std::uint64_t acknowledged() const { return acknowledged_; }  ///< numbered bytes that the peer has taken
+    /// Whether something was written on this connection that the peer has not acknowledged.
+    bool awaits_answer() const { return acknowledged_ < cursor_; }
     /// Whether the peer has taken all that was sent.
     bool is_idle() const { return acknowledged_ == numbered_ && notes_.empty() && parts_.empty(); }
 

@@ -49,7 +49,6 @@ class handshake {
         incarnation,  ///< another start of the rank than the one that was expected
         stale,        ///< a later dial of this rank is known
         crossed,      ///< the acceptor's own dial is preferred
-        busy,         ///< the acceptor takes no more connections
         taken         ///< the conversation cannot go on at this byte
     };
     enum class state : std::uint8_t {

@@ -87,6 +87,17 @@ struct socket_address {
         if (is_v6()) return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(bytes).sin6_addr) != 0;
         return (ntohl(reinterpret_cast<const sockaddr_in&>(bytes).sin_addr.s_addr) >> 24) == 127;
     }
+    bool is_link_local() const {
+        return is_v6() && IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(bytes).sin6_addr) != 0;
+    }
+    /// The interface of a link-local address.
+    std::uint32_t scope() const { return is_v6() ? reinterpret_cast<const sockaddr_in6&>(bytes).sin6_scope_id : 0; }
+    /// As `resolve` reads it.
+    std::string text() const {
+        char host[NI_MAXHOST] = "", service[NI_MAXSERV] = "";
+        ::getnameinfo(raw(), size, host, sizeof host, service, sizeof service, NI_NUMERICHOST | NI_NUMERICSERV);
+        return (is_v6() ? "[" + std::string(host) + "]" : std::string(host)) + ":" + service;
+    }
     static socket_address local_of(const socket& of) {
         socket_address found;
         found.size = sizeof found.bytes;
@@ -101,7 +112,7 @@ struct socket_address {
     }
 };
 
-/// All addresses of a meeting point, `host:port` or `[address]:port`.
+/// All addresses of a meeting point, `host:port` or `[address]:port`; of a link-local one `[address%interface]:port`.
 inline std::vector<socket_address> resolve(const std::string& point, rank_t rank) {
     const std::size_t colon = point.rfind(':');
     if (colon == std::string::npos) throw library_error(rank, "the meeting point " + point + " has no port");
@@ -160,27 +171,6 @@ inline socket start_connecting(const socket_address& at) {
 inline void wait_for(std::span<pollfd> any, time_point until) {
     const std::int64_t left = (until - wall_clock()).ns / 1'000'000 + 1;
     ::poll(any.data(), any.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 100)));
-}
-
-/// Connects before `until`; empty, with errno, where nobody listens or the time has passed.
-inline socket connect_to(const socket_address& at, time_point until) {
-    socket made = make_socket(at);
-    if (!made) return made;
-    if (::connect(made.get(), at.raw(), at.size) == 0) return made;
-    if (errno != EINPROGRESS) return {};
-    while (wall_clock() < until) {
-        pollfd one{.fd = made.get(), .events = POLLOUT, .revents = 0};
-        wait_for({&one, 1}, until);
-        if (one.revents == 0) continue;
-        int failed = 0;
-        socklen_t size = sizeof failed;
-        ::getsockopt(made.get(), SOL_SOCKET, SO_ERROR, &failed, &size);
-        if (failed == 0) return made;
-        errno = failed;
-        return {};
-    }
-    errno = ETIMEDOUT;
-    return {};
 }
 
 /// Sends small segments at once; ends connections to hosts that do not answer for `patience`.
