@@ -1,3 +1,4 @@
+#include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
@@ -7,7 +8,11 @@
 
 #include <doctest/doctest.h>
 
+#include <ifaddrs.h>
 #include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <deque>
 #include <string>
 #include <thread>
@@ -216,4 +221,86 @@ TEST_CASE("strangers that come again and again keep no ranks from meeting") {
     is_over = true;
     crowd.join();
     for (const auto& each : thrown) CHECK(ranks::text_of(each) == "");
+}
+
+TEST_CASE("of several meeting points, ranks meet at those where rank 0 can listen") {
+    const auto taken = tcp::detail::listen_at(tcp::detail::resolve("127.0.0.1:0", no_rank).front(), 1);
+    const std::string points = "127.0.0.1:" + std::to_string(tcp::detail::socket_address::local_of(taken).port()) +
+                               "," + ranks::free_point() + "," + ranks::free_point("127.0.0.2");
+    for (const auto& each :
+         ranks::on_threads(3, {.meeting = points}, [](const tcp::options& own) { tcp::run([](auto&) {}, own); }))
+        CHECK(ranks::text_of(each) == "");
+}
+
+TEST_CASE("each address of a meeting point's name is tried") {
+    const std::string port = ranks::free_point().substr(std::string("127.0.0.1:").size());
+    for (const std::string listens : {"127.0.0.1:", "localhost:"})
+        for (const auto& each : ranks::on_threads(3, {.meeting = "localhost:" + port}, [&](tcp::options own) {
+                 if (own.rank == 0) own.meeting = listens + port;
+                 tcp::run([](auto&) {}, own);
+             }))
+            CHECK(ranks::text_of(each) == "");
+}
+
+TEST_CASE("ranks meet by a file, whatever an earlier job has left there") {
+    using tcp::detail::meeting_file;
+    const std::string path = "/tmp/rill_meeting_" + std::to_string(tcp::detail::random_number());
+    const tcp::options chosen{.meeting = "file:" + path, .meeting_timeout = seconds(30)};
+    const meeting_file of_another{.job = 1, .incarnation = 5, .addresses = {ranks::free_point()}};
+    meeting_file of_this_job = of_another;
+    std::atomic<std::uint64_t> job = 0;
+    const auto meets = [&] {
+        for (const auto& each : ranks::on_threads(3, chosen, [&](const tcp::options& own) {
+                 tcp::detail::mesh met = tcp::detail::meeting(own).run();
+                 job = met.own.job;
+             }))
+            CHECK(ranks::text_of(each) == "");
+        CHECK(meeting_file::read(path).addresses.empty());
+    };
+    meets();
+    of_another.write(path, 0);
+    meets();
+    of_this_job.job = job;
+    of_this_job.write(path, 0);
+    meets();
+}
+
+TEST_CASE("a meeting file that is missing, or of another job, is named when the time is over") {
+    const std::string path = "/tmp/rill_meeting_" + std::to_string(tcp::detail::random_number());
+    const auto told = [&] {
+        return ranks::text_of(ranks::thrown_by([&] {
+            tcp::endpoint net({.rank = 1, .ranks = 2, .meeting = "file:" + path, .meeting_timeout = milliseconds(150)});
+        }));
+    };
+    std::string said = told();
+    CHECK_MESSAGE(has(said, "rank 0 has not come to file:" + path), said);
+    CHECK_MESSAGE(has(said, "there is no meeting file"), said);
+    tcp::detail::meeting_file{.job = 1, .incarnation = 5, .addresses = {"127.0.0.1:9"}}.write(path, 0);
+    said = told();
+    CHECK_MESSAGE(has(said, "the meeting file is of another job"), said);
+    CHECK(std::remove(path.c_str()) == 0);
+    said = ranks::text_of(ranks::thrown_by([] { tcp::endpoint net({.ranks = 2, .meeting = "file:/nowhere/at/all"}); }));
+    CHECK_MESSAGE(has(said, "rank 0: cannot write the meeting file /nowhere/at/all"), said);
+}
+
+TEST_CASE("ranks meet by a link-local address, where an interface has one") {
+    ifaddrs* all = nullptr;
+    REQUIRE(::getifaddrs(&all) == 0);
+    std::string host;
+    for (const ifaddrs* each = all; each != nullptr && host.empty(); each = each->ifa_next) {
+        if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET6) continue;
+        tcp::detail::socket_address found;
+        found.size = sizeof(sockaddr_in6);
+        std::memcpy(&found.bytes, each->ifa_addr, found.size);
+        const std::string text = found.text();
+        if (found.is_link_local()) host = text.substr(0, text.rfind(':'));
+    }
+    ::freeifaddrs(all);
+    if (host.empty()) return;
+    CHECK(host.find('%') != host.npos);
+    const tcp::options chosen{.meeting = ranks::free_point(host), .security = tcp::security::open};
+    for (const auto& each : ranks::on_threads(3, chosen, [](const tcp::options& own) {
+             tcp::run([](auto& net) { CHECK(net.post((net.rank() + 1) % 3, {.context = 1}, buffer(8))); }, own);
+         }))
+        CHECK(ranks::text_of(each) == "");
 }

@@ -15,6 +15,7 @@
 #include <rill/transport/detail/tcp_key.hpp>
 #include <rill/transport/detail/tcp_line.hpp>
 #include <rill/transport/detail/tcp_loop.hpp>
+#include <rill/transport/detail/tcp_meeting_point.hpp>
 #include <rill/transport/detail/tcp_meeting_words.hpp>
 #include <rill/transport/detail/tcp_options.hpp>
 #include <rill/transport/detail/tcp_pending.hpp>
@@ -82,6 +83,12 @@ inline socket_address socket_address_of(const roster_address& from) {
     }
     made.set_port(from.port);
     return made;
+}
+
+/// Link-local addresses of other hosts are reached by the interface with this number: theirs is another.
+inline void scope_link_local(roster_entry& of, std::uint32_t scope) {
+    for (roster_address& each : of.addresses)
+        if (socket_address_of(each).is_link_local()) each.scope = scope;
 }
 
 /// Brings the ranks together: each connects to rank 0, which tells all where all listen, and ends these connections.
@@ -152,8 +159,10 @@ class meeting final : contacts::owner {
     roster_entry& entry_of(rank_t rank) { return made_.roster[static_cast<std::size_t>(rank)]; }
     line& line_to(rank_t rank) { return lines_[static_cast<std::size_t>(rank)]; }
 
+    std::string file_path() const { return chosen_.meeting.substr(std::strlen("file:")); }
     std::vector<socket_address> addresses() const {
-        std::vector<socket_address> all = resolve(chosen_.meeting, chosen_.rank);
+        if (is_file(chosen_.meeting)) return own_addresses(!made_.secret && chosen_.security != security::open);
+        std::vector<socket_address> all = resolve_all(chosen_.meeting, chosen_.rank);
         if (made_.secret || chosen_.security == security::open) return all;
         for (const socket_address& each : all)
             if (!each.is_loopback())
@@ -165,7 +174,7 @@ class meeting final : contacts::owner {
     template <class Told>
     void take_turn(Told&& told) {
         mail::optional_mutex nobody;
-        loop_.wait(nobody, contacts_->due(), until_, [&](std::uint64_t name, std::uint32_t) {
+        loop_.wait(nobody, std::min(contacts_->due(), look_at_), until_, [&](std::uint64_t name, std::uint32_t) {
             if (!contacts_->serve(name, *this)) told(contacts::peer_of(name));
         });
         contacts_->keep_time(wall_clock(), *this);
@@ -233,6 +242,11 @@ class meeting final : contacts::owner {
         for (const socket_address& each : addresses())
             if (socket made = listen_at(each, SOMAXCONN)) made_.listeners.push_back(std::move(made));
         if (made_.listeners.empty()) fail("cannot listen at " + chosen_.meeting + ": " + system_text());
+        if (is_file(chosen_.meeting)) {
+            meeting_file told{.job = made_.own.job, .incarnation = made_.own.incarnation};
+            for (const socket& each : made_.listeners) told.addresses.push_back(socket_address::local_of(each).text());
+            told.write(file_path(), chosen_.rank);
+        }
         made_.roster.resize(static_cast<std::size_t>(chosen_.ranks));
         entry_of(0) = own_entry();
         for (rank_t peer = 0; peer < chosen_.ranks; ++peer) come_.push_back(expected(peer));
@@ -243,6 +257,8 @@ class meeting final : contacts::owner {
             take_turn([&](rank_t peer) { listen_to(peer); });
         }
         made_.listeners = contacts_->stop_listening();
+        if (is_file(chosen_.meeting) && meeting_file::read(file_path()).incarnation == made_.own.incarnation)
+            ::unlink(file_path().c_str());
         const std::vector<std::byte> roster = meeting_word::of_roster(made_.roster);
         for (rank_t peer = 1; peer < chosen_.ranks; ++peer) send_all(peer, roster);
     }
@@ -312,6 +328,7 @@ class meeting final : contacts::owner {
             if (!its.words.is_whole()) return;
             const char* differs = nullptr;
             entry_of(peer) = its.words.entry(equal_options(), its.incarnation, differs);
+            scope_link_local(entry_of(peer), socket_address::local_of(line_to(peer).on()).scope());
             if (differs != nullptr) refuse_all(failure::mismatch, name_of(peer) + " has another value of " + differs);
         } catch (const protocol_error& caught) {
             tell_all(failure::protocol, caught.notice().reason);
@@ -341,9 +358,10 @@ class meeting final : contacts::owner {
 
     void join() {
         make_contacts();
-        contacts_->dial(0, addresses(), 0, wall_clock(), *this);
+        if (!is_file(chosen_.meeting)) contacts_->dial(0, addresses(), 0, wall_clock(), *this);
         while (!line_to(0)) {
             if (wall_clock() >= until_) throw_absent();
+            if (is_file(chosen_.meeting)) dial_by_file();
             take_turn([](rank_t) {});
         }
         socket_address here = socket_address::local_of(line_to(0).on());
@@ -355,9 +373,30 @@ class meeting final : contacts::owner {
         own.addresses = {roster_address_of(here)};
         send_all(0, meeting_word::of_entry(equal_options(), own));
         receive_roster();
+        for (roster_entry& each : made_.roster)
+            scope_link_local(each, socket_address::peer_of(line_to(0).on()).scope());
         // The addresses of rank 0 are those by which this rank has reached it.
         entry_of(0).addresses = {roster_address_of(socket_address::peer_of(line_to(0).on()))};
         made_.listeners.push_back(std::move(listener));
+    }
+    /// Dials rank 0 where the file says, and anew where it has come to say something else: it may be of an earlier job.
+    void dial_by_file() {
+        constexpr duration between_looks = milliseconds(50);
+        const time_point now = wall_clock();
+        if (now < look_at_.at && !look_at_.is_never()) return;
+        look_at_ = now + between_looks;
+        const meeting_file told = meeting_file::read(file_path());
+        if (told.addresses.empty() || told.job != made_.own.job) {
+            trouble_ = told.addresses.empty() ? "there is no meeting file" : "the meeting file is of another job";
+            return contacts_->stop(0);
+        }
+        if (contacts_->dials(0) && told.incarnation == dialled_) return;
+        std::vector<socket_address> all;
+        for (const std::string& each : told.addresses)
+            for (const socket_address& one : resolve(each, chosen_.rank)) all.push_back(one);
+        contacts_->stop(0);
+        dialled_ = told.incarnation;
+        contacts_->dial(0, all, dialled_, now, *this);
     }
     std::uint64_t begin(rank_t) override { return 0; }
     void dialled(rank_t peer, pending_connection&& made) override { line_to(peer) = made.take(); }
@@ -433,8 +472,10 @@ class meeting final : contacts::owner {
     std::optional<contacts> contacts_;
     std::vector<line> lines_;  ///< by rank; of rank 0 to all, of the others to rank 0
     std::vector<newcomer> come_;
-    std::string trouble_;   ///< why the last dial did not reach rank 0
-    std::string stranger_;  ///< what somebody lacked who could not prove that it belongs to the job
+    deadline look_at_ = deadline::never;  ///< into the meeting file
+    std::uint64_t dialled_ = 0;           ///< the incarnation of rank 0 that the file tells
+    std::string trouble_;                 ///< why the last dial did not reach rank 0
+    std::string stranger_;                ///< what somebody lacked who could not prove that it belongs to the job
 };
 
 }}}  // namespace rill::RILL_ABI::tcp::detail

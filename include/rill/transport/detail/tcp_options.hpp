@@ -33,7 +33,9 @@ enum class security : std::uint8_t {
 struct options {
     rank_t rank = 0;
     int ranks = 1;
-    /// `host:port` or `[address]:port` where rank 0 listens. The others listen at the address by which they reach it.
+    /// Where rank 0 listens: `host:port` or `[address]:port`, or several of these, separated by commas, of which it
+    /// takes those that its host has. Or `file:` and the path of a file on a disk that all hosts share: rank 0 writes
+    /// its addresses there. The others listen at the address by which they reach it.
     std::string meeting = "127.0.0.1:29400";
     std::string job{};  ///< ranks of other jobs are refused
     /// Equal on all ranks: others are refused.

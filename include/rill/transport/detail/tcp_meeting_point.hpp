@@ -1,0 +1,94 @@
+// Where the ranks of a job meet: addresses, or a file on a shared disk that tells them.
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/tcp_error.hpp>
+#include <rill/transport/detail/tcp_socket.hpp>
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <unistd.h>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
+
+/// Whether a meeting point, `file:/path`, is a file.
+inline bool is_file(const std::string& point) { return point.starts_with("file:"); }
+
+/// All addresses of meeting points that are separated by commas. A name that is unknown is passed over where another
+/// one is known.
+inline std::vector<socket_address> resolve_all(const std::string& points, rank_t rank) {
+    std::vector<socket_address> all;
+    std::string first_error, each;
+    for (std::istringstream from(points); std::getline(from, each, ',');) try {
+            const std::vector<socket_address> some = resolve(each, rank);
+            all.insert(all.end(), some.begin(), some.end());
+        } catch (const library_error& caught) {
+            if (first_error.empty()) first_error = caught.notice().reason;
+        }
+    if (all.empty() && first_error.empty()) return resolve(points, rank);
+    if (all.empty()) throw library_error(no_rank, first_error);
+    return all;
+}
+
+/// The addresses of this host's interfaces, with port 0: of the loopback interface, or of all others. Link-local ones
+/// are left out, since no other host knows their scope. Of a host with no other address than loopback ones, these.
+inline std::vector<socket_address> own_addresses(bool only_loopback) {
+    std::vector<socket_address> loopback, others;
+    ifaddrs* all = nullptr;
+    if (::getifaddrs(&all) != 0) return {};
+    for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next) {
+        if (each->ifa_addr == nullptr || (each->ifa_flags & IFF_UP) == 0) continue;
+        const auto family = each->ifa_addr->sa_family;
+        if (family != AF_INET && family != AF_INET6) continue;
+        socket_address made;
+        made.size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+        std::memcpy(&made.bytes, each->ifa_addr, made.size);
+        if (!made.is_link_local()) (made.is_loopback() ? loopback : others).push_back(made);
+    }
+    ::freeifaddrs(all);
+    return only_loopback || others.empty() ? loopback : others;
+}
+
+/// What the file of a meeting point tells: of which job it is, and where rank 0 listens.
+struct meeting_file {
+    std::uint64_t job = 0, incarnation = 0;
+    std::vector<std::string> addresses{};
+
+    /// Replaces the file in one step: nobody reads a part of it. Throws `library_error` where that fails.
+    void write(const std::string& path, rank_t rank) const {
+        const std::string beside = path + "." + std::to_string(incarnation);
+        {
+            std::ofstream to(beside);
+            to << "rill " << job << ' ' << incarnation << '\n';
+            for (const std::string& each : addresses) to << each << '\n';
+            to << "end\n";
+            if (!to.flush())
+                throw library_error(rank, "cannot write the meeting file " + beside + ": " + system_text());
+        }
+        if (std::rename(beside.c_str(), path.c_str()) == 0) return;
+        const std::string why = system_text();
+        ::unlink(beside.c_str());
+        throw library_error(rank, "cannot write the meeting file " + path + ": " + why);
+    }
+    /// Without addresses where there is no such file, or where it is no meeting file.
+    static meeting_file read(const std::string& path) {
+        constexpr std::size_t most_addresses = 64;
+        meeting_file made;
+        std::ifstream from(path);
+        std::string word;
+        if (!(from >> word >> made.job >> made.incarnation) || word != "rill") return {};
+        while (from >> word && word != "end" && made.addresses.size() < most_addresses) made.addresses.push_back(word);
+        return word == "end" ? made : meeting_file{};
+    }
+};
+
+}}}  // namespace rill::RILL_ABI::tcp::detail
