@@ -11,11 +11,13 @@
 
 #include <doctest/doctest.h>
 
+#include <poll.h>
 #include <barrier>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <future>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,6 +112,42 @@ TEST_CASE("where a message is not acknowledged, another connection is made long 
         }
     };
     run_behind(proxy, 2, talks, {.patience = seconds(60)});
+}
+
+TEST_CASE("a dial that was given up and proves itself late makes no rank gone") {
+    using namespace tcp::detail;
+    const tcp::options chosen{.meeting = ranks::free_point()};
+    const auto thrown = ranks::on_threads(2, chosen, [&](const tcp::options& own) {
+        mesh met = meeting(own).run();
+        const roster_entry& first = met.roster.front();
+        std::optional<pending_connection> late;
+        if (own.rank == 1)
+            late.emplace(pending_connection::dialled(start_connecting(socket_address_of(first.addresses.front())),
+                                                     met.own, {0, first.incarnation}, {}, wall_clock()));
+        const auto go_on_until = [&](auto&& done) {
+            const time_point last = wall_clock() + seconds(30);
+            while (late->proceed() && !done() && wall_clock() < last) {
+                pollfd one{.fd = late->on().get(), .events = late->wanted(), .revents = 0};
+                wait_for({&one, 1}, last);
+            }
+            CHECK(done());
+        };
+        rerouted net(std::move(met), own);
+        const auto talks = [&](auto& each) {
+            for (int i = 0; i < 3; ++i) {
+                CHECK(each.post(1 - each.rank(), {.context = 1}, buffer(8)));
+                CHECK(each.receive(1 - each.rank(), {.context = 1}, each.now() + seconds(30)).has_value());
+                if (each.rank() == 0) continue;
+                if (i == 0) go_on_until([&] { return late->now() == handshake::state::asks; });
+                if (i != 1) continue;
+                late->prove(0);
+                go_on_until([&] { return late->is_settled(); });
+                CHECK(late->said().why() == handshake::refusal::stale);
+            }
+        };
+        net.run(talks);
+    });
+    for (const auto& each : thrown) CHECK(ranks::text_of(each) == "");
 }
 
 TEST_CASE("ranks that have nothing to say to each other do not connect") {
