@@ -1,0 +1,84 @@
+// A job whose members change, on a tree that goes round silent links: cuts cost no member its place.
+#include <rill/collective/all_reduce.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/protocol/elastic.hpp>
+#include <rill/topology/backup_tree.hpp>
+#include <rill/transport/simulated.hpp>
+
+#include "elastic_scene.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sim = rill::simulated;
+namespace faults = rill::faults;
+using rill::milliseconds;
+
+namespace {
+
+struct job {
+    std::vector<std::vector<double>> committed;  ///< of each rank: the sum of each step
+    std::vector<std::size_t> members;            ///< of each rank: at its end
+    std::string wrong{};
+};
+
+job train(int ranks, std::uint64_t steps, const rill::fault_plan& plan) {
+    job all{std::vector<std::vector<double>>(static_cast<std::size_t>(ranks)),
+            std::vector<std::size_t>(static_cast<std::size_t>(ranks))};
+    sim::run(ranks, {.latency = rill::microseconds(50), .bandwidth = 100'000'000, .faults = plan},
+             [&](sim::endpoint& net) {
+                 const auto self = static_cast<std::size_t>(net.rank());
+                 elastic_scene::model state;
+                 try {
+                     rill::elastic team{net, rill::topology::backup_tree{2}, {.timeout = rill::seconds(5)}};
+                     while (team.step() < steps) {
+                         const rill::view crew = team.settle(state);
+                         all.members[self] = crew.members.size();
+                         if (team.step() >= steps) break;
+                         const std::vector<double> own(20, static_cast<double>(net.rank() + 1));
+                         std::vector<double> sum(20);
+                         if (!team.attempt([&](auto& workers) { rill::all_reduce(workers, own, sum); })) continue;
+                         all.committed[self].push_back(sum[3]);
+                         state.add(sum);
+                     }
+                     team.finish();
+                 } catch (const rill::error& thrown) {
+                     all.wrong += thrown.what();
+                 }
+             });
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("elastic on backup_tree: a cut link takes no member out, and every step is committed by all") {
+    for (const auto& [one, other] : {std::pair{1, 0}, std::pair{2, 1}, std::pair{4, 0}}) {
+        CAPTURE(one);
+        const job seen = train(7, 12, {{faults::cut_between(one, other).at(milliseconds(5))}});
+        CHECK(seen.wrong == "");
+        for (std::size_t rank = 0; rank < 7; ++rank) {
+            CHECK(seen.members[rank] == 7);
+            CHECK(seen.committed[rank] == std::vector<double>(12, 28.0));
+        }
+    }
+}
+
+TEST_CASE("elastic on backup_tree: the survivors of a rank that dies go on, with the same sums") {
+    for (const int victim : {0, 1, 5}) {
+        CAPTURE(victim);
+        const job seen = train(7, 12, {{faults::kill(victim).at(milliseconds(6))}});
+        CHECK(seen.wrong == "");
+        const std::size_t witness = victim == 0 ? 1 : 0;
+        CHECK(seen.committed[witness].size() == 12);
+        for (std::size_t rank = 0; rank < 7; ++rank)
+            if (rank != static_cast<std::size_t>(victim)) CHECK(seen.committed[rank] == seen.committed[witness]);
+        CHECK(seen.committed[witness].back() == 28.0 - (victim + 1));
+    }
+}
