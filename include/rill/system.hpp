@@ -8,6 +8,7 @@
 #include <rill/system/d_squared.hpp>
 #include <rill/system/dcd_psgd.hpp>
 #include <rill/system/eager_sgd.hpp>
+#include <rill/system/fault_tolerant_tree.hpp>
 #include <rill/system/fed_avg.hpp>
 #include <rill/system/gossip_grad.hpp>
 #include <rill/system/local_sgd.hpp>
