@@ -33,7 +33,7 @@ std::uint64_t runs_in_all() {
 #endif
 }
 
-constexpr rill::elastic_options options{
+constexpr rill::elastic_options drawn_options{
     .timeout = rill::seconds(20), .patience = rill::seconds(5), .repeat = rill::milliseconds(20)};
 
 class drawn_run {
@@ -55,7 +55,7 @@ class drawn_run {
         elastic_scene::record all;
         std::string wrong;
         try {
-            sim::run(ranks_, net_, [&](auto& net) { elastic_scene::live(net, steps_, options, all); });
+            sim::run(ranks_, net_, [&](auto& net) { elastic_scene::live(net, steps_, drawn_options, all); });
             wrong = elastic_scene::wrong_with(all, steps_, has_cuts_ || 2 * deaths_ >= ranks_);
         } catch (const std::exception& e) {
             wrong = std::string("the run ends by ") + e.what();
