@@ -122,6 +122,9 @@ class elastic {
     /// member that lacks the result of a step that the others have committed, it returns false too; the next `settle`
     /// brings it.
     ///
+    /// What the body's calls change (codecs, inputs that are also outputs) must outlive this call: make it outside the
+    /// body. The body must let errors of its calls pass.
+    ///
     /// Errors: what `body` or its collectives throw, if no member is lost thereby: on all members, and the step is not
     /// committed. `excluded`; `no_quorum`, after which the same call may succeed.
     template <class Body>
@@ -456,6 +459,9 @@ class elastic {
         return text;
     }
     [[noreturn, gnu::cold]] void throw_excluded() const {
+        if (!machine_)
+            throw excluded(notice(net_->rank(), text_of({"elastic: rank ", net_->rank(),
+                                                         " is no member yet: settle takes it in, before an attempt"})));
         throw excluded(notice(
             net_->rank(), text_of({"elastic: the others go on without rank ", net_->rank(), ", in ", text_of_view()})));
     }
