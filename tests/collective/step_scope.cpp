@@ -91,6 +91,7 @@ results step_of(Group& workers, codecs& by, std::vector<float>& own, const std::
     rill::request second = rill::start_all_reduce(workers, given, out[3], by.momentum);
     first.get(), second.get();
     rill::all_reduce(workers, given, out[4], by.sparse);
+    workers.step().keep(std::span(own));
     rill::all_reduce(workers, own, own);
     rill::reduce(workers, own, own, 0);
     out[5] = own;

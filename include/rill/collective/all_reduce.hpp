@@ -215,8 +215,6 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, const Fold& fold = {}, co
                      "all_reduce: input and output must be of one size");
         if (own.weight != 0) require_in_place_or_apart(in, out);
         require_enough_ranks(fold, group.size(), group.rank());
-        if constexpr (CanBeUndone<Group>)
-            if (own.weight != 0) keep_overwritten(group.step(), in, out);
         return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
             return all_reduce_tensors(lane, input.get(), output.get(), fold_for_state(fold), own);
         };
@@ -260,7 +258,6 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         RILL_EXPECTS(size_of(out) == size_of(in), "all_reduce: input and output must be of one size");
         require_in_place_or_apart(in, out);
-        if constexpr (CanBeUndone<Group>) keep_overwritten(group.step(), in, out);
         auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
         if constexpr (CanBeUndone<Group>) group.step().keep(codec);
         return [=, input = held<In>(in), output = held<Out>(out), &codec,

@@ -69,10 +69,7 @@ auto reduce_call(Group& group, In&& in, Out&& out, rank_t root, const Fold& fold
         require_root(group, root);
         RILL_EXPECTS(group.rank() != root || size_of(out) == size_of(in),
                      "reduce: at the root input and output must be of one size");
-        if (group.rank() == root) {
-            require_in_place_or_apart(in, out);
-            if constexpr (CanBeUndone<Group>) keep_overwritten(group.step(), in, out);
-        }
+        if (group.rank() == root) require_in_place_or_apart(in, out);
         return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
             return reduce_dense(lane, input.get(), output.get(), root, fold);
         };

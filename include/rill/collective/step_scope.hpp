@@ -18,16 +18,18 @@ namespace rill { inline namespace RILL_ABI {
 
 /// What the calls of one step have changed on this rank, so that the step takes place as a whole or not at all.
 ///
-/// A `step_group` keeps here a copy of each codec, and of each input that is also the output, before the first call of
-/// the step that uses it. `commit()` ends the step and forgets the copies. `abort()` ends the step and puts them back:
-/// all is then as before the step, bit for bit, though some calls had succeeded and others had failed. The next call
-/// begins the next step.
+/// A `step_group` keeps here a copy of each codec before the first call of the step that uses it. `commit()` ends the
+/// step and forgets the copies. `abort()` ends the step and puts them back: the codecs are then as before the step, bit
+/// for bit, though some calls had succeeded and others had failed. The next call begins the next step.
 ///
-/// A group that is made anew after a failure may have the same scope. What is kept must live until the step ends, and
-/// no operation may be in flight then: destroy the requests, or the group, first. Codecs must be copyable. An input
-/// that is also the output comes back if its memory is contiguous. The number of operations that a group has counted is
-/// the group's (`group::resume_at`). Cost: one copy of each codec and step. Memory: the copies, which are used again,
-/// so that a step like the last one allocates nothing.
+/// `keep(elements)` does the same for memory: call it before a call whose input is also its output, if the input is to
+/// come back. It is not done for all such calls, because that memory need not live as long as the step. What is kept
+/// must live until the step ends, and no operation may be in flight then: destroy the requests, or the group, first.
+/// Codecs must be copyable.
+///
+/// A group that is made anew after a failure may have the same scope. The number of operations that a group has counted
+/// is the group's (`group::resume_at`). Cost: one copy of each codec and step. Memory: the copies, which are used
+/// again, so that a step like the last one allocates nothing.
 class step_scope {
   public:
     step_scope() = default;

@@ -40,10 +40,10 @@ state_comparison compare_states(Group& workers, const view& crew, std::uint64_t 
                                 on_difference how = on_difference::end) {
     const auto size = static_cast<std::size_t>(workers.size()), rank = static_cast<std::size_t>(workers.rank());
     RILL_EXPECTS(crew.members.size() == size, "compare_states: a group of the view");
-    std::vector<std::int64_t> told(2 * size);
-    told[rank] = std::bit_cast<std::int64_t>(checksum);
-    told[size + rank] = std::bit_cast<std::int64_t>(residual_norm);
-    all_reduce(workers, told, told);
+    std::vector<std::int64_t> own(2 * size), told(2 * size);
+    own[rank] = std::bit_cast<std::int64_t>(checksum);
+    own[size + rank] = std::bit_cast<std::int64_t>(residual_norm);
+    all_reduce(workers, own, told);
 
     const std::span<const std::int64_t> sums = std::span<const std::int64_t>(told).first(size);
     const auto votes = [&](std::int64_t sum) { return 2 * std::count(sums.begin(), sums.end(), sum); };

@@ -118,9 +118,10 @@ class elastic {
 
     /// Runs `body(workers)`, which makes collectives on the group of the view. Returns whether the step is committed,
     /// on all members alike; inputs and codecs are then as the calls left them. If the view has changed, returns false:
-    /// inputs that are also outputs and codecs are as before, and the caller calls `settle` and computes anew. On a
-    /// member that lacks the result of a step that the others have committed, it returns false too; the next `settle`
-    /// brings it.
+    /// codecs are as before, and the caller calls `settle` and computes anew. So is what
+    /// `workers.step().keep(elements)` was called for, such as an input that is also an output; it must live as long as
+    /// this call. On a member that lacks the result of a step that the others have committed, it returns false too; the
+    /// next `settle` brings it.
     ///
     /// What the body's calls change (codecs, inputs that are also outputs) must outlive this call: make it outside the
     /// body. The body must let errors of its calls pass.

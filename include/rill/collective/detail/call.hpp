@@ -27,7 +27,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -69,19 +68,6 @@ void require_in_place_or_apart([[maybe_unused]] const In& in, [[maybe_unused]] c
 /// A group whose calls belong to a step that can be undone: a `step_group`.
 template <class Group>
 concept CanBeUndone = requires(const Group& group) { group.step(); };
-
-/// Keeps an input that the call overwrites, so that the step can be undone.
-template <class Step, class In, class Out>
-void keep_overwritten(Step& step, const In& in, Out& out) {
-    using T = tensor_element<Out>;
-    using given = std::span<const T>;
-    using made = std::span<T>;
-    if constexpr (ViewableAs<const In, given> && ViewableAs<Out, made>) {
-        if (!has_view<given>(in) || !has_view<made>(out)) return;
-        const made memory = traits_of<Out>::view(out);
-        if (traits_of<In>::view(in).data() == memory.data()) step.keep(memory);
-    }
-}
 
 inline void require_weight([[maybe_unused]] const contribution& own) {
     RILL_EXPECTS(is_finite(own.weight) && own.weight >= 0, "a contribution's weight is finite and not negative");
