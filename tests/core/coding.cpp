@@ -24,3 +24,10 @@ TEST_CASE("the list of index codings has every number that has a name, but those
     CHECK(is_in_frames(index_coding::dense));
     CHECK_FALSE(is_in_frames(index_coding::smallest));
 }
+
+TEST_CASE("value codings have names, and only they") {
+    std::string names;
+    for (unsigned number = 0; number < 256; ++number)
+        if (const auto name = name_of(static_cast<value_coding>(number)); !name.empty()) names.append(name).append(" ");
+    CHECK(names == "raw bf16 qsgd2 qsgd4 qsgd8 own ");
+}

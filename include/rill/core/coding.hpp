@@ -17,6 +17,19 @@ namespace rill { inline namespace RILL_ABI {
 /// (`ValueCoding`), which all ranks have bound alike.
 enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4, qsgd8 = 8, own = 255 };
 
+/// The coding's name; empty if `coding` is no enumerator.
+constexpr std::string_view name_of(value_coding coding) {
+    switch (coding) {
+        case value_coding::raw: return "raw";
+        case value_coding::bf16: return "bf16";
+        case value_coding::qsgd2: return "qsgd2";
+        case value_coding::qsgd4: return "qsgd4";
+        case value_coding::qsgd8: return "qsgd8";
+        case value_coding::own: return "own";
+    }
+    return {};
+}
+
 /// How the indices of a frame are written; the numbers are part of the wire format. `whole_rows` needs entries that
 /// come in whole rows of `coding::row` adjacent coordinates. `smallest` chooses among the others but `whole_rows`, for
 /// every message, and never appears in a frame; `dense` means that there are no indices, because the frame has every

@@ -180,18 +180,6 @@ inline std::vector<exchange_candidate> all_candidates(const measured_costs& cost
     return all;
 }
 
-constexpr const char* text_of_coding(value_coding codes) {
-    switch (codes) {
-        case value_coding::raw: return "raw";
-        case value_coding::bf16: return "bf16";
-        case value_coding::qsgd2: return "qsgd2";
-        case value_coding::qsgd4: return "qsgd4";
-        case value_coding::qsgd8: return "qsgd8";
-        case value_coding::own: return "own";
-    }
-    return "other";
-}
-
 inline std::string text_of_time(duration time) {
     const readable_seconds read = readable(time.seconds());
     char text[32];
@@ -212,7 +200,7 @@ std::string composition_of(const Exchange& of) {
     const std::string text = of.topology.shape_name();
     if (!of.compress) return text + " with dense vectors";
     const auto rounded = [](const char* what, value_coding codes) {
-        return is_lossless(codes) ? std::string() : std::string(what) + text_of_coding(codes);
+        return is_lossless(codes) ? std::string() : what + std::string(name_of(codes));
     };
     return text + " with streams, indices as " + std::string(name_of(of.codings.contribution.indices)) +
            rounded(", values as ", of.codings.contribution.values) + rounded(", sums as ", of.codings.copy.values);
@@ -252,7 +240,7 @@ void require_equal(Group& group, const gradient_shape& gradient) {
     all_gather(group, own, all);
     const auto text = [&](std::size_t i, std::int64_t number) {
         if (i == 1 || i == 2) return text_of_number(std::bit_cast<double>(number));
-        if (i == 3 || i == 4) return std::string(text_of_coding(static_cast<value_coding>(number)));
+        if (i == 3 || i == 4) return std::string(name_of(static_cast<value_coding>(number)));
         return std::to_string(number);
     };
     for (std::size_t at = 0; at < all.size(); ++at) {
