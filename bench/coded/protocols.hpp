@@ -33,7 +33,7 @@
 namespace coded_bench {
 
 enum class scheme { star, gradient_code, ring, sgd, coded };
-constexpr std::array schemes{scheme::star, scheme::gradient_code, scheme::ring, scheme::sgd, scheme::coded};
+inline constexpr std::array schemes{scheme::star, scheme::gradient_code, scheme::ring, scheme::sgd, scheme::coded};
 
 /// The paper's name of a scheme.
 constexpr const char* name(scheme s) {
