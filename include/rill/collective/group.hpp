@@ -70,7 +70,7 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
                                                 .executor = std::move(executor)}},
           lane<Net, Shape, Exec>(this->members) {
         if constexpr (MonitoredTransport<Net>)
-            if (options.monitors) net.monitor({.context = this->context(), .tag = detail::shared_tag});
+            if (options.monitors) this->members.session.monitor(detail::shared_tag);
         shake_hands();
     }
 

@@ -10,7 +10,7 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Options of a group. They must be the same on all its ranks, which the handshake checks.
+/// Options of a group. All but `monitors` must be the same on all its ranks, which the handshake checks.
 struct group_options {
     /// How long an operation may take after this rank has entered it. Finding the culprit may take a quarter of it
     /// more. Must be above 0, else making the group fails.
@@ -19,8 +19,8 @@ struct group_options {
     /// Tells the group from others on its transport; those of one name, by the order in which they are made.
     std::string_view name = "group";
 
-    /// Whether an operation fails as soon as a rank that it waits for has ended, and not at its timeout. On a
-    /// `MonitoredTransport`.
+    /// Whether an operation of this rank fails as soon as a rank that it waits for has ended, and not at its timeout.
+    /// On a `MonitoredTransport`; without effect on others.
     bool monitors = false;
 
     void require_options(rank_t rank) const {

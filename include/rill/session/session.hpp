@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
@@ -73,6 +74,13 @@ class session {
     /// The context in which ranks announce long waits; see `detail::long_wait`.
     std::uint64_t waits() const { return waits_; }
     channel on(std::uint32_t tag) const { return {context_, tag}; }
+
+    /// What becomes of the other ranks is told on `tag` from now on; see `MonitoredTransport`.
+    [[gnu::cold, gnu::noinline]] void monitor(std::uint32_t tag)
+        requires MonitoredTransport<Net>
+    {
+        net_->monitor(on(tag));
+    }
 
     /// A header with what all frames of the session share.
     wire::header stamped(wire::header head, message_kind kind, std::uint64_t number) const {
