@@ -109,8 +109,8 @@ class tls {
     static constexpr std::size_t most_untrusted = 2048;  ///< bytes from the connection
     static constexpr std::size_t record_bytes = 16384;
     static constexpr std::size_t most_said = 8 * record_bytes;  ///< by one call of `say`
-    static constexpr std::uint64_t rekey_bytes = std::uint64_t{1}
-                                                 << 36;  ///< said by one key; 2^24.5 records are allowed
+    /// Said by one key; 2^24.5 records are allowed.
+    static constexpr std::uint64_t rekey_bytes = std::uint64_t{1} << 36;
 
     tls(const tls_context& with, bool dials, std::uint64_t most_by_key = rekey_bytes)
         : ssl_(SSL_new(with.all_.get())), most_by_key_(most_by_key) {
