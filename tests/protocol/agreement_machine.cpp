@@ -580,3 +580,43 @@ TEST_CASE("up to seven ranks agree in random courses, though ranks die and come 
                              << " decisions, " << random_course::commits << " steps, " << random_course::without_quorum
                              << " ended without a quorum");
 }
+
+TEST_CASE("a new coordinator proposes what may have been decided") {
+    world all(3, quorum::majority);
+    const auto deliver_all = [&](rank_t from, rank_t to) {
+        while (!all.link(from, to).empty()) all.deliver(from, to);
+    };
+    all.tell(0, {.happened = what::changed, .peer = 2, .change = peer_change::ended, .incarnation = first_life});
+    all.tell(0, {.happened = what::ends});
+    for (int round = 0; round < 2; ++round) deliver_all(0, 1), deliver_all(1, 0);
+    CHECK(all.at(0).machine.view().members == std::vector<rank_t>{0, 1});
+    all.link(0, 1).clear(), all.link(0, 2).clear();  // nobody hears of the decision
+    all.die(0);
+    deliver_all(0, 1), deliver_all(0, 2);
+    for (int round = 0; round < 3; ++round) deliver_all(1, 2), deliver_all(2, 1);
+    CHECK(all.wrong == "");
+    CHECK(all.at(1).machine.view().members == std::vector<rank_t>{0, 1});
+    CHECK(all.at(2).machine.is_excluded());
+}
+
+TEST_CASE("a proposal comes too late where a higher ballot has been answered") {
+    world all(3, quorum::majority);
+    const auto deliver_all = [&](rank_t from, rank_t to) {
+        while (!all.link(from, to).empty()) all.deliver(from, to);
+    };
+    for (const rank_t rank : {0, 1})
+        all.tell(
+            rank,
+            {.happened = what::changed, .peer = 1 - rank, .change = peer_change::ended, .incarnation = first_life});
+    for (const rank_t rank : {0, 1}) {  // each asks rank 2, and takes the other for dead
+        all.tell(rank, {.happened = what::ends});
+        deliver_all(rank, 2);
+        deliver_all(2, rank);
+    }
+    deliver_all(1, 2);  // the proposal of the higher ballot, then that of the lower one
+    deliver_all(0, 2);
+    deliver_all(2, 1), deliver_all(2, 0);
+    CHECK(all.wrong == "");
+    CHECK(all.at(1).machine.view().members == std::vector<rank_t>{1, 2});
+    CHECK(all.at(0).machine.view().epoch == 0);
+}
