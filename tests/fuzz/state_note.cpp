@@ -27,7 +27,7 @@ void serve(const state_note& note) {
     member.members_are({.epoch = 1, .members = {0, 1}});
     member.committed(1, buffer(8));
     member.committed(2, buffer(40));
-    member.take_snapshot(buffer(100));
+    member.take_snapshot(2, buffer(100));
     member.on(2, note, 1);
     std::size_t bytes = 0;
     for (const auto& each : member.letters()) {

@@ -207,7 +207,7 @@ class explorer {
         member& own = at.members[i];
         ++own.step;
         own.machine.committed(own.step, bytes_of(update_of(own.step)));
-        if (own.machine.is_snapshot_due()) own.machine.take_snapshot(bytes_of(state_at(own.step)));
+        if (own.machine.is_snapshot_due()) own.machine.take_snapshot(own.step, bytes_of(state_at(own.step)));
         if (own.is_silent) own.machine.clear_letters();
         post(at);
         explore(std::move(at));
@@ -231,7 +231,7 @@ class explorer {
         own.machine.on(joiner, got.note, life);
         // Who trains no more is between two steps.
         if (own.step == last_step && own.machine.is_snapshot_due())
-            own.machine.take_snapshot(bytes_of(state_at(own.step)));
+            own.machine.take_snapshot(own.step, bytes_of(state_at(own.step)));
         post(at);
         explore(std::move(at));
     }
@@ -317,7 +317,7 @@ task converse(state_fetcher& fetcher, state_provider& with, rank_t rank, std::si
         fetcher.clear_letters();
         for (const state_letter& each : letters)
             if (each.to == rank) with.on(joiner, each.note, life);
-        if (with.is_snapshot_due()) with.take_snapshot(bytes_of(state_at(4)));
+        if (with.is_snapshot_due()) with.take_snapshot(4, bytes_of(state_at(4)));
         const std::vector<state_letter> answers = with.letters();
         with.clear_letters();
         for (const state_letter& each : answers) {
@@ -403,7 +403,7 @@ TEST_CASE("state transfer: the next member goes on at the first missing byte, or
         second.on(joiner, fetcher.letters()[0].note, life);
         if (!is_same) second.committed(5, bytes_of(update_of(5)));
         REQUIRE(second.is_snapshot_due());
-        second.take_snapshot(bytes_of(state_at(is_same ? 4 : 5)));
+        second.take_snapshot(is_same ? 4 : 5, bytes_of(state_at(is_same ? 4 : 5)));
         for (const state_letter& each : second.letters()) CHECK(each.note.kind == state_note::what::refusal);
         second.clear_letters();
 
@@ -434,6 +434,19 @@ TEST_CASE("state transfer: who missed few steps gets those only, in order") {
     CHECK(state == state_at(4));
     CHECK(fetcher.is_ready());
     CHECK(!by.is_snapshot_due());
+}
+
+TEST_CASE("state transfer: a copy of the state of another step is no snapshot") {
+    state_provider by = at_step_4();
+    const state_note wanted{.incarnation = life, .build = build, .length = 9};
+    by.on(joiner, wanted, life);
+    by.clear_letters();
+    by.take_snapshot(3, bytes_of(state_at(3)));
+    CHECK(by.is_snapshot_due());
+    by.take_snapshot(4, bytes_of(state_at(4)));
+    CHECK(!by.is_snapshot_due());
+    REQUIRE(!by.letters().empty());
+    CHECK(by.letters()[0].note.step == 4);
 }
 
 TEST_CASE("state transfer: a piece that comes twice is taken once") {

@@ -62,9 +62,12 @@ class state_exchange {
     /// Serves from now on, as a member with the state at `step`. Later calls tell another view.
     void serve(const view& now, std::uint64_t step) {
         if (run_.has_begun()) return tell({.kind = news::what::view, .of = now});
-        provider_.members_are(now);
-        provider_.resume_at(step);
-        run_.begin([this] { run(); }, [] {});
+        begin_to_serve(now, step);
+    }
+    /// As `serve`, of a rank that has got this state from others: what it has given before counts no more.
+    void serve_anew(const view& now, std::uint64_t step) {
+        if (run_.has_begun()) return tell({.kind = news::what::state, .step = step, .of = now});
+        begin_to_serve(now, step);
     }
     /// This rank has committed a step, by `update`.
     void committed(std::uint64_t step, buffer update) {
@@ -74,6 +77,7 @@ class state_exchange {
     bool wants_snapshot(std::uint64_t step) {
         return step % options_.snapshot_every == 0 && wanted_.wait(deadline::immediate);
     }
+    /// A copy of the state at this step, which has been told before; also where nobody wants it yet.
     void take_snapshot(std::uint64_t step, buffer state) {
         wanted_.reset();
         tell({.kind = news::what::snapshot, .step = step, .bytes = std::move(state)});
@@ -108,12 +112,18 @@ class state_exchange {
     };
     /// What the rank tells its activity.
     struct news {
-        enum class what : unsigned char { view, step, snapshot, end };
+        enum class what : unsigned char { view, state, step, snapshot, end };
         what kind = what::end;
         std::uint64_t step = 0;
         buffer bytes{};
         rill::view of{};
     };
+
+    void begin_to_serve(const view& now, std::uint64_t step) {
+        provider_.members_are(now);
+        provider_.resume_at(step);
+        run_.begin([this] { run(); }, [] {});
+    }
 
     Net& net() { return session_.net(); }
     channel to_serve() const { return session_.on(0); }
@@ -146,9 +156,10 @@ class state_exchange {
     /// Whether the activity goes on.
     bool take(news told) {
         using what = typename news::what;
-        if (told.kind == what::view) provider_.members_are(told.of);
+        if (told.kind == what::view || told.kind == what::state) provider_.members_are(told.of);
+        if (told.kind == what::state) provider_.resume_at(told.step);
         if (told.kind == what::step) provider_.committed(told.step, std::move(told.bytes));
-        if (told.kind == what::snapshot && provider_.is_snapshot_due()) provider_.take_snapshot(std::move(told.bytes));
+        if (told.kind == what::snapshot) provider_.take_snapshot(told.step, std::move(told.bytes));
         return told.kind != what::end;
     }
 

@@ -78,7 +78,8 @@ class state_provider {
     /// Whether a copy of the state is to be taken at the step that has been committed last.
     bool is_snapshot_due() const { return is_snapshot_wanted() && latest_ % options_.snapshot_every == 0; }
     /// A copy of the state at the step that has been committed last.
-    void take_snapshot(buffer state) {
+    void take_snapshot(std::uint64_t step, buffer state) {
+        if (snapshot_ || step != latest_) return;  // one is there, or the rank has gone on
         snapshot_ = item{latest_, rill::checksum(state), std::move(state)};
         answer_waiting(state_note::item::snapshot);
     }
