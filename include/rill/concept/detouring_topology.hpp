@@ -18,6 +18,8 @@ namespace rill { inline namespace RILL_ABI {
 ///   once, and over the link itself, are measured (Karn). `first` counts until something has been measured, `least`
 ///   bounds it from below.
 /// - `fixed`: always the same time. Each rank judges for itself, and each message anew.
+///
+/// Both times are above 0.
 struct detect {
     bool is_adaptive = true;
     duration first = milliseconds(500);

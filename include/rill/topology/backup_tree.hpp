@@ -4,6 +4,7 @@
 #include <rill/concept/topology.hpp>
 #include <rill/concept/tree_topology.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/types.hpp>
 #include <rill/topology/tree.hpp>
 #include <rill/topology/tree_schedule.hpp>
@@ -35,7 +36,16 @@ struct backup_tree {
     static constexpr bool preserves_rank_order = true;
     static constexpr bool has_copy_phase = true;
 
-    constexpr tree_schedule all_reduce(int size, rank_t rank) const { return plain().all_reduce(size, rank); }
+    /// Refuses options out of range; each group calls it first.
+    constexpr tree_schedule all_reduce(int size, rank_t rank) const {
+        rill::detail::require_option(detect.first.ns > 0, "topology::backup_tree: detect, first (ns)", detect.first.ns,
+                                     "above 0", rank);
+        rill::detail::require_option(detect.least.ns > 0, "topology::backup_tree: detect, least (ns)", detect.least.ns,
+                                     "above 0", rank);
+        rill::detail::require_option(chunk_bytes > 0, "topology::backup_tree: chunk_bytes", chunk_bytes, "above 0",
+                                     rank);
+        return plain().all_reduce(size, rank);
+    }
     constexpr tree_schedule reduce_scatter(int size, rank_t rank) const { return plain().reduce_scatter(size, rank); }
     constexpr tree_schedule all_gather(int size, rank_t rank) const { return plain().all_gather(size, rank); }
     constexpr tree_schedule reduce(int size, rank_t rank, rank_t root) const {
