@@ -127,7 +127,8 @@ class elastic {
     /// body. The body must let errors of its calls pass.
     ///
     /// Errors: what `body` or its collectives throw, if no member is lost thereby: on all members, and the step is not
-    /// committed. `excluded`; `no_quorum`, after which the same call may succeed.
+    /// committed. `excluded`; `no_quorum`, after which the same call may succeed. Codecs and inputs that are also
+    /// outputs are then as before.
     template <class Body>
     bool attempt(Body&& body) {
         require_member();
@@ -135,33 +136,15 @@ class elastic {
         if (machine_->knows_newcomers()) end_view("a rank comes");
         agree_if_asked();
         if (view().epoch != settled_ || machine_->committed() < machine_->base()) return false;
-        const std::uint64_t next = machine_->committed() + 1;
-        std::exception_ptr failed;
-        std::string own;  // why this rank alone has failed
         try {
-            group_type& all = workers();
-            body(all);
-            tell({.happened = event::what::prepared});
-            barrier(all);
-            tell({.happened = event::what::all_prepared});
-            scope_.commit();
-            return true;
-        } catch (const error&) {
-            if (net_->aborted(every_context)) throw;
-            failed = std::current_exception();
-        } catch (const std::exception& thrown) {
-            failed = std::current_exception();
-            own = text_of({"rank ", net_->rank(), ": ", thrown.what()});
+            const bool is_committed = take_step(body);
+            is_committed ? scope_.commit() : scope_.abort();
+            return is_committed;
+        } catch (...) {
+            scope_.abort();
+            tell({.happened = event::what::gives_up});
+            throw;
         }
-        end_view(own.empty() ? "a step has failed" : own);
-        agree_if_asked();
-        if (machine_->committed() >= next) {
-            scope_.commit();
-            return true;
-        }
-        scope_.abort();
-        if (!own.empty() || machine_->last().is_fruitless) std::rethrow_exception(failed);
-        return false;
     }
 
     /// The others go on without this rank, which must not call `settle` or `attempt` again. Returns when they have
@@ -224,6 +207,37 @@ class elastic {
         const auto found = std::lower_bound(in.members.begin(), in.members.end(), rank);
         return found != in.members.end() && *found == rank &&
                in.incarnations[static_cast<std::size_t>(found - in.members.begin())] == life;
+    }
+
+    // --- a step
+
+    /// Returns whether it is committed.
+    template <class Body>
+    bool take_step(Body& body) {
+        const std::uint64_t next = machine_->committed() + 1;
+        std::exception_ptr failed;
+        std::string own;  // why this rank alone has failed
+        try {
+            group_type& all = workers();
+            body(all);
+            // The body may have caught what has ended it.
+            if (const auto ended = crew_of_view().net.aborted(all.context())) throw_error(*ended);
+            tell({.happened = event::what::prepared});
+            barrier(all);
+            tell({.happened = event::what::all_prepared});
+            return true;
+        } catch (const error&) {
+            if (net_->aborted(every_context)) throw;
+            failed = std::current_exception();
+        } catch (const std::exception& thrown) {
+            failed = std::current_exception();
+            own = text_of({"rank ", net_->rank(), ": ", thrown.what()});
+        }
+        end_view(own.empty() ? "a step has failed" : own);
+        agree_if_asked();
+        if (machine_->committed() >= next) return true;
+        if (!own.empty() || machine_->last().is_fruitless) std::rethrow_exception(failed);
+        return false;
     }
 
     // --- messages

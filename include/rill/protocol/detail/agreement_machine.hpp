@@ -22,6 +22,7 @@ struct agreement_event {
     enum class what : std::uint8_t {
         prepared,      ///< this rank has the whole result of the step after its last committed one
         all_prepared,  ///< it knows that all members have it
+        gives_up,      ///< it takes back a step that it has prepared, and keeps no result of it
         caught_up,     ///< it has what was committed up to `step` from others
         ends,          ///< the view is to end: an attempt has failed, or a member goes or comes
         leaves,        ///< the view is to end, and this rank is to be left out
@@ -65,7 +66,8 @@ struct agreement_limits {
 /// members are prepared. Whoever answers a ballot is *frozen*: it neither prepares nor commits until the decision. The
 /// decision names the last committed step: the smallest that any answer has prepared. If a rank has committed a step,
 /// all members were prepared before, so that no answer is below it. If a step is not named, one answer was below it,
-/// and as this rank stays frozen, nobody commits it.
+/// and as this rank stays frozen, nobody commits it. A rank that gives up waiting says that it lacks the result, and
+/// gets it from others if the step is named; what all have given up is not named.
 ///
 /// *One decision for each epoch.* It is a single-decree Paxos among the members of the view. A coordinator, the lowest
 /// rank that is not lost, collects answers in its ballot; it proposes the value that was accepted in the highest
@@ -101,6 +103,7 @@ class agreement_machine {
         switch (event.happened) {
             case event_is::prepared: prepare(); break;
             case event_is::all_prepared: commit(); break;
+            case event_is::gives_up: lacks_ = prepared_ > committed_; break;
             case event_is::caught_up: prepared_ = committed_ = std::max(committed_, event.step); break;
             case event_is::leaves: leaves_ = true; [[fallthrough]];
             case event_is::ends: end_view(); break;
@@ -150,6 +153,7 @@ class agreement_machine {
             visit(each.is_lost), visit(each.has_ended), visit(each.has_answered), visit(each.has_accepted);
             if (!each.has_answered) continue;
             visit(each.said.prepared), visit(each.said.committed), visit(each.said.leaves);
+            visit(each.said.lacks);
             visit_ballot(each.said.accepted_at), visit_decision(each.said.value);
             for (const rank_t rank : each.said.others) visit(rank);
             for (const rank_t rank : each.said.ended) visit(rank + 1000);
@@ -158,7 +162,7 @@ class agreement_machine {
         for (const agreement_seat& seat : ended_) visit(seat.rank), visit(seat.incarnation);
         visit_ballot(promised_), visit_ballot(accepted_at_), visit_ballot(leads_);
         visit_decision(accepted_), visit_decision(last_), visit_decision(proposed_);
-        for (const bool flag : {is_frozen_, is_excluded_, leaves_, is_called_, proposes_}) visit(flag);
+        for (const bool flag : {is_frozen_, is_excluded_, leaves_, lacks_, is_called_, proposes_}) visit(flag);
         for (const time_point time : {wake_, since_, frozen_since_}) visit(time.ns);
         visit(committed_), visit(prepared_), visit(base_), visit(seen_), visit(missing_.size()), visit(view_.epoch);
     }
@@ -193,7 +197,7 @@ class agreement_machine {
         std::erase_if(joins_, [&](const agreement_seat& seat) { return is_member(seat); });
         promised_ = accepted_at_ = leads_ = {};
         accepted_ = proposed_ = {};
-        is_frozen_ = leaves_ = is_called_ = proposes_ = false;
+        is_frozen_ = leaves_ = lacks_ = is_called_ = proposes_ = false;
         missing_.clear();
         const member* const own = find(self_);
         if (own != nullptr && life_ == 0) life_ = own->seat.incarnation;
@@ -217,7 +221,9 @@ class agreement_machine {
     // --- steps
 
     void prepare() {
-        if (!is_frozen_ && !is_excluded_ && committed_ >= base_) prepared_ = committed_ + 1;
+        if (is_frozen_ || is_excluded_ || committed_ < base_) return;
+        prepared_ = committed_ + 1;
+        lacks_ = false;
     }
     void commit() {
         if (!is_frozen_ && prepared_ > committed_) committed_ = prepared_;
@@ -313,6 +319,7 @@ class agreement_machine {
         own.prepared = std::max(prepared_, base_);
         own.committed = std::max(committed_, base_);
         own.leaves = leaves_;
+        own.lacks = lacks_;
         own.joins = joins_;
         for (const member& each : members_) {
             if (each.is_lost) own.others.push_back(each.seat.rank);
@@ -364,7 +371,8 @@ class agreement_machine {
         fenced_.clear();
         // What this rank has prepared in an earlier view may have been repeated since.
         const bool is_of_this_view = value.next.epoch == view_.epoch + 1;
-        if (is_of_this_view && prepared_ >= value.step) committed_ = std::max(committed_, value.step);
+        const std::uint64_t held = lacks_ ? committed_ : prepared_;
+        if (is_of_this_view && held >= value.step) committed_ = std::max(committed_, value.step);
         prepared_ = committed_;
         enter(value.next, value.step);
     }
@@ -512,6 +520,8 @@ class agreement_machine {
             if (stays) seats.push_back(each.seat);
             if (stays && !each.has_answered) made.unheard.push_back(each.seat.rank);
         }
+        // Whoever has committed a step has told so, or has ended: what all that are left have given up is repeated.
+        if (is_given_up(made.step)) made.step = most;
         made.is_fruitless = seats.size() == members_.size() && joins_.empty() && made.step == most;
         for (const agreement_seat& seat : joins_)
             if (std::none_of(seats.begin(), seats.end(), [&](const agreement_seat& s) { return s.rank == seat.rank; }))
@@ -521,6 +531,15 @@ class agreement_machine {
             made.next.incarnations.push_back(seat.incarnation);
         }
         return made;
+    }
+    /// Whether nobody has the result of a step: all members that have not ended have answered, and lack it.
+    bool is_given_up(std::uint64_t step) const {
+        return std::all_of(members_.begin(), members_.end(), [&](const member& each) {
+            if (each.has_answered) return each.said.lacks && each.said.committed < step;
+            return std::any_of(members_.begin(), members_.end(), [&](const member& by) {
+                return by.has_answered && contains(by.said.ended, each.seat.rank);
+            });
+        });
     }
     void decide() {
         std::vector<rank_t> hearers = view_.members;
@@ -575,6 +594,7 @@ class agreement_machine {
     bool is_frozen_ = false;
     bool is_excluded_ = false;
     bool leaves_ = false;
+    bool lacks_ = false;  ///< what it has prepared and not committed
     bool is_called_ = false;
     bool proposes_ = false;
     time_point now_{}, wake_{}, since_{}, frozen_since_{};

@@ -1,0 +1,112 @@
+// What docs/elastic.md promises, where callers are unlucky or careless.
+#include <rill/collective/all_reduce.hpp>
+#include <rill/compress/error_feedback.hpp>
+#include <rill/compress/top_k.hpp>
+#include <rill/core/error.hpp>
+#include <rill/protocol/elastic.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/transport/simulated.hpp>
+
+#include "elastic_scene.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace faults = rill::faults;
+namespace sim = rill::simulated;
+using elastic_scene::model;
+
+namespace {
+
+constexpr rill::elastic_options options{.timeout = rill::seconds(5), .patience = rill::seconds(3)};
+
+sim::network with(std::vector<rill::fault> planned) {
+    return {.faults = {std::move(planned)}, .silence = rill::seconds(1), .longest = rill::seconds(1000)};
+}
+
+constexpr std::int64_t first_cut = 3000, last_cut = 4600;  // in microseconds: two steps
+
+}  // namespace
+
+TEST_CASE("without a quorum codecs are as before, and after it a committed step is in the state of all") {
+    int refused = 0;
+    for (std::int64_t cut = first_cut; cut < last_cut; cut += 40) {
+        CAPTURE(cut);
+        std::vector<rill::fault> plan;
+        for (rill::rank_t low = 0; low < 3; ++low)
+            for (rill::rank_t high = low + 1; high < 3; ++high) {
+                plan.push_back(faults::cut_between(low, high).at(rill::microseconds(cut)));
+                plan.push_back(faults::heal_between(low, high).at(rill::seconds(40)));
+            }
+        std::vector<model> ends(3);
+        sim::run(3, with(plan), [&](auto& net) {
+            rill::elastic team{net, rill::topology::ring{}, options};
+            model state;
+            auto codec = rill::compress::error_feedback{rill::compress::top_k{.density = 0.3}}.bind(20);
+            while (team.step() < 6) {
+                std::vector<double> own(20, net.rank() + 1.0), sum(20);
+                std::vector<float> gradient(20), mean(20);
+                for (std::size_t i = 0; i < 20; ++i)
+                    gradient[i] = static_cast<float>(i) * static_cast<float>(net.rank() + 1);
+                const std::vector<float> before(codec.residual().begin(), codec.residual().end());
+                bool is_done = false;
+                try {
+                    team.settle(state);
+                    CHECK(state.steps == static_cast<double>(team.step()));
+                    if (team.step() >= 6) break;
+                    net.sleep_until(net.now() + rill::milliseconds(1));
+                    is_done = team.attempt([&](auto& workers) {
+                        rill::all_reduce(workers, gradient, mean, codec);
+                        rill::all_reduce(workers, own, sum);
+                    });
+                } catch (const rill::no_quorum&) {
+                    ++refused;
+                    net.sleep_until(net.now() + rill::milliseconds(500));
+                }
+                if (is_done)
+                    state.add(sum);
+                else
+                    CHECK(std::vector<float>(codec.residual().begin(), codec.residual().end()) == before);
+            }
+            team.finish();
+            CHECK(state.latest[0] == 6);
+            ends[static_cast<std::size_t>(net.rank())] = state;
+        });
+        CHECK(ends[1] == ends[0]);
+        CHECK(ends[2] == ends[0]);
+    }
+    CHECK(refused > 0);
+}
+
+TEST_CASE("a body that keeps to itself that a collective has failed has no result to commit") {
+    int repeated = 0;
+    for (std::int64_t killed = first_cut; killed < last_cut; killed += 100) {
+        CAPTURE(killed);
+        sim::run(3, with({faults::kill(2).at(rill::microseconds(killed))}), [&](auto& net) {
+            rill::elastic team{net, rill::topology::ring{}, options};
+            model state;
+            while (team.step() < 6) {
+                const std::size_t members = team.settle(state).members.size();
+                if (team.step() >= 6) break;
+                net.sleep_until(net.now() + rill::milliseconds(1));
+                std::vector<double> own(20, net.rank() + 1.0), sum(20);
+                const bool is_done = team.attempt([&](auto& workers) {
+                    try {
+                        rill::all_reduce(workers, own, sum);
+                    } catch (const rill::error&) {
+                        ++repeated;
+                    }
+                });
+                if (!is_done) continue;
+                CHECK(sum[0] == (members == 3 ? 6 : 3));
+                state.add(sum);
+            }
+            team.finish();
+        });
+    }
+    CHECK(repeated > 0);
+}
