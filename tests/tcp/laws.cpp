@@ -55,7 +55,7 @@ TEST_CASE("laws over encrypted connections") {
     ranks::encrypt(chosen);
     for (const int most : {1, 2, 3, 4, 5, 8}) {
         CAPTURE(most);
-        check_laws(most, chosen, {.large_bytes = 1'000'000, .largest_bytes = 3'000'000},
+        check_laws(most, chosen, {.large_bytes = 100'000, .largest_bytes = 1'000'000},
                    most == 3 ? "[::1]" : "127.0.0.1");
     }
 }
