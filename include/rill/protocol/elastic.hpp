@@ -123,12 +123,12 @@ class elastic {
     /// this call. On a member that lacks the result of a step that the others have committed, it returns false too; the
     /// next `settle` brings it.
     ///
-    /// What the body's calls change (codecs, inputs that are also outputs) must outlive this call: make it outside the
-    /// body. The body must let errors of its calls pass.
+    /// Codecs, and what is kept, must outlive this call: make them outside the body. A collective that has failed ends
+    /// the step, even if the body catches its error.
     ///
     /// Errors: what `body` or its collectives throw, if no member is lost thereby: on all members, and the step is not
-    /// committed. `excluded`; `no_quorum`, after which the same call may succeed. Codecs and inputs that are also
-    /// outputs are then as before.
+    /// committed. `excluded`; `no_quorum`, after which the same call may succeed. After an error codecs, and what
+    /// is kept, are as before.
     template <class Body>
     bool attempt(Body&& body) {
         require_member();
