@@ -1019,8 +1019,20 @@ class byte_pieces {
         for (byte_view piece : *this) sum += piece.size();
         return sum;
     }
+    /// What follows the first `skipped` bytes.
+    constexpr byte_pieces after(std::size_t skipped) const { return skipped == 0 ? *this : cut(skipped); }
 
   private:
+    [[gnu::noinline]] constexpr byte_pieces cut(std::size_t skipped) const {
+        byte_pieces left;
+        for (const byte_view piece : *this) {
+            const std::size_t here = skipped < piece.size() ? skipped : piece.size();
+            skipped -= here;
+            if (here < piece.size()) left.push(piece.subspan(here));
+        }
+        return left;
+    }
+
     byte_view pieces_[most]{};
     std::size_t count_ = 0;
 };
@@ -1345,6 +1357,360 @@ static_assert(JointAggregator<trimmed_mean, float>);
 
 /// All aggregators: how contributions are folded. Updates that add or average what was pushed.
 
+// ===== rill/concept/topology.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Consecutive parts `[first, last)` of the `parts()` of a schedule.
+struct part_range {
+    int first = 0;
+    int last = 0;
+
+    constexpr int count() const { return last - first; }
+    constexpr bool contains(int part) const { return first <= part && part < last; }
+    friend constexpr bool operator==(part_range, part_range) = default;
+};
+
+/// One message of a round: to or from `peer`, carrying `parts`.
+struct transfer {
+    rank_t peer = no_rank;
+    part_range parts{};
+
+    friend constexpr bool operator==(transfer, transfer) = default;
+};
+
+/// What a rank does with what it receives in a round: fold it into the part it has, or replace that part by it.
+enum class action : unsigned char { fold, copy };
+
+/// One rank's view of a collective, computed on demand with O(1) state.
+///
+/// `[0, N)` is divided into `parts()` nearly equal parts. In round `k` a rank sends `send(k, 0 … sends(k)-1)`, with the
+/// values that the parts have before the round, and receives `receive(k, 0 … receives(k)-1)`, in ascending order of
+/// peers. Rounds are numbered alike on all ranks: what is sent in round k is received in round k. The parts that are
+/// received in one round are either all the same range (a k-way fold) or disjoint. After a copy round of a part there
+/// is no fold round of that part.
+template <class S>
+concept Schedule = Regular<S> && requires(const S& schedule, int round, int i) {
+    { schedule.parts() } -> std::same_as<int>;
+    { schedule.rounds() } -> std::same_as<int>;
+    { schedule.kind(round) } -> std::same_as<action>;
+    { schedule.sends(round) } -> std::same_as<int>;
+    { schedule.send(round, i) } -> std::same_as<transfer>;
+    { schedule.receives(round) } -> std::same_as<int>;
+    { schedule.receive(round, i) } -> std::same_as<transfer>;
+};
+
+/// A schedule of which no transfer carries more than one part: `static constexpr bool carries_one_part = true`. Its
+/// parts can be cut into chunks (`topology::chunked_schedule`).
+template <class S>
+concept PartwiseSchedule = Schedule<S> && requires { requires S::carries_one_part; };
+
+/// Whether no transfer of this schedule carries more than one part. A schedule that is one of several at run time
+/// answers itself (`holds_one_part_transfers()`); for others their type does (`PartwiseSchedule`).
+template <Schedule S>
+constexpr bool carries_one_part(const S& schedule) {
+    if constexpr (requires { schedule.holds_one_part_transfers(); })
+        return schedule.holds_one_part_transfers();
+    else
+        return PartwiseSchedule<S>;
+}
+
+/// A schedule whose rounds may overlap: a part that is sent in round k was last received in round `k - lookahead()` or
+/// before. So a rank may post its sends that many rounds ahead of its receives; other schedules have a lookahead of 1.
+/// `lookahead()` is at least 1. Where it is more, every transfer carries parts.
+template <class S>
+concept LookaheadSchedule = Schedule<S> && requires(const S& schedule) {
+    { schedule.lookahead() } -> std::same_as<int>;
+};
+
+/// Who talks to whom: a value that gives each rank of a group of `size` ranks its schedule of each collective.
+///
+/// - `all_reduce`: every rank ends with every contribution exactly once in every part.
+/// - `reduce_scatter`: `parts() == size`; rank r ends with every contribution in part r.
+/// - `all_gather`: `parts() == size`; rank r starts with part r alone, every rank ends with all parts.
+///
+/// `topology/proof.hpp` checks each of these collectives, at compile time for small groups.
+///
+/// - `preserves_rank_order`: folds combine contributions in ascending order of ranks, as non-commutative folds need.
+/// - `has_copy_phase`: `all_reduce` ends with a copy phase: rounds in which finished parts are sent on unchanged. Each
+///   part is finished by one owner, so that it can be coded once.
+///
+/// Refinements: `RootedTopology`, `OwnerTopology`.
+template <class T>
+concept Topology = Regular<T> && requires(const T& topology, int size, rank_t rank) {
+    { topology.all_reduce(size, rank) } -> Schedule;
+    { topology.reduce_scatter(size, rank) } -> Schedule;
+    { topology.all_gather(size, rank) } -> Schedule;
+    { T::preserves_rank_order } -> std::convertible_to<bool>;
+    { T::has_copy_phase } -> std::convertible_to<bool>;
+    { T::name } -> std::convertible_to<const char*>;
+};
+
+/// Whether this topology preserves the order of ranks. A topology that is one of several at run time answers itself
+/// (`holds_rank_order()`); for others their type does (`T::preserves_rank_order`).
+template <Topology T>
+constexpr bool preserves_rank_order(const T& topology) {
+    if constexpr (requires { topology.holds_rank_order(); })
+        return topology.holds_rank_order();
+    else
+        return T::preserves_rank_order;
+}
+/// Whether this topology has a copy phase: like `preserves_rank_order`, by `holds_copy_phase()` or `T::has_copy_phase`.
+template <Topology T>
+constexpr bool has_copy_phase(const T& topology) {
+    if constexpr (requires { topology.holds_copy_phase(); })
+        return topology.holds_copy_phase();
+    else
+        return T::has_copy_phase;
+}
+
+/// A topology with schedules of its own for operations that have a root. Groups of other topologies reduce and
+/// broadcast along `topology::tree`, also if the topology has one of the two.
+///
+/// - `reduce(size, rank, root)`: leaves every contribution at `root`, then tells all ranks that it did (copy rounds
+///   whose messages carry no parts).
+/// - `broadcast(size, rank, root)`: tells the root that all ranks have entered (copy rounds whose messages carry no
+///   parts), then copies from the root.
+///
+/// Hence no rank returns before all have entered the same call.
+template <class T>
+concept RootedTopology = Topology<T> && requires(const T& topology, int size, rank_t rank) {
+    { topology.reduce(size, rank, rank) } -> Schedule;
+    { topology.broadcast(size, rank, rank) } -> Schedule;
+};
+
+/// A topology whose `all_reduce` folds each part at its owner: `static constexpr bool folds_at_owners = true`. There
+/// are P parts; rank r receives part r from all other ranks in one round and folds it in ascending order of ranks; then
+/// all ranks copy it from there. Where ranks reach each other's memory, that is one pass over it.
+template <class T>
+concept OwnerTopology = Topology<T> && requires { requires T::folds_at_owners; };
+
+/// Whether this topology folds each part at its owner: like `preserves_rank_order`, by `holds_owner_folds()` or
+/// `OwnerTopology`.
+template <Topology T>
+constexpr bool folds_at_owners(const T& topology) {
+    if constexpr (requires { topology.holds_owner_folds(); })
+        return topology.holds_owner_folds();
+    else
+        return OwnerTopology<T>;
+}
+namespace detail {
+/// Whether a topology of this type may fold each part at its owner.
+template <class T>
+constexpr bool may_fold_at_owners = OwnerTopology<T> || requires(const T& topology) { topology.holds_owner_folds(); };
+}  // namespace detail
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/concept/tree_topology.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A tree over all ranks of a group, in which each rank gathers from its children. Its root is rank 0.
+///
+/// - `parent(size, rank)`: the parent of `rank`; `no_rank` for the root.
+/// - `child(size, rank, i)`, for i below `children(size, rank)`: the children of `rank`, in ascending order.
+/// - `height(size, rank)`: the number of edges from `rank` down to the deepest rank below it; 0 for a leaf.
+///
+/// `rounds` and `coded_reduce` hand a state down a tree and gather contributions up it. A group accepts a tree as its
+/// topology; every collective then runs along the tree (`topology::along`).
+///
+/// Laws: `testing::for_each_tree_law` checks them.
+template <class T>
+concept TreeTopology = Regular<T> && requires(const T& tree, int size, rank_t rank, int i) {
+    { tree.parent(size, rank) } -> std::same_as<rank_t>;
+    { tree.children(size, rank) } -> std::same_as<int>;
+    { tree.child(size, rank, i) } -> std::same_as<rank_t>;
+    { tree.height(size, rank) } -> std::same_as<int>;
+    { T::name } -> std::convertible_to<const char*>;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/core/time.hpp
+
+// rill's own time: integer nanoseconds, because <chrono> costs more to include than the whole core.
+
+namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+
+constexpr std::int64_t least_ns = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t most_ns = std::numeric_limits<std::int64_t>::max();
+
+constexpr std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
+    if (b > 0 && a > most_ns - b) return most_ns;
+    if (b < 0 && a < least_ns - b) return least_ns;
+    return a + b;
+}
+constexpr std::int64_t saturated_difference(std::int64_t a, std::int64_t b) {
+    if (b < 0 && a > most_ns + b) return most_ns;
+    if (b > 0 && a < least_ns + b) return least_ns;
+    return a - b;
+}
+constexpr std::int64_t saturated_product(std::int64_t a, std::int64_t b) {
+    if (a == 0 || b == 0) return 0;
+    const bool negative = (a < 0) != (b < 0);
+    const auto magnitude = [](std::int64_t x) {
+        return x < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(x) : static_cast<std::uint64_t>(x);
+    };
+    const std::uint64_t most = static_cast<std::uint64_t>(most_ns) + (negative ? 1U : 0U);
+    if (magnitude(a) > most / magnitude(b)) return negative ? least_ns : most_ns;
+    const std::uint64_t product = magnitude(a) * magnitude(b);
+    return static_cast<std::int64_t>(negative ? std::uint64_t{0} - product : product);
+}
+
+/// Converts `count` periods of num / den seconds to nanoseconds; rounds towards zero and saturates.
+template <std::int64_t num, std::int64_t den, class Count>
+constexpr std::int64_t to_nanoseconds(Count count) {
+    constexpr std::int64_t per_second = 1'000'000'000;
+    if constexpr (std::is_integral_v<Count>) {
+        constexpr std::int64_t common = std::gcd(num * per_second, den);
+        return saturated_product(count, num * per_second / common) / (den / common);
+    } else {
+        const long double ns = static_cast<long double>(count) * num * per_second / den;
+        if (ns >= 0x1p63L) return most_ns;
+        return ns > -0x1p63L ? static_cast<std::int64_t>(ns) : least_ns;
+    }
+}
+
+}  // namespace detail
+
+/// A span of time in nanoseconds. Converts implicitly from any type with the interface of `std::chrono::duration`.
+/// Arithmetic saturates at the ends of the range, about ±292 years.
+struct duration {
+    std::int64_t ns = 0;
+
+    constexpr duration() = default;
+    constexpr explicit duration(std::int64_t nanoseconds) : ns(nanoseconds) {}
+
+    template <class D>
+        requires requires(const D& d) {
+            d.count();
+            D::period::num;
+            D::period::den;
+        }
+    constexpr duration(const D& d)  // NOLINT(google-explicit-constructor): a view of the same quantity
+        : ns(detail::to_nanoseconds<D::period::num, D::period::den>(d.count())) {}
+
+    constexpr double seconds() const { return static_cast<double>(ns) * 1e-9; }
+
+    friend constexpr auto operator<=>(duration, duration) = default;
+    friend constexpr duration operator+(duration a, duration b) { return duration(detail::saturated_sum(a.ns, b.ns)); }
+    friend constexpr duration operator-(duration a, duration b) {
+        return duration(detail::saturated_difference(a.ns, b.ns));
+    }
+    friend constexpr duration operator*(duration a, std::int64_t k) {
+        return duration(detail::saturated_product(a.ns, k));
+    }
+    friend constexpr duration operator/(duration a, std::int64_t k) {
+        return k == -1 ? a * -1 : duration(a.ns / k);  // least / -1 would overflow; a product saturates
+    }
+};
+
+/// A duration of `n` nanoseconds.
+constexpr duration nanoseconds(std::int64_t n) { return duration(n); }
+/// A duration of `n` microseconds; saturates.
+constexpr duration microseconds(std::int64_t n) { return duration(1'000) * n; }
+/// A duration of `n` milliseconds; saturates.
+constexpr duration milliseconds(std::int64_t n) { return duration(1'000'000) * n; }
+/// A duration of `n` seconds; saturates.
+constexpr duration seconds(std::int64_t n) { return duration(1'000'000'000) * n; }
+
+/// The time that `bytes` take at `bandwidth` bytes per second, rounded up; saturates. A bandwidth of 0 means unlimited:
+/// the result is 0.
+constexpr duration transfer_time(std::uint64_t bytes, std::uint64_t bandwidth) {
+    if (bandwidth == 0) return {};
+    __extension__ using wide = unsigned __int128;
+    const wide ns = (wide{bytes} * 1'000'000'000U + bandwidth - 1) / bandwidth;
+    return duration(ns > static_cast<wide>(detail::most_ns) ? detail::most_ns : static_cast<std::int64_t>(ns));
+}
+
+/// An instant on a transport's clock. Instants of different transports are not comparable.
+struct time_point {
+    std::int64_t ns = 0;
+
+    friend constexpr auto operator<=>(time_point, time_point) = default;
+    friend constexpr duration operator-(time_point a, time_point b) { return duration(a.ns) - duration(b.ns); }
+    friend constexpr time_point operator+(time_point t, duration d) { return {detail::saturated_sum(t.ns, d.ns)}; }
+};
+
+/// The instant at which a wait gives up. A transport then returns an empty result or false; a passed deadline is never
+/// an exception of the transport.
+struct deadline {
+    time_point at{};
+
+    constexpr deadline() = default;
+    constexpr deadline(time_point instant) : at(instant) {}  // NOLINT(google-explicit-constructor)
+
+    /// A wait with this deadline never gives up.
+    static const deadline never;
+    /// A wait with this deadline returns at once, with what is already there.
+    static const deadline immediate;
+
+    constexpr bool is_never() const { return at.ns == std::numeric_limits<std::int64_t>::max(); }
+    constexpr bool is_immediate() const { return at.ns == std::numeric_limits<std::int64_t>::min(); }
+    friend constexpr auto operator<=>(deadline, deadline) = default;
+};
+
+inline constexpr deadline deadline::never{time_point{std::numeric_limits<std::int64_t>::max()}};
+inline constexpr deadline deadline::immediate{time_point{std::numeric_limits<std::int64_t>::min()}};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/concept/detouring_topology.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// When a rank calls a link silent: a message over it has not been acknowledged for that long.
+///
+/// - `adaptive`, the default: the smoothed round trip of the link, four of its mean deviations, and the time that the
+///   bytes on the way take at the rate that was measured (Jacobson and Karels, as in TCP). Only messages that were sent
+///   once, and over the link itself, are measured (Karn). `first` counts until something has been measured, `least`
+///   bounds it from below.
+/// - `fixed`: always the same time. Each rank judges for itself, and each message anew.
+///
+/// Both times are above 0.
+struct detect {
+    bool is_adaptive = true;
+    duration first = milliseconds(500);
+    duration least = milliseconds(5);
+
+    static constexpr detect adaptive(duration first = milliseconds(500), duration least = milliseconds(5)) {
+        return {true, first, least};
+    }
+    static constexpr detect fixed(duration patience) { return {false, patience, patience}; }
+
+    /// Calls `visit(name, value)` for each option.
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("detect", is_adaptive ? 1 : 0);
+        visit("first (ns)", first.ns);
+        visit("least (ns)", least.ns);
+    }
+
+    friend constexpr bool operator==(const detect&, const detect&) = default;
+};
+
+/// A topology whose messages pass a silent link by way of another rank. Its schedules say who sends what to whom, as
+/// those of any topology; the collectives deliver each of these messages, by whatever way, exactly once. Along the tree
+/// that it is, ranks learn that all have what is theirs.
+///
+/// - `detour(size, one, other, i)`, for i from 0 to size - 3: the ranks that may carry a message between two ranks,
+///   each once, the best first. The same in both directions.
+/// - `detect`: when a link is silent.
+/// - `chunk_bytes`: the size that no message of a large dense vector should exceed, so that little is sent again;
+///   above 0.
+template <class T>
+concept DetouringTopology =
+    Topology<T> && TreeTopology<T> && requires(const T& topology, int size, rank_t rank, int i) {
+        { topology.detour(size, rank, rank, i) } -> std::same_as<rank_t>;
+        { topology.detect } -> std::convertible_to<detect>;
+        { topology.chunk_bytes } -> std::convertible_to<std::size_t>;
+    };
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/core/random.hpp
 
 // Counter-based random numbers: a pure function of (key, index), so that the result depends on no thread, no order of
@@ -1596,20 +1962,191 @@ inline constexpr std::size_t calls_remembered = 64;
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/core/channel.hpp
+// ===== rill/core/message_kind.hpp
 
 namespace rill { inline namespace RILL_ABI {
 
-/// The highest tag.
-inline constexpr std::uint32_t last_tag = ~std::uint32_t{0};
+/// What a frame says: a protocol, and one of that protocol's own numbers. The collectives are protocol 0; their numbers
+/// are those of `operation`. Every other protocol is known by the hash of its name, and numbers its messages from 1.
+struct message_kind {
+    std::uint16_t protocol = 0;
+    std::uint8_t number = 0;
 
-/// Separates messages between the same two ranks: `context` is the group that they belong to, `tag` the operation in
-/// it.
-struct channel {
-    std::uint64_t context = 0;
-    std::uint32_t tag = 0;
+    constexpr message_kind() = default;
+    constexpr message_kind(operation of) : number(static_cast<std::uint8_t>(of)) {}
+    constexpr message_kind(std::string_view name, std::uint8_t its_number)
+        : protocol(static_cast<std::uint16_t>(1 + fingerprint(name) % 0xFFFFU)), number(its_number) {}
 
-    friend constexpr auto operator<=>(const channel&, const channel&) = default;
+    friend constexpr bool operator==(const message_kind&, const message_kind&) = default;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/core/coding.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// How the values of a frame are written; the numbers are part of the wire format. `own`: by a type of the user's
+/// (`ValueCoding`), which all ranks have bound alike.
+enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4, qsgd8 = 8, own = 255 };
+
+/// The coding's name; empty if `coding` is no enumerator.
+constexpr std::string_view name_of(value_coding coding) {
+    switch (coding) {
+        case value_coding::raw: return "raw";
+        case value_coding::bf16: return "bf16";
+        case value_coding::qsgd2: return "qsgd2";
+        case value_coding::qsgd4: return "qsgd4";
+        case value_coding::qsgd8: return "qsgd8";
+        case value_coding::own: return "own";
+    }
+    return {};
+}
+
+/// How the indices of a frame are written; the numbers are part of the wire format. `whole_rows` needs entries that
+/// come in whole rows of `coding::row` adjacent coordinates. `smallest` chooses among the others but `whole_rows`, for
+/// every message, and never appears in a frame; `dense` means that there are no indices, because the frame has every
+/// coordinate.
+enum class index_coding : std::uint8_t {
+    dense = 0,
+    raw = 1,
+    packed_gaps = 2,
+    bitmap = 3,
+    elias_fano = 4,
+    huffman = 5,
+    whole_rows = 6,
+    smallest = 255
+};
+
+/// The coding's name; empty if `coding` is no enumerator. Every list of all codings derives from it.
+constexpr std::string_view name_of(index_coding coding) {
+    switch (coding) {
+        case index_coding::dense: return "dense";
+        case index_coding::raw: return "raw";
+        case index_coding::packed_gaps: return "packed_gaps";
+        case index_coding::bitmap: return "bitmap";
+        case index_coding::elias_fano: return "elias_fano";
+        case index_coding::huffman: return "huffman";
+        case index_coding::whole_rows: return "whole_rows";
+        case index_coding::smallest: return "smallest";
+    }
+    return {};
+}
+
+/// Whether frames can have this coding; `dense` is one of these, `smallest` is not.
+constexpr bool is_in_frames(index_coding coding) {
+    return !name_of(coding).empty() && coding != index_coding::smallest;
+}
+
+/// All codings that write indices, in the order of their numbers.
+inline constexpr auto index_codings = [] {
+    constexpr auto visit = [](auto take) {
+        for (unsigned number = 1; number < 256; ++number)
+            if (const auto coding = static_cast<index_coding>(number); is_in_frames(coding)) take(coding);
+    };
+    constexpr std::size_t count = [=] {
+        std::size_t found = 0;
+        visit([&](index_coding) { ++found; });
+        return found;
+    }();
+    std::array<index_coding, count> all{};
+    visit([&, at = std::size_t{0}](index_coding coding) mutable { all[at++] = coding; });
+    return all;
+}();
+
+/// Whether decoding surely gives back every value bit for bit.
+constexpr bool is_lossless(value_coding coding) { return coding == value_coding::raw; }
+
+/// Whether `coding` is QSGD, which quantises values by buckets to 2, 4 or 8 bits.
+constexpr bool is_qsgd(value_coding coding) {
+    return coding == value_coding::qsgd2 || coding == value_coding::qsgd4 || coding == value_coding::qsgd8;
+}
+
+/// Bits per value of a QSGD coding.
+constexpr int qsgd_bits(value_coding coding) { return static_cast<int>(coding); }
+
+/// A `ValueCoding` of the user's without its type: its members and functions that know the type.
+/// `compress::own_values` makes it.
+struct own_coding {
+    using memory = std::array<std::byte, 16>;
+
+    /// For elements of type T.
+    template <class T>
+    struct functions {
+        void (*encode)(const memory& self, std::span<const T> values, random_key key, std::uint64_t first,
+                       byte_span out);
+        void (*decode)(const memory& self, byte_view bytes, std::span<T> values);
+    };
+    struct table {
+        bool is_lossless;
+        bool is_unbiased;
+        bool is_contractive;
+        std::size_t (*size)(const memory& self, std::size_t count, std::size_t element_bytes);
+        std::uint64_t (*fingerprint)(const memory& self);  ///< of name and options
+        functions<float> of_floats;
+        functions<double> of_doubles;
+
+        template <std::floating_point T>
+        const functions<T>& of() const {
+            if constexpr (std::same_as<T, float>)
+                return of_floats;
+            else
+                return of_doubles;
+        }
+    };
+
+    const table* does = nullptr;  ///< nullptr: there is none
+    alignas(8) memory self{};
+
+    constexpr std::uint64_t fingerprint() const { return does == nullptr ? 0 : does->fingerprint(self); }
+    friend constexpr bool operator==(const own_coding& a, const own_coding& b) {
+        return a.fingerprint() == b.fingerprint();
+    }
+};
+
+/// How a stream is written into a frame.
+struct coding {
+    value_coding values = value_coding::raw;
+    index_coding indices = index_coding::raw;
+    /// Consecutive entries that share a scale; QSGD only. In the header of a frame with `own` values: their bytes.
+    std::uint32_t bucket = 1024;
+    std::uint16_t row = 1;  ///< adjacent entries that share an index, at least 1; `whole_rows` only
+    own_coding own{};       ///< where `values` is `own`; not part of a header
+
+    /// Whether a frame of this coding is sent from the stream's own arrays, without a copy.
+    constexpr bool is_view() const { return values == value_coding::raw && indices == index_coding::raw; }
+    constexpr bool is_lossless() const {
+        if (values == value_coding::own) return own.does != nullptr && own.does->is_lossless;
+        return rill::is_lossless(values);
+    }
+    /// Whether the expectation of a decoded value is the one that was coded.
+    constexpr bool is_unbiased() const {
+        if (values == value_coding::own) return own.does != nullptr && own.does->is_unbiased;
+        return values != value_coding::bf16;
+    }
+    /// Whether the error of rounding is smaller than the values, as error feedback needs.
+    constexpr bool is_contractive() const {
+        return values != value_coding::own || (own.does != nullptr && own.does->is_contractive);
+    }
+    constexpr std::uint64_t fingerprint() const {
+        const std::uint64_t fields = (static_cast<std::uint64_t>(static_cast<std::uint16_t>(row - 1)) << 48) |
+                                     (static_cast<std::uint64_t>(values) << 40) |
+                                     (static_cast<std::uint64_t>(indices) << 32) | bucket;
+        return values == value_coding::own ? mix64(fields, own.fingerprint()) : fields;
+    }
+    friend constexpr bool operator==(const coding&, const coding&) = default;
+};
+
+/// Which codings the frames of a call may have, as far as types tell. What cannot come is not compiled, and refused.
+struct coding_set {
+    bool rounds = true;                             ///< value codings other than raw
+    index_coding indices = index_coding::smallest;  ///< this one besides raw and dense; `smallest`: every one
+
+    /// Whether all frames are sent from the stream's own arrays.
+    constexpr bool has_only_views() const { return !rounds && indices == index_coding::raw; }
+    constexpr bool has(index_coding coding) const {
+        return coding == index_coding::raw || indices == index_coding::smallest || coding == indices;
+    }
 };
 
 }}  // namespace rill::RILL_ABI
@@ -1713,134 +2250,574 @@ class deadlock : public error {
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/core/time.hpp
+// ===== rill/stream/wire.hpp
 
-// rill's own time: integer nanoseconds, because <chrono> costs more to include than the whole core.
+// The byte layout of frame headers, which is defined only here. All numbers are little-endian.
+
+namespace rill { inline namespace RILL_ABI { namespace wire {
+
+static_assert(std::endian::native == std::endian::little,
+              "rill: frames are views of memory; big-endian hosts need swaps");
+
+/// The first four bytes of every frame.
+inline constexpr std::uint32_t magic = 0x6C6C6972U;  // "rill"
+/// The version of the layout; a frame of another version is refused.
+inline constexpr std::uint8_t version = 1;
+/// The size of the header that precedes the content of every frame, in bytes.
+inline constexpr std::size_t header_bytes = 96;
+
+/// The header of a frame, which carries the entries of `range` that one rank, or a fold of several ranks, contributes.
+struct header {
+    message_kind kind{};
+    element_type element = element_type::none;
+    std::uint8_t index_bytes = 0;  ///< width of the stream's index type, 4 or 8; also set when dense
+    coding codes{};                ///< `indices` is `dense` for dense content
+    std::uint32_t epoch = 0;       ///< of the sender's view
+    std::uint64_t context = 0;
+    std::uint64_t number = 0;  ///< of the operation, or of the round, within its context
+    std::uint32_t call = 0;    ///< hash of the call's signature, plus the part or rank that `range` does not tell
+    std::uint32_t age = 0;     ///< age of the oldest contribution, in steps
+    std::uint64_t dimension = 0;
+    segment range{};
+    std::uint64_t count = 0;         ///< entries
+    std::uint64_t index_length = 0;  ///< bytes of the coded indices
+    double weight = 0;               ///< sum of the weights of the contributions
+    std::uint32_t contributors = 0;  ///< number of contributions
+
+    friend bool operator==(const header&, const header&) = default;
+};
+
+/// Room for an encoded header.
+using header_block = std::array<std::byte, header_bytes>;
+
+namespace detail {
+template <class N>
+void put(std::byte* block, std::size_t at, N number) {
+    std::memcpy(block + at, &number, sizeof(N));
+}
+
+template <class N>
+N get(const std::byte* block, std::size_t at) {
+    N number;
+    std::memcpy(&number, block + at, sizeof(N));
+    return number;
+}
+}  // namespace detail
+
+/// Writes `header_bytes` bytes to `block`. Validates nothing.
+[[gnu::noinline]] inline void encode(const header& h, std::byte* block) {
+    using detail::put;
+    put(block, 0, magic);
+    put(block, 4, version);
+    put(block, 5, h.kind.number);
+    put(block, 6, static_cast<std::uint8_t>(h.element));
+    put(block, 7, h.index_bytes);
+    put(block, 8, static_cast<std::uint8_t>(h.codes.values));
+    put(block, 9, static_cast<std::uint8_t>(h.codes.indices));
+    put(block, 10, h.kind.protocol);
+    put(block, 12, h.epoch);
+    put(block, 16, h.context);
+    put(block, 24, h.number);
+    put(block, 32, h.call);
+    put(block, 36, h.age);
+    put(block, 40, h.dimension);
+    put(block, 48, std::uint64_t{h.range.begin});
+    put(block, 56, std::uint64_t{h.range.end});
+    put(block, 64, h.count);
+    put(block, 72, h.index_length);
+    if (h.codes.indices == index_coding::whole_rows) put(block, 78, h.codes.row);  // the length takes 48 bits at most
+    put(block, 80, h.weight);
+    put(block, 88, h.contributors);
+    put(block, 92, h.codes.bucket);
+}
+
+namespace detail {
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse(const char* what) {
+    throw protocol_error(text_of({"invalid frame: ", what}));
+}
+inline void require(bool holds, const char* what) {
+    if (!holds) refuse(what);
+}
+
+constexpr bool is_known(value_coding coding) {
+    return coding <= value_coding::bf16 || is_qsgd(coding) || coding == value_coding::own;
+}
+
+inline std::size_t element_bytes(element_type type) {
+    return type == element_type::float32 || type == element_type::int32 ? 4 : 8;
+}
+
+[[gnu::noinline]] inline void validate(const header& h) {
+    const bool is_operation = h.kind.number < static_cast<std::uint8_t>(operation::departure);
+    require(h.kind.number != 0 && (h.kind.protocol != 0 || is_operation), "unknown operation");
+    require(h.element > element_type::none && h.element <= element_type::int64, "unknown element type");
+    require(h.index_bytes == 4 || h.index_bytes == 8, "unknown index width");
+    require(is_known(h.codes.values), "unknown value coding");
+    require(is_in_frames(h.codes.indices), "unknown index coding");
+    require(h.codes.bucket > 0 || h.codes.values == value_coding::own, "empty quantiser buckets");
+    require(h.codes.row > 0, "empty rows");
+    const bool floating = h.element == element_type::float32 || h.element == element_type::float64;
+    require(floating || h.codes.is_lossless(), "lossy coding of integers");
+    require(h.range.begin <= h.range.end && h.range.end <= h.dimension, "range outside the dimension");
+    require(h.index_bytes == 8 || h.dimension <= std::uint64_t{1} << 32, "dimension beyond the index type");
+    if (h.codes.indices == index_coding::dense)
+        require(h.count == h.range.size() && h.index_length == 0, "a dense frame has every coordinate and no index");
+    else
+        require(h.count <= h.range.size(), "more entries than coordinates");
+    require(h.weight >= 0 && h.weight <= 1e300, "weight is not a finite non-negative number");
+}
+}  // namespace detail
+
+/// Reads and validates a header of `header_bytes` bytes. Throws `protocol_error`.
+[[gnu::noinline]] inline header decode(const std::byte* block) {
+    using detail::get;
+    detail::require(get<std::uint32_t>(block, 0) == magic, "wrong magic number");
+    detail::require(get<std::uint8_t>(block, 4) == version, "unknown version");
+    header h;
+    h.kind.protocol = get<std::uint16_t>(block, 10);
+    h.kind.number = get<std::uint8_t>(block, 5);
+    h.element = static_cast<element_type>(get<std::uint8_t>(block, 6));
+    h.index_bytes = get<std::uint8_t>(block, 7);
+    h.codes.values = static_cast<value_coding>(get<std::uint8_t>(block, 8));
+    h.codes.indices = static_cast<index_coding>(get<std::uint8_t>(block, 9));
+    h.epoch = get<std::uint32_t>(block, 12);
+    h.context = get<std::uint64_t>(block, 16);
+    h.number = get<std::uint64_t>(block, 24);
+    h.call = get<std::uint32_t>(block, 32);
+    h.age = get<std::uint32_t>(block, 36);
+    h.dimension = get<std::uint64_t>(block, 40);
+    h.range = {get<std::uint64_t>(block, 48), get<std::uint64_t>(block, 56)};
+    h.count = get<std::uint64_t>(block, 64);
+    h.index_length = get<std::uint64_t>(block, 72);
+    if (h.codes.indices == index_coding::whole_rows) {
+        h.codes.row = get<std::uint16_t>(block, 78);
+        h.index_length &= (std::uint64_t{1} << 48) - 1;
+    }
+    h.weight = get<double>(block, 80);
+    h.contributors = get<std::uint32_t>(block, 88);
+    h.codes.bucket = get<std::uint32_t>(block, 92);
+    detail::validate(h);
+    return h;
+}
+
+}}}  // namespace rill::RILL_ABI::wire
+
+// ===== rill/collective/detail/delivery_machine.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The messages of a delivery.
+struct delivery_kind {
+    static constexpr message_kind data{"delivery", 1};      ///< of `origin` for `target`
+    static constexpr message_kind received{"delivery", 2};  ///< from `target` to `origin`: the message has come
+    static constexpr message_kind complete{"delivery", 3};  ///< all ranks below `origin` have all that is theirs
+    static constexpr message_kind over{"delivery", 4};      ///< all ranks have: the operation is over
+    static constexpr message_kind ask{"delivery", 5};       ///< whether the operation is over
+    static constexpr message_kind probe{"delivery", 6};     ///< whether the link works again
+    static constexpr message_kind echo{"delivery", 7};      ///< it does
+
+    static constexpr bool is_known(message_kind kind) {
+        return kind.protocol == data.protocol && data.number <= kind.number && kind.number <= echo.number;
+    }
+    /// Whether the message is for its `origin`: it answers one that came from there.
+    static constexpr bool answers(message_kind kind) { return kind == received || kind == echo; }
+};
+
+/// What every message of a delivery says of itself. `origin`, `target` and `sequence` are its key within an operation:
+/// whatever its way, it is counted once.
+struct delivery_note {
+    message_kind kind{};
+    rank_t origin = no_rank;
+    rank_t target = no_rank;
+    std::uint32_t sequence = 0;
+    std::uint64_t number = 0;  ///< of the operation
+
+    constexpr rank_t destination() const { return delivery_kind::answers(kind) ? origin : target; }
+    friend constexpr bool operator==(const delivery_note&, const delivery_note&) = default;
+};
+
+/// How long a message over a link takes to be acknowledged: a smoothed time and its mean deviation.
+struct round_trip {
+    bool is_known = false;
+    std::int64_t smoothed = 0;
+    std::int64_t deviation = 0;
+
+    /// Source: V. Jacobson, M. Karels, Congestion avoidance and control, 1988.
+    constexpr void measure(std::int64_t ns) {
+        if (!is_known) {
+            *this = {true, ns, ns / 2};
+            return;
+        }
+        const std::int64_t off = ns - smoothed;
+        deviation += ((off < 0 ? -off : off) - deviation) / 4;
+        smoothed += off / 8;
+    }
+    friend constexpr bool operator==(const round_trip&, const round_trip&) = default;
+};
+
+/// Delivers the messages of an operation to their targets, by whatever way, exactly once. A state machine without I/O
+/// and without a clock: its host tells it what is posted, what arrives and what time it is, and sends what is in
+/// `outbox()`.
+///
+/// - A message goes over the link to its target, or, if that is known to be silent, by way of another rank, which
+///   forwards it and remembers nothing.
+/// - The target acknowledges each copy on the way by which it came. What is not acknowledged in time goes by the next
+///   way: the detours of the topology in their order, then the link itself again, each turn with twice the patience.
+/// - The way that worked is remembered beyond the operation. A probe, at intervals, or an acknowledgement that comes
+///   over the link itself brings a link back.
+/// - No rank leaves an operation before all have all that is theirs, because it may be another one's way. Ranks say so
+///   up the tree, and the root ends the operation. That it is over goes over more links than those of the tree. A rank
+///   that waits for it asks the others, and those in a later operation know.
+///
+/// Source: Padrão 2020, Algorithms 1 and 2. There the ranks of the backup links are told of each message (`sent`,
+/// `received`) and ask for what is missing (`request`). Here the sender sees that itself and sends it again unasked,
+/// so that a message costs one acknowledgement.
+template <class Ways>
+class delivery_machine {
+  public:
+    struct letter {
+        delivery_note note{};
+        rank_t to = no_rank;     ///< the next rank on the way
+        std::size_t handle = 0;  ///< of the content of `data`
+    };
+    /// What becomes of a message that has arrived.
+    enum class verdict : unsigned char {
+        done,     ///< nothing more
+        forward,  ///< it is to be sent on to its destination
+        deliver,  ///< it is this rank's, and new
+        later     ///< it is of the next operation: to be told again when that has begun
+    };
+
+    delivery_machine() = default;
+    delivery_machine(const Ways& ways, int size, rank_t self)
+        : ways_(ways), size_(size), self_(self), links_(static_cast<std::size_t>(size)) {
+        children_ = ways_.children(size, self);
+        parent_ = ways_.parent(size, self);
+        for (rank_t rank = 1; rank < size; ++rank) {
+            const rank_t above = ways_.parent(size, rank);
+            const rank_t beside = size > 2 ? ways_.detour(size, rank, above, 0) : no_rank;
+            if (rank == self) at(above).is_told = true;
+            if (above == self || beside == self) at(rank).is_told = true;
+        }
+    }
+
+    /// Enters the operation with this number.
+    void begin(std::uint64_t number, time_point now) {
+        number_ = number;
+        waiting_.clear();
+        outbox_.clear();
+        came_.clear();
+        reported_.clear();
+        is_leaving_ = has_reported_ = is_over_ = false;
+        detours_ = 0;
+        turns_ = 0;
+        for (rank_t peer = 0; peer < size_; ++peer) {
+            link& to = at(peer);
+            to.sent = to.taken = 0;
+            to.is_carried_for = false;
+            if (to.way == 0 || now < to.probe_at) continue;
+            to.probe_at = now + probe_interval;
+            send({delivery_kind::probe, self_, peer, 0, number_}, peer);
+        }
+    }
+
+    /// Accepts a message for `target`. `handle` is what its content is known by until the operation is over.
+    void post(rank_t target, std::size_t handle, std::size_t bytes, time_point now) {
+        add({delivery_kind::data, self_, target, at(target).sent++, number_}, handle, bytes, now);
+    }
+
+    /// A message has come from `source`, the last rank on its way.
+    verdict on(const delivery_note& note, rank_t source, time_point now) {
+        const rank_t to = note.destination();
+        if (to != self_) return to == source ? verdict::done : carry(note);
+        if (note.number > number_) {
+            conclude();  // nobody enters an operation before the last one is over
+            return verdict::later;
+        }
+        const bool is_present = note.number == number_;
+        const rank_t other = delivery_kind::answers(note.kind) ? note.target : note.origin;
+        if (note.kind == delivery_kind::probe) {
+            if (source == other) send({delivery_kind::echo, other, self_, 0, note.number}, other);
+        } else if (note.kind == delivery_kind::echo) {
+            if (source == other) works(other);
+        } else if (note.kind == delivery_kind::received) {
+            if (is_present) acknowledged(note, source, now);
+        } else if (note.kind == delivery_kind::over) {
+            if (is_present) conclude();
+        } else if (note.kind == delivery_kind::ask) {
+            if (!is_present || is_over_) say_over(other, source, note.number);
+        } else {
+            delivery_note answer = note;
+            answer.kind = delivery_kind::received;
+            send(answer, source);
+            if (!is_present)
+                say_over(other, source, note.number);
+            else if (is_new(note)) {
+                if (note.kind == delivery_kind::data) return verdict::deliver;
+                reported_.push_back(note.origin);
+                move_on(now);
+            }
+        }
+        return verdict::done;
+    }
+
+    /// This rank has all that is its own. It stays until the operation `is_over()`.
+    void leave(time_point now) {
+        is_leaving_ = true;
+        asks_at_ = now + patience_of_asking();
+        move_on(now);
+    }
+
+    /// Sends anew what is overdue.
+    void pass(time_point now) {
+        for (std::size_t i = 0; i < waiting_.size(); ++i)
+            if (waiting_[i].due <= now) overdue(waiting_[i], now);
+        if (is_leaving_ && !is_over_ && now >= asks_at_) {
+            asks_at_ = now + patience_of_asking();
+            for (rank_t peer = 0; peer < size_; ++peer)
+                if (peer != self_) send({delivery_kind::ask, self_, peer, 0, number_}, peer);
+        }
+    }
+    /// When `pass` has something to do, unless something arrives before.
+    time_point next_due() const {
+        time_point first{std::numeric_limits<std::int64_t>::max()};
+        for (const entry& each : waiting_) first = std::min(first, each.due);
+        if (is_leaving_ && !is_over_) first = std::min(first, asks_at_);
+        return first;
+    }
+
+    /// What is to be sent now, in this order. The host clears it.
+    aligned_vector<letter>& outbox() { return outbox_; }
+    bool is_leaving() const { return is_leaving_; }
+    bool is_over() const { return is_over_; }
+    /// For whom this rank waits once it has all that is its own; `no_rank` if for nobody.
+    rank_t waits_for() const {
+        if (is_over_) return no_rank;
+        if (!waiting_.empty()) return waiting_[0].note.target;
+        for (int i = 0; i < children_; ++i)
+            if (const rank_t child = ways_.child(size_, self_, i); !has_reported(child)) return child;
+        return parent_;
+    }
+
+    /// How many messages of the operation this rank has sent by way of another.
+    int detours() const { return detours_; }
+    /// Whether messages to `peer` take a detour at present.
+    bool is_silent(rank_t peer) const { return at(peer).way != 0; }
+
+    template <class Mix>
+    void visit_state(Mix&& mix) const {
+        mix(number_), mix(is_leaving_), mix(has_reported_), mix(is_over_), mix(reported_.size()), mix(turns_);
+        mix(asks_at_.ns);
+        for (const link& each : links_) mix(each.way), mix(each.sent), mix(each.taken), mix(each.probe_at.ns);
+        for (const entry& each : waiting_)
+            mix(each.note.kind.number), mix(each.note.target), mix(each.note.sequence), mix(each.way), mix(each.due.ns),
+                mix(each.turns);
+        for (const delivery_note& each : came_) mix(each.origin), mix(each.sequence);
+    }
+
+  private:
+    static constexpr duration probe_interval = seconds(1);
+
+    struct link {
+        bool is_told = false;  ///< hears from this rank that an operation is over: parent, children, ranks beside it
+        bool is_carried_for = false;  ///< is an end of a way on which this rank is, in this operation
+        int way = 0;                  ///< 0: over the link itself; i: by way of detour i - 1
+        std::uint32_t sent = 0;       ///< messages for the peer, in this operation
+        std::uint32_t taken = 0;      ///< those of the peer that have come without a gap
+        time_point probe_at{};
+        round_trip trip{};
+    };
+    struct entry {
+        delivery_note note{};
+        std::size_t handle = 0;
+        std::size_t bytes = 0;
+        std::size_t in_flight = 0;  ///< bytes that this rank had on the way when this was sent, its own among them
+        time_point sent_at{};
+        time_point due{};
+        int way = 0;
+        int turns = 0;  ///< how often it has been sent again
+    };
+
+    link& at(rank_t peer) { return links_[static_cast<std::size_t>(peer)]; }
+    const link& at(rank_t peer) const { return links_[static_cast<std::size_t>(peer)]; }
+    int count_of_ways() const { return size_ < 2 ? 1 : size_ - 1; }
+    rank_t by(rank_t target, int way) const { return way == 0 ? target : ways_.detour(size_, self_, target, way - 1); }
+
+    void send(const delivery_note& note, rank_t to, std::size_t handle = 0) { outbox_.push_back({note, to, handle}); }
+    void say_over(rank_t target, rank_t by_way_of, std::uint64_t number) {
+        send({delivery_kind::over, self_, target, 0, number}, by_way_of);
+    }
+
+    void add(const delivery_note& note, std::size_t handle, std::size_t bytes, time_point now) {
+        waiting_.push_back({.note = note, .handle = handle, .bytes = bytes});
+        dispatch(waiting_[waiting_.size() - 1], now);
+    }
+    /// Sends an entry by the way that its target is known to be reached.
+    void dispatch(entry& each, time_point now) {
+        each.way = at(each.note.target).way;
+        each.sent_at = now;
+        each.in_flight = 0;
+        for (const entry& other : waiting_) each.in_flight += other.bytes;
+        each.due = now + patience(each);
+        if (each.way != 0) ++detours_;
+        send(each.note, by(each.note.target, each.way), each.handle);
+    }
+    void overdue(entry& each, time_point now) {
+        link& to = at(each.note.target);
+        if (each.way == to.way) {
+            if (to.way == 0) to.probe_at = now + probe_interval;
+            to.way = next_way(each, to.way);
+        }
+        ++each.turns;
+        dispatch(each, now);
+    }
+    /// The way after `way`; in the first turn without ranks to which the link itself is silent.
+    int next_way(const entry& each, int way) const {
+        const bool tries_all = each.turns >= count_of_ways();
+        for (++way; way < count_of_ways(); ++way)
+            if (tries_all || !is_silent(by(each.note.target, way))) return way;
+        return 0;
+    }
+
+    duration patience(const entry& each) const {
+        constexpr int most_doublings = 6;
+        const int doublings = std::min(each.turns / count_of_ways(), most_doublings);
+        const duration once = ways_.detect.is_adaptive ? measured_patience(each) : ways_.detect.first;
+        return once * (std::int64_t{1} << doublings);
+    }
+    duration measured_patience(const entry& each) const {
+        const round_trip& own = at(by(each.note.target, each.way)).trip;
+        const round_trip& trip = own.is_known ? own : any_trip_;
+        if (!trip.is_known) return ways_.detect.first;
+        // The receiver may have queued as much before its answer as this rank ever had before a message.
+        const double queued = static_cast<double>(std::max(each.in_flight, most_in_flight_));
+        const auto transfer = static_cast<std::int64_t>(2 * queued / rate_);
+        const std::int64_t once = trip.smoothed + std::max(4 * trip.deviation, ways_.detect.least.ns) + transfer;
+        return duration(once) * (each.way == 0 ? 1 : 2);
+    }
+    duration patience_of_asking() {
+        constexpr int most_doublings = 10;
+        return ways_.detect.first * (std::int64_t{1} << std::min(turns_++, most_doublings));
+    }
+
+    void acknowledged(const delivery_note& note, rank_t source, time_point now) {
+        if (source == note.target) works(note.target);
+        for (std::size_t i = 0; i < waiting_.size();) {
+            entry& each = waiting_[i];
+            if (each.note.target == note.target && each.note.sequence == note.sequence) {
+                if (source == note.target && each.turns == 0 && each.way == 0) measure(each, now);
+                each = waiting_[waiting_.size() - 1];
+                waiting_.resize(waiting_.size() - 1);
+                continue;
+            }
+            // What was sent after it by the same way has still to come.
+            if (each.note.target == note.target && by(note.target, each.way) == source) each.due = now + patience(each);
+            ++i;
+        }
+        move_on(now);
+    }
+    void works(rank_t peer) { at(peer).way = 0; }
+
+    /// The time that the bytes on the way take at the rate that was seen is no part of the round trip.
+    void measure(const entry& each, time_point now) {
+        const auto took = static_cast<double>(std::max<std::int64_t>((now - each.sent_at).ns, 1));
+        const double seen = static_cast<double>(each.in_flight) / took;
+        if (each.in_flight > 4 * most_in_flight_)
+            rate_ = seen;
+        else if (each.in_flight >= most_in_flight_ / 2)
+            rate_ += (seen - rate_) / 8;
+        most_in_flight_ = std::max(most_in_flight_, each.in_flight);
+        const double rest = std::max(took - static_cast<double>(each.in_flight) / rate_, 0.0);
+        at(each.note.target).trip.measure(static_cast<std::int64_t>(rest));
+        any_trip_.measure(static_cast<std::int64_t>(rest));
+    }
+
+    /// Counts a message that came, and returns whether it is the first copy.
+    bool is_new(const delivery_note& note) {
+        link& from = at(note.origin);
+        if (note.sequence < from.taken) return false;
+        for (const delivery_note& each : came_)
+            if (each.origin == note.origin && each.sequence == note.sequence) return false;
+        came_.push_back(note);
+        for (std::size_t i = 0; i < came_.size();) {  // what closes a gap is remembered by the count alone
+            if (came_[i].origin != note.origin || came_[i].sequence != from.taken) {
+                ++i;
+                continue;
+            }
+            ++from.taken;
+            came_[i] = came_[came_.size() - 1];
+            came_.resize(came_.size() - 1);
+            i = 0;
+        }
+        return true;
+    }
+    bool has_reported(rank_t child) const {
+        return std::find(reported_.begin(), reported_.end(), child) != reported_.end();
+    }
+
+    bool all_reported() const { return reported_.size() == static_cast<std::size_t>(children_); }
+
+    void move_on(time_point now) {
+        if (!is_leaving_ || is_over_ || has_reported_ || !waiting_.empty() || !all_reported()) return;
+        if (parent_ == no_rank) return conclude();
+        has_reported_ = true;
+        add({delivery_kind::complete, self_, parent_, at(parent_).sent++, number_}, 0, wire::header_bytes, now);
+    }
+    verdict carry(const delivery_note& note) {
+        at(note.origin).is_carried_for = at(note.target).is_carried_for = true;
+        return verdict::forward;
+    }
+    /// The operation is over: tells those around in the tree, for which this rank is the first detour, or for which it
+    /// has been one. Since these may leave before they carry anything more, what goes by detour goes over the link too.
+    void conclude() {
+        if (is_over_) return;
+        is_over_ = true;
+        waiting_.clear();
+        for (rank_t peer = 0; peer < size_; ++peer) {
+            const link& to = at(peer);
+            if (!to.is_told && !to.is_carried_for) continue;
+            if (to.way != 0) say_over(peer, by(peer, to.way), number_);
+            say_over(peer, peer, number_);
+        }
+    }
+
+    Ways ways_{};
+    int size_ = 1;
+    rank_t self_ = 0;
+    rank_t parent_ = no_rank;
+    int children_ = 0;
+    std::uint64_t number_ = 0;
+    aligned_vector<link> links_;
+    aligned_vector<entry> waiting_;  ///< what is not acknowledged
+    aligned_vector<letter> outbox_;
+    aligned_vector<delivery_note> came_;  ///< what came before something that was sent earlier
+    aligned_vector<rank_t> reported_;     ///< children that have said that all below them is complete
+    bool is_leaving_ = false, has_reported_ = false, is_over_ = false;
+    int detours_ = 0;
+    int turns_ = 0;
+    time_point asks_at_{};
+    round_trip any_trip_{};
+    double rate_ = 0;  ///< bytes per nanosecond
+    std::size_t most_in_flight_ = 0;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/core/channel.hpp
 
 namespace rill { inline namespace RILL_ABI {
 
-namespace detail {
+/// The highest tag.
+inline constexpr std::uint32_t last_tag = ~std::uint32_t{0};
 
-constexpr std::int64_t least_ns = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t most_ns = std::numeric_limits<std::int64_t>::max();
+/// Separates messages between the same two ranks: `context` is the group that they belong to, `tag` the operation in
+/// it.
+struct channel {
+    std::uint64_t context = 0;
+    std::uint32_t tag = 0;
 
-constexpr std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
-    if (b > 0 && a > most_ns - b) return most_ns;
-    if (b < 0 && a < least_ns - b) return least_ns;
-    return a + b;
-}
-constexpr std::int64_t saturated_difference(std::int64_t a, std::int64_t b) {
-    if (b < 0 && a > most_ns + b) return most_ns;
-    if (b > 0 && a < least_ns + b) return least_ns;
-    return a - b;
-}
-constexpr std::int64_t saturated_product(std::int64_t a, std::int64_t b) {
-    if (a == 0 || b == 0) return 0;
-    const bool negative = (a < 0) != (b < 0);
-    const auto magnitude = [](std::int64_t x) {
-        return x < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(x) : static_cast<std::uint64_t>(x);
-    };
-    const std::uint64_t most = static_cast<std::uint64_t>(most_ns) + (negative ? 1U : 0U);
-    if (magnitude(a) > most / magnitude(b)) return negative ? least_ns : most_ns;
-    const std::uint64_t product = magnitude(a) * magnitude(b);
-    return static_cast<std::int64_t>(negative ? std::uint64_t{0} - product : product);
-}
-
-/// Converts `count` periods of num / den seconds to nanoseconds; rounds towards zero and saturates.
-template <std::int64_t num, std::int64_t den, class Count>
-constexpr std::int64_t to_nanoseconds(Count count) {
-    constexpr std::int64_t per_second = 1'000'000'000;
-    if constexpr (std::is_integral_v<Count>) {
-        constexpr std::int64_t common = std::gcd(num * per_second, den);
-        return saturated_product(count, num * per_second / common) / (den / common);
-    } else {
-        const long double ns = static_cast<long double>(count) * num * per_second / den;
-        if (ns >= 0x1p63L) return most_ns;
-        return ns > -0x1p63L ? static_cast<std::int64_t>(ns) : least_ns;
-    }
-}
-
-}  // namespace detail
-
-/// A span of time in nanoseconds. Converts implicitly from any type with the interface of `std::chrono::duration`.
-/// Arithmetic saturates at the ends of the range, about ±292 years.
-struct duration {
-    std::int64_t ns = 0;
-
-    constexpr duration() = default;
-    constexpr explicit duration(std::int64_t nanoseconds) : ns(nanoseconds) {}
-
-    template <class D>
-        requires requires(const D& d) {
-            d.count();
-            D::period::num;
-            D::period::den;
-        }
-    constexpr duration(const D& d)  // NOLINT(google-explicit-constructor): a view of the same quantity
-        : ns(detail::to_nanoseconds<D::period::num, D::period::den>(d.count())) {}
-
-    constexpr double seconds() const { return static_cast<double>(ns) * 1e-9; }
-
-    friend constexpr auto operator<=>(duration, duration) = default;
-    friend constexpr duration operator+(duration a, duration b) { return duration(detail::saturated_sum(a.ns, b.ns)); }
-    friend constexpr duration operator-(duration a, duration b) {
-        return duration(detail::saturated_difference(a.ns, b.ns));
-    }
-    friend constexpr duration operator*(duration a, std::int64_t k) {
-        return duration(detail::saturated_product(a.ns, k));
-    }
-    friend constexpr duration operator/(duration a, std::int64_t k) {
-        return k == -1 ? a * -1 : duration(a.ns / k);  // least / -1 would overflow; a product saturates
-    }
+    friend constexpr auto operator<=>(const channel&, const channel&) = default;
 };
-
-/// A duration of `n` nanoseconds.
-constexpr duration nanoseconds(std::int64_t n) { return duration(n); }
-/// A duration of `n` microseconds; saturates.
-constexpr duration microseconds(std::int64_t n) { return duration(1'000) * n; }
-/// A duration of `n` milliseconds; saturates.
-constexpr duration milliseconds(std::int64_t n) { return duration(1'000'000) * n; }
-/// A duration of `n` seconds; saturates.
-constexpr duration seconds(std::int64_t n) { return duration(1'000'000'000) * n; }
-
-/// The time that `bytes` take at `bandwidth` bytes per second, rounded up; saturates. A bandwidth of 0 means unlimited:
-/// the result is 0.
-constexpr duration transfer_time(std::uint64_t bytes, std::uint64_t bandwidth) {
-    if (bandwidth == 0) return {};
-    __extension__ using wide = unsigned __int128;
-    const wide ns = (wide{bytes} * 1'000'000'000U + bandwidth - 1) / bandwidth;
-    return duration(ns > static_cast<wide>(detail::most_ns) ? detail::most_ns : static_cast<std::int64_t>(ns));
-}
-
-/// An instant on a transport's clock. Instants of different transports are not comparable.
-struct time_point {
-    std::int64_t ns = 0;
-
-    friend constexpr auto operator<=>(time_point, time_point) = default;
-    friend constexpr duration operator-(time_point a, time_point b) { return duration(a.ns) - duration(b.ns); }
-    friend constexpr time_point operator+(time_point t, duration d) { return {detail::saturated_sum(t.ns, d.ns)}; }
-};
-
-/// The instant at which a wait gives up. A transport then returns an empty result or false; a passed deadline is never
-/// an exception of the transport.
-struct deadline {
-    time_point at{};
-
-    constexpr deadline() = default;
-    constexpr deadline(time_point instant) : at(instant) {}  // NOLINT(google-explicit-constructor)
-
-    /// A wait with this deadline never gives up.
-    static const deadline never;
-    /// A wait with this deadline returns at once, with what is already there.
-    static const deadline immediate;
-
-    constexpr bool is_never() const { return at.ns == std::numeric_limits<std::int64_t>::max(); }
-    constexpr bool is_immediate() const { return at.ns == std::numeric_limits<std::int64_t>::min(); }
-    friend constexpr auto operator<=>(deadline, deadline) = default;
-};
-
-inline constexpr deadline deadline::never{time_point{std::numeric_limits<std::int64_t>::max()}};
-inline constexpr deadline deadline::immediate{time_point{std::numeric_limits<std::int64_t>::min()}};
 
 }}  // namespace rill::RILL_ABI
 
@@ -1887,8 +2864,10 @@ struct receipt {
     double weight = 0;      ///< sum of their weights
     std::uint32_t age = 0;  ///< age of the oldest contribution, in steps
     int rounds = 0;
-    traffic wire{};      ///< traffic of this operation alone
-    duration elapsed{};  ///< on the transport's clock
+    traffic wire{};        ///< traffic of this operation alone
+    duration elapsed{};    ///< on the transport's clock
+    int detours = 0;       ///< messages that this rank sent by way of another; see `DetouringTopology`
+    int silent_links = 0;  ///< of this rank at the end; `is_silent(group, peer)` says which
 };
 
 }}  // namespace rill::RILL_ABI
@@ -2125,151 +3104,6 @@ struct window_of<N, true> {
 };
 
 }  // namespace detail
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/concept/topology.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// Consecutive parts `[first, last)` of the `parts()` of a schedule.
-struct part_range {
-    int first = 0;
-    int last = 0;
-
-    constexpr int count() const { return last - first; }
-    constexpr bool contains(int part) const { return first <= part && part < last; }
-    friend constexpr bool operator==(part_range, part_range) = default;
-};
-
-/// One message of a round: to or from `peer`, carrying `parts`.
-struct transfer {
-    rank_t peer = no_rank;
-    part_range parts{};
-
-    friend constexpr bool operator==(transfer, transfer) = default;
-};
-
-/// What a rank does with what it receives in a round: fold it into the part it has, or replace that part by it.
-enum class action : unsigned char { fold, copy };
-
-/// One rank's view of a collective, computed on demand with O(1) state.
-///
-/// `[0, N)` is divided into `parts()` nearly equal parts. In round `k` a rank sends `send(k, 0 … sends(k)-1)`, with the
-/// values that the parts have before the round, and receives `receive(k, 0 … receives(k)-1)`, in ascending order of
-/// peers. Rounds are numbered alike on all ranks: what is sent in round k is received in round k. The parts that are
-/// received in one round are either all the same range (a k-way fold) or disjoint. After a copy round of a part there
-/// is no fold round of that part.
-template <class S>
-concept Schedule = Regular<S> && requires(const S& schedule, int round, int i) {
-    { schedule.parts() } -> std::same_as<int>;
-    { schedule.rounds() } -> std::same_as<int>;
-    { schedule.kind(round) } -> std::same_as<action>;
-    { schedule.sends(round) } -> std::same_as<int>;
-    { schedule.send(round, i) } -> std::same_as<transfer>;
-    { schedule.receives(round) } -> std::same_as<int>;
-    { schedule.receive(round, i) } -> std::same_as<transfer>;
-};
-
-/// A schedule of which no transfer carries more than one part: `static constexpr bool carries_one_part = true`. Its
-/// parts can be cut into chunks (`topology::chunked_schedule`).
-template <class S>
-concept PartwiseSchedule = Schedule<S> && requires { requires S::carries_one_part; };
-
-/// Whether no transfer of this schedule carries more than one part. A schedule that is one of several at run time
-/// answers itself (`holds_one_part_transfers()`); for others their type does (`PartwiseSchedule`).
-template <Schedule S>
-constexpr bool carries_one_part(const S& schedule) {
-    if constexpr (requires { schedule.holds_one_part_transfers(); })
-        return schedule.holds_one_part_transfers();
-    else
-        return PartwiseSchedule<S>;
-}
-
-/// A schedule whose rounds may overlap: a part that is sent in round k was last received in round `k - lookahead()` or
-/// before. So a rank may post its sends that many rounds ahead of its receives; other schedules have a lookahead of 1.
-/// `lookahead()` is at least 1. Where it is more, every transfer carries parts.
-template <class S>
-concept LookaheadSchedule = Schedule<S> && requires(const S& schedule) {
-    { schedule.lookahead() } -> std::same_as<int>;
-};
-
-/// Who talks to whom: a value that gives each rank of a group of `size` ranks its schedule of each collective.
-///
-/// - `all_reduce`: every rank ends with every contribution exactly once in every part.
-/// - `reduce_scatter`: `parts() == size`; rank r ends with every contribution in part r.
-/// - `all_gather`: `parts() == size`; rank r starts with part r alone, every rank ends with all parts.
-///
-/// `topology/proof.hpp` checks each of these collectives, at compile time for small groups.
-///
-/// - `preserves_rank_order`: folds combine contributions in ascending order of ranks, as non-commutative folds need.
-/// - `has_copy_phase`: `all_reduce` ends with a copy phase: rounds in which finished parts are sent on unchanged. Each
-///   part is finished by one owner, so that it can be coded once.
-///
-/// Refinements: `RootedTopology`, `OwnerTopology`.
-template <class T>
-concept Topology = Regular<T> && requires(const T& topology, int size, rank_t rank) {
-    { topology.all_reduce(size, rank) } -> Schedule;
-    { topology.reduce_scatter(size, rank) } -> Schedule;
-    { topology.all_gather(size, rank) } -> Schedule;
-    { T::preserves_rank_order } -> std::convertible_to<bool>;
-    { T::has_copy_phase } -> std::convertible_to<bool>;
-    { T::name } -> std::convertible_to<const char*>;
-};
-
-/// Whether this topology preserves the order of ranks. A topology that is one of several at run time answers itself
-/// (`holds_rank_order()`); for others their type does (`T::preserves_rank_order`).
-template <Topology T>
-constexpr bool preserves_rank_order(const T& topology) {
-    if constexpr (requires { topology.holds_rank_order(); })
-        return topology.holds_rank_order();
-    else
-        return T::preserves_rank_order;
-}
-/// Whether this topology has a copy phase: like `preserves_rank_order`, by `holds_copy_phase()` or `T::has_copy_phase`.
-template <Topology T>
-constexpr bool has_copy_phase(const T& topology) {
-    if constexpr (requires { topology.holds_copy_phase(); })
-        return topology.holds_copy_phase();
-    else
-        return T::has_copy_phase;
-}
-
-/// A topology with schedules of its own for operations that have a root. Groups of other topologies reduce and
-/// broadcast along `topology::tree`, also if the topology has one of the two.
-///
-/// - `reduce(size, rank, root)`: leaves every contribution at `root`, then tells all ranks that it did (copy rounds
-///   whose messages carry no parts).
-/// - `broadcast(size, rank, root)`: tells the root that all ranks have entered (copy rounds whose messages carry no
-///   parts), then copies from the root.
-///
-/// Hence no rank returns before all have entered the same call.
-template <class T>
-concept RootedTopology = Topology<T> && requires(const T& topology, int size, rank_t rank) {
-    { topology.reduce(size, rank, rank) } -> Schedule;
-    { topology.broadcast(size, rank, rank) } -> Schedule;
-};
-
-/// A topology whose `all_reduce` folds each part at its owner: `static constexpr bool folds_at_owners = true`. There
-/// are P parts; rank r receives part r from all other ranks in one round and folds it in ascending order of ranks; then
-/// all ranks copy it from there. Where ranks reach each other's memory, that is one pass over it.
-template <class T>
-concept OwnerTopology = Topology<T> && requires { requires T::folds_at_owners; };
-
-/// Whether this topology folds each part at its owner: like `preserves_rank_order`, by `holds_owner_folds()` or
-/// `OwnerTopology`.
-template <Topology T>
-constexpr bool folds_at_owners(const T& topology) {
-    if constexpr (requires { topology.holds_owner_folds(); })
-        return topology.holds_owner_folds();
-    else
-        return OwnerTopology<T>;
-}
-namespace detail {
-/// Whether a topology of this type may fold each part at its owner.
-template <class T>
-constexpr bool may_fold_at_owners = OwnerTopology<T> || requires(const T& topology) { topology.holds_owner_folds(); };
-}  // namespace detail
-
 }}  // namespace rill::RILL_ABI
 
 // ===== rill/core/function_ref.hpp
@@ -2759,23 +3593,98 @@ class inquest {
 
 }}}  // namespace rill::RILL_ABI::detail
 
-// ===== rill/core/message_kind.hpp
+// ===== rill/concept/peer_event.hpp
 
 namespace rill { inline namespace RILL_ABI {
 
-/// What a frame says: a protocol, and one of that protocol's own numbers. The collectives are protocol 0; their numbers
-/// are those of `operation`. Every other protocol is known by the hash of its name, and numbers its messages from 1.
-struct message_kind {
-    std::uint16_t protocol = 0;
-    std::uint8_t number = 0;
-
-    constexpr message_kind() = default;
-    constexpr message_kind(operation of) : number(static_cast<std::uint8_t>(of)) {}
-    constexpr message_kind(std::string_view name, std::uint8_t its_number)
-        : protocol(static_cast<std::uint16_t>(1 + fingerprint(name) % 0xFFFFU)), number(its_number) {}
-
-    friend constexpr bool operator==(const message_kind&, const message_kind&) = default;
+/// What becomes of a rank.
+enum class peer_change : std::uint8_t {
+    arrived = 1,   ///< a free seat has been taken, or a rank has begun anew
+    ended = 2,     ///< its body has returned or thrown, or it was killed
+    silent = 3,    ///< nothing has been heard of it for long; it may live
+    recovered = 4  ///< it is heard again
 };
+
+/// What a monitored channel says of a peer: see `MonitoredTransport`.
+struct peer_event {
+    peer_change kind{};
+    std::uint64_t incarnation = 0;  ///< the life that it happened to
+
+    friend constexpr bool operator==(const peer_event&, const peer_event&) = default;
+};
+
+/// The size of a message that says a `peer_event`.
+inline constexpr std::size_t peer_event_bytes = 16;
+
+/// The message that says `event`: "rpev", the kind in four bytes, the incarnation in eight, little-endian.
+inline buffer to_message(const peer_event& event) {
+    buffer bytes;
+    for (const char c : {'r', 'p', 'e', 'v'}) bytes.push_back(static_cast<std::byte>(c));
+    const auto put = [&](std::uint64_t value, unsigned size) {
+        for (unsigned i = 0; i < size; ++i) bytes.push_back(static_cast<std::byte>((value >> (8 * i)) & 0xFFU));
+    };
+    put(static_cast<std::uint64_t>(event.kind), 4);
+    put(event.incarnation, 8);
+    return bytes;
+}
+
+/// Reads a message of a monitored channel. Throws `protocol_error` unless it is what `to_message` makes.
+template <class M>
+peer_event read_peer_event(const M& message) {
+    std::array<std::byte, peer_event_bytes> bytes{};
+    std::size_t count = 0;
+    for (const byte_view piece : message.pieces())
+        for (const std::byte b : piece) {
+            if (count < peer_event_bytes) bytes[count] = b;
+            ++count;
+        }
+    const auto number = [&](std::size_t at, unsigned length) {
+        std::uint64_t value = 0;
+        for (unsigned i = 0; i < length; ++i) value |= std::to_integer<std::uint64_t>(bytes[at + i]) << (8 * i);
+        return value;
+    };
+    const std::uint64_t kind = number(4, 4);
+    if (count != peer_event_bytes || number(0, 4) != 0x76657072 || kind < 1 || kind > 4)
+        throw protocol_error(
+            text_of({"rank ", message.source(), " is said to have changed by a message that is no peer_event"}));
+    return {.kind = static_cast<peer_change>(kind), .incarnation = number(8, 8)};
+}
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/concept/monitored_transport.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A transport that tells what becomes of its ranks, for protocols that go on without some.
+///
+/// `size()` is the number of seats. A seat is free until a rank takes it; a rank that begins anew takes its own seat
+/// again, in another incarnation. What is sent to a free seat is lost.
+///
+/// - `incarnation(peer)`: a number that differs for each life of a seat; 0 for a seat that nobody has taken yet. On a
+///   rank that monitors, it follows what has been told.
+/// - `monitor(on)`: from then on, what becomes of a peer is a message of that peer on `on`, to be read by
+///   `read_peer_event`: its end, its arrival, and where the transport notices them, silence and recovery. The end of a
+///   life arrives after all else that this life has sent to this rank on any channel, and before anything of the next
+///   life; an arrival comes before all else of its life. The end of a peer that has ended before is told at once. Who
+///   sits when this rank begins to monitor is not told to have arrived. Several channels may be monitored: each is told
+///   all. Closing the context of a channel ends its monitoring.
+/// - `fence(peer, incarnation)`: nothing of that life arrives any more on any channel, also what is under way or in the
+///   mailbox: neither messages nor its end.
+/// - On any other channel of the context of a monitored one, a receive that finds nothing and waits for peers of which
+///   each is fenced or has been told to have ended throws `peer_failure`, also with a deadline. It names the first as
+///   the culprit and all in its text, and comes at the latest when the last of these ends arrives. On a monitored
+///   channel it waits: a rank may arrive.
+///
+/// Other contexts are as before: a closed protocol does not monitor, waits for its deadline, and finds who is to blame
+/// by `inquire`, which answers by `operation::departure` where a body has returned.
+template <class N>
+concept MonitoredTransport =
+    Transport<N> && requires(N& net, const N& constant, rank_t peer, channel on, std::uint64_t incarnation) {
+        { constant.incarnation(peer) } -> std::same_as<std::uint64_t>;
+        { net.monitor(on) };
+        { net.fence(peer, incarnation) };
+    };
 
 }}  // namespace rill::RILL_ABI
 
@@ -2807,7 +3716,7 @@ struct view {
     std::uint32_t epoch = 0;
     std::vector<rank_t> members{};  ///< ranks in the transport, ascending
     /// Which start of its rank each member is, in the order of `members`; empty where the transport does not tell.
-    std::vector<std::uint32_t> incarnations{};
+    std::vector<std::uint64_t> incarnations{};
 
     /// All ranks of a transport, in its epoch.
     template <class Net>
@@ -2823,7 +3732,7 @@ struct view {
     std::uint64_t key(std::string_view name) const {
         std::uint64_t hash = mix64(fingerprint(name), epoch, members.size());
         for (const rank_t member : members) hash = mix64(hash, static_cast<std::uint32_t>(member));
-        for (const std::uint32_t incarnation : incarnations) hash = mix64(hash, incarnation);
+        for (const std::uint64_t incarnation : incarnations) hash = mix64(hash, incarnation);
         return hash;
     }
 
@@ -2842,7 +3751,7 @@ struct view {
     friend bool operator==(const view&, const view&) = default;
 
   private:
-    std::uint32_t start_of(std::size_t i) const { return i < incarnations.size() ? incarnations[i] : 0; }
+    std::uint64_t start_of(std::size_t i) const { return i < incarnations.size() ? incarnations[i] : 0; }
     /// The end of the row of consecutive ranks, in the same incarnation, that begins at member `first`.
     std::size_t last_in_row(std::size_t first) const {
         std::size_t i = first;
@@ -2852,314 +3761,6 @@ struct view {
 };
 
 }}  // namespace rill::RILL_ABI
-
-// ===== rill/core/coding.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// How the values of a frame are written; the numbers are part of the wire format. `own`: by a type of the user's
-/// (`ValueCoding`), which all ranks have bound alike.
-enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4, qsgd8 = 8, own = 255 };
-
-/// How the indices of a frame are written; the numbers are part of the wire format. `whole_rows` needs entries that
-/// come in whole rows of `coding::row` adjacent coordinates. `smallest` chooses among the others but `whole_rows`, for
-/// every message, and never appears in a frame; `dense` means that there are no indices, because the frame has every
-/// coordinate.
-enum class index_coding : std::uint8_t {
-    dense = 0,
-    raw = 1,
-    packed_gaps = 2,
-    bitmap = 3,
-    elias_fano = 4,
-    huffman = 5,
-    whole_rows = 6,
-    smallest = 255
-};
-
-/// The coding's name; empty if `coding` is no enumerator. Every list of all codings derives from it.
-constexpr std::string_view name_of(index_coding coding) {
-    switch (coding) {
-        case index_coding::dense: return "dense";
-        case index_coding::raw: return "raw";
-        case index_coding::packed_gaps: return "packed_gaps";
-        case index_coding::bitmap: return "bitmap";
-        case index_coding::elias_fano: return "elias_fano";
-        case index_coding::huffman: return "huffman";
-        case index_coding::whole_rows: return "whole_rows";
-        case index_coding::smallest: return "smallest";
-    }
-    return {};
-}
-
-/// Whether frames can have this coding; `dense` is one of these, `smallest` is not.
-constexpr bool is_in_frames(index_coding coding) {
-    return !name_of(coding).empty() && coding != index_coding::smallest;
-}
-
-/// All codings that write indices, in the order of their numbers.
-inline constexpr auto index_codings = [] {
-    constexpr auto visit = [](auto take) {
-        for (unsigned number = 1; number < 256; ++number)
-            if (const auto coding = static_cast<index_coding>(number); is_in_frames(coding)) take(coding);
-    };
-    constexpr std::size_t count = [=] {
-        std::size_t found = 0;
-        visit([&](index_coding) { ++found; });
-        return found;
-    }();
-    std::array<index_coding, count> all{};
-    visit([&, at = std::size_t{0}](index_coding coding) mutable { all[at++] = coding; });
-    return all;
-}();
-
-/// Whether decoding surely gives back every value bit for bit.
-constexpr bool is_lossless(value_coding coding) { return coding == value_coding::raw; }
-
-/// Whether `coding` is QSGD, which quantises values by buckets to 2, 4 or 8 bits.
-constexpr bool is_qsgd(value_coding coding) {
-    return coding == value_coding::qsgd2 || coding == value_coding::qsgd4 || coding == value_coding::qsgd8;
-}
-
-/// Bits per value of a QSGD coding.
-constexpr int qsgd_bits(value_coding coding) { return static_cast<int>(coding); }
-
-/// A `ValueCoding` of the user's without its type: its members and functions that know the type.
-/// `compress::own_values` makes it.
-struct own_coding {
-    using memory = std::array<std::byte, 16>;
-
-    /// For elements of type T.
-    template <class T>
-    struct functions {
-        void (*encode)(const memory& self, std::span<const T> values, random_key key, std::uint64_t first,
-                       byte_span out);
-        void (*decode)(const memory& self, byte_view bytes, std::span<T> values);
-    };
-    struct table {
-        bool is_lossless;
-        bool is_unbiased;
-        bool is_contractive;
-        std::size_t (*size)(const memory& self, std::size_t count, std::size_t element_bytes);
-        std::uint64_t (*fingerprint)(const memory& self);  ///< of name and options
-        functions<float> of_floats;
-        functions<double> of_doubles;
-
-        template <std::floating_point T>
-        const functions<T>& of() const {
-            if constexpr (std::same_as<T, float>)
-                return of_floats;
-            else
-                return of_doubles;
-        }
-    };
-
-    const table* does = nullptr;  ///< nullptr: there is none
-    alignas(8) memory self{};
-
-    constexpr std::uint64_t fingerprint() const { return does == nullptr ? 0 : does->fingerprint(self); }
-    friend constexpr bool operator==(const own_coding& a, const own_coding& b) {
-        return a.fingerprint() == b.fingerprint();
-    }
-};
-
-/// How a stream is written into a frame.
-struct coding {
-    value_coding values = value_coding::raw;
-    index_coding indices = index_coding::raw;
-    /// Consecutive entries that share a scale; QSGD only. In the header of a frame with `own` values: their bytes.
-    std::uint32_t bucket = 1024;
-    std::uint16_t row = 1;  ///< adjacent entries that share an index, at least 1; `whole_rows` only
-    own_coding own{};       ///< where `values` is `own`; not part of a header
-
-    /// Whether a frame of this coding is sent from the stream's own arrays, without a copy.
-    constexpr bool is_view() const { return values == value_coding::raw && indices == index_coding::raw; }
-    constexpr bool is_lossless() const {
-        if (values == value_coding::own) return own.does != nullptr && own.does->is_lossless;
-        return rill::is_lossless(values);
-    }
-    /// Whether the expectation of a decoded value is the one that was coded.
-    constexpr bool is_unbiased() const {
-        if (values == value_coding::own) return own.does != nullptr && own.does->is_unbiased;
-        return values != value_coding::bf16;
-    }
-    /// Whether the error of rounding is smaller than the values, as error feedback needs.
-    constexpr bool is_contractive() const {
-        return values != value_coding::own || (own.does != nullptr && own.does->is_contractive);
-    }
-    constexpr std::uint64_t fingerprint() const {
-        const std::uint64_t fields = (static_cast<std::uint64_t>(static_cast<std::uint16_t>(row - 1)) << 48) |
-                                     (static_cast<std::uint64_t>(values) << 40) |
-                                     (static_cast<std::uint64_t>(indices) << 32) | bucket;
-        return values == value_coding::own ? mix64(fields, own.fingerprint()) : fields;
-    }
-    friend constexpr bool operator==(const coding&, const coding&) = default;
-};
-
-/// Which codings the frames of a call may have, as far as types tell. What cannot come is not compiled, and refused.
-struct coding_set {
-    bool rounds = true;                             ///< value codings other than raw
-    index_coding indices = index_coding::smallest;  ///< this one besides raw and dense; `smallest`: every one
-
-    /// Whether all frames are sent from the stream's own arrays.
-    constexpr bool has_only_views() const { return !rounds && indices == index_coding::raw; }
-    constexpr bool has(index_coding coding) const {
-        return coding == index_coding::raw || indices == index_coding::smallest || coding == indices;
-    }
-};
-
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/stream/wire.hpp
-
-// The byte layout of frame headers, which is defined only here. All numbers are little-endian.
-
-namespace rill { inline namespace RILL_ABI { namespace wire {
-
-static_assert(std::endian::native == std::endian::little,
-              "rill: frames are views of memory; big-endian hosts need swaps");
-
-/// The first four bytes of every frame.
-inline constexpr std::uint32_t magic = 0x6C6C6972U;  // "rill"
-/// The version of the layout; a frame of another version is refused.
-inline constexpr std::uint8_t version = 1;
-/// The size of the header that precedes the content of every frame, in bytes.
-inline constexpr std::size_t header_bytes = 96;
-
-/// The header of a frame, which carries the entries of `range` that one rank, or a fold of several ranks, contributes.
-struct header {
-    message_kind kind{};
-    element_type element = element_type::none;
-    std::uint8_t index_bytes = 0;  ///< width of the stream's index type, 4 or 8; also set when dense
-    coding codes{};                ///< `indices` is `dense` for dense content
-    std::uint32_t epoch = 0;       ///< of the sender's view
-    std::uint64_t context = 0;
-    std::uint64_t number = 0;  ///< of the operation, or of the round, within its context
-    std::uint32_t call = 0;    ///< hash of the call's signature, plus the part or rank that `range` does not tell
-    std::uint32_t age = 0;     ///< age of the oldest contribution, in steps
-    std::uint64_t dimension = 0;
-    segment range{};
-    std::uint64_t count = 0;         ///< entries
-    std::uint64_t index_length = 0;  ///< bytes of the coded indices
-    double weight = 0;               ///< sum of the weights of the contributions
-    std::uint32_t contributors = 0;  ///< number of contributions
-
-    friend bool operator==(const header&, const header&) = default;
-};
-
-/// Room for an encoded header.
-using header_block = std::array<std::byte, header_bytes>;
-
-namespace detail {
-template <class N>
-void put(std::byte* block, std::size_t at, N number) {
-    std::memcpy(block + at, &number, sizeof(N));
-}
-
-template <class N>
-N get(const std::byte* block, std::size_t at) {
-    N number;
-    std::memcpy(&number, block + at, sizeof(N));
-    return number;
-}
-}  // namespace detail
-
-/// Writes `header_bytes` bytes to `block`. Validates nothing.
-[[gnu::noinline]] inline void encode(const header& h, std::byte* block) {
-    using detail::put;
-    put(block, 0, magic);
-    put(block, 4, version);
-    put(block, 5, h.kind.number);
-    put(block, 6, static_cast<std::uint8_t>(h.element));
-    put(block, 7, h.index_bytes);
-    put(block, 8, static_cast<std::uint8_t>(h.codes.values));
-    put(block, 9, static_cast<std::uint8_t>(h.codes.indices));
-    put(block, 10, h.kind.protocol);
-    put(block, 12, h.epoch);
-    put(block, 16, h.context);
-    put(block, 24, h.number);
-    put(block, 32, h.call);
-    put(block, 36, h.age);
-    put(block, 40, h.dimension);
-    put(block, 48, std::uint64_t{h.range.begin});
-    put(block, 56, std::uint64_t{h.range.end});
-    put(block, 64, h.count);
-    put(block, 72, h.index_length);
-    if (h.codes.indices == index_coding::whole_rows) put(block, 78, h.codes.row);  // the length takes 48 bits at most
-    put(block, 80, h.weight);
-    put(block, 88, h.contributors);
-    put(block, 92, h.codes.bucket);
-}
-
-namespace detail {
-[[noreturn, gnu::cold, gnu::noinline]] inline void refuse(const char* what) {
-    throw protocol_error(text_of({"invalid frame: ", what}));
-}
-inline void require(bool holds, const char* what) {
-    if (!holds) refuse(what);
-}
-
-constexpr bool is_known(value_coding coding) {
-    return coding <= value_coding::bf16 || is_qsgd(coding) || coding == value_coding::own;
-}
-
-inline std::size_t element_bytes(element_type type) {
-    return type == element_type::float32 || type == element_type::int32 ? 4 : 8;
-}
-
-[[gnu::noinline]] inline void validate(const header& h) {
-    const bool is_operation = h.kind.number < static_cast<std::uint8_t>(operation::departure);
-    require(h.kind.number != 0 && (h.kind.protocol != 0 || is_operation), "unknown operation");
-    require(h.element > element_type::none && h.element <= element_type::int64, "unknown element type");
-    require(h.index_bytes == 4 || h.index_bytes == 8, "unknown index width");
-    require(is_known(h.codes.values), "unknown value coding");
-    require(is_in_frames(h.codes.indices), "unknown index coding");
-    require(h.codes.bucket > 0 || h.codes.values == value_coding::own, "empty quantiser buckets");
-    require(h.codes.row > 0, "empty rows");
-    const bool floating = h.element == element_type::float32 || h.element == element_type::float64;
-    require(floating || h.codes.is_lossless(), "lossy coding of integers");
-    require(h.range.begin <= h.range.end && h.range.end <= h.dimension, "range outside the dimension");
-    require(h.index_bytes == 8 || h.dimension <= std::uint64_t{1} << 32, "dimension beyond the index type");
-    if (h.codes.indices == index_coding::dense)
-        require(h.count == h.range.size() && h.index_length == 0, "a dense frame has every coordinate and no index");
-    else
-        require(h.count <= h.range.size(), "more entries than coordinates");
-    require(h.weight >= 0 && h.weight <= 1e300, "weight is not a finite non-negative number");
-}
-}  // namespace detail
-
-/// Reads and validates a header of `header_bytes` bytes. Throws `protocol_error`.
-[[gnu::noinline]] inline header decode(const std::byte* block) {
-    using detail::get;
-    detail::require(get<std::uint32_t>(block, 0) == magic, "wrong magic number");
-    detail::require(get<std::uint8_t>(block, 4) == version, "unknown version");
-    header h;
-    h.kind.protocol = get<std::uint16_t>(block, 10);
-    h.kind.number = get<std::uint8_t>(block, 5);
-    h.element = static_cast<element_type>(get<std::uint8_t>(block, 6));
-    h.index_bytes = get<std::uint8_t>(block, 7);
-    h.codes.values = static_cast<value_coding>(get<std::uint8_t>(block, 8));
-    h.codes.indices = static_cast<index_coding>(get<std::uint8_t>(block, 9));
-    h.epoch = get<std::uint32_t>(block, 12);
-    h.context = get<std::uint64_t>(block, 16);
-    h.number = get<std::uint64_t>(block, 24);
-    h.call = get<std::uint32_t>(block, 32);
-    h.age = get<std::uint32_t>(block, 36);
-    h.dimension = get<std::uint64_t>(block, 40);
-    h.range = {get<std::uint64_t>(block, 48), get<std::uint64_t>(block, 56)};
-    h.count = get<std::uint64_t>(block, 64);
-    h.index_length = get<std::uint64_t>(block, 72);
-    if (h.codes.indices == index_coding::whole_rows) {
-        h.codes.row = get<std::uint16_t>(block, 78);
-        h.index_length &= (std::uint64_t{1} << 48) - 1;
-    }
-    h.weight = get<double>(block, 80);
-    h.contributors = get<std::uint32_t>(block, 88);
-    h.codes.bucket = get<std::uint32_t>(block, 92);
-    detail::validate(h);
-    return h;
-}
-
-}}}  // namespace rill::RILL_ABI::wire
 
 // ===== rill/session/session.hpp
 
@@ -3212,6 +3813,13 @@ class session {
     /// The context in which ranks announce long waits; see `detail::long_wait`.
     std::uint64_t waits() const { return waits_; }
     channel on(std::uint32_t tag) const { return {context_, tag}; }
+
+    /// What becomes of the other ranks is told on `tag` from now on; see `MonitoredTransport`.
+    [[gnu::cold, gnu::noinline]] void monitor(std::uint32_t tag)
+        requires MonitoredTransport<Net>
+    {
+        net_->monitor(on(tag));
+    }
 
     /// A header with what all frames of the session share.
     wire::header stamped(wire::header head, message_kind kind, std::uint64_t number) const {
@@ -3314,6 +3922,9 @@ template <class Message>
 struct arrival {
     transfer from;
     Message message;
+    std::size_t skipped = 0;  ///< bytes at its front, which say by which way it came
+
+    byte_pieces pieces() const { return message.pieces().after(skipped); }
 };
 
 /// One collective operation under way on one rank: it sends and receives on the operation's channel, remembers which
@@ -3322,6 +3933,7 @@ template <Transport Net>
 class exchange {
   public:
     using message = typename Net::message;
+    static constexpr std::size_t skipped = 0;  ///< of what it receives; see `arrival`
     using window = typename detail::window_of<Net, true>::type;
 
     explicit exchange(const session<Net>& of) : of_(&of), net_(&of.net()), on_(of.on(0)) {}
@@ -3384,11 +3996,18 @@ class exchange {
         if (attempt(half_time())) return;
         wait_for_long({.peer = peer, .of_round = round, .in_round = round}, attempt);
     }
+    /// The same where the peer may do it in any order.
+    template <class Attempt>
+    void wait_for(rank_t peer, Attempt&& attempt) {
+        if (!attempt(half_time())) wait_for_long(detail::long_wait::of_any_order(peer), attempt);
+    }
 
     /// Lets others access this rank's memory by `shared` until the operation is finished; unwinding withdraws it.
     void lend(window& shared) { lent_by_ = &shared; }
     /// Counts traffic that needed no messages, the same amount in each direction.
     void count(std::uint64_t messages, std::uint64_t bytes) { counted_ += {messages, bytes, messages, bytes}; }
+    /// Counts traffic that passed without `send` and `receive`.
+    void count(const traffic& passed) { counted_ += passed; }
 
     /// Begins a round. `looks`: whether this operation asks later what may be overwritten, so that it pays to find out
     /// now what has been read.
@@ -3530,6 +4149,448 @@ class exchange {
 };
 
 }}  // namespace rill::RILL_ABI
+
+// ===== rill/collective/schedule_state.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// The data of one rank that `execute` runs a schedule on, over the transport `Net`.
+///
+/// - `outgoing(parts, kind)` returns the pieces of a message, whose memory stays valid until the exchange finishes.
+/// - `fold(arrivals)` takes arrivals that all bring the same parts, `copy(arrivals)` all arrivals of a round, both in
+///   ascending order of the peers. The state may keep the messages.
+/// - `overwrites_nothing`: it leaves what it sends unchanged until the end, so that no time is spent on finding out
+///   what has been read.
+template <class S, class Net>
+concept ScheduleState = Transport<Net> && requires(S& state, part_range parts, action kind,
+                                                   std::span<arrival<typename Net::message>> arrivals) {
+    { S::overwrites_nothing } -> std::convertible_to<bool>;
+    { state.outgoing(parts, kind) } -> std::same_as<byte_pieces>;
+    { state.fold(arrivals) };
+    { state.copy(arrivals) };
+};
+
+/// A state that can receive finished parts where they belong.
+///
+/// - `place_for(parts)` returns that memory, for a whole message, or nothing; it stays valid until the next call.
+/// - `has_free_place(parts)`: whether nobody reads it; `await_place(parts)` waits until then.
+template <class S, class Net>
+concept PlacingState = ScheduleState<S, Net> && requires(S& state, part_range parts) {
+    { state.place_for(parts) } -> std::same_as<std::span<const byte_span>>;
+    { state.has_free_place(parts) } -> std::same_as<bool>;
+    { state.await_place(parts) };
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/collective/run_schedule.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+
+/// Calls `fold(arrivals)` once for each run of arrivals that bring the same parts: the operands of one k-way fold.
+template <class Message, class Fold>
+void fold_by_parts(std::span<arrival<Message>> arrivals, Fold&& fold) {
+    for (std::size_t first = 0; first < arrivals.size();) {
+        std::size_t last = first + 1;
+        while (last < arrivals.size() && arrivals[last].from.parts == arrivals[first].from.parts) ++last;
+        fold(arrivals.subspan(first, last - first));
+        first = last;
+    }
+}
+
+/// How many rounds ahead of its receives a rank may send.
+template <Schedule Plan>
+int lookahead(const Plan& plan) {
+    if constexpr (LookaheadSchedule<Plan>) return plan.lookahead();
+    return 1;
+}
+
+/// Refers to a schedule of any type: one type for all, so that running them is compiled once for each transport.
+class schedule_view {
+  public:
+    template <Schedule Plan>
+    explicit schedule_view(const Plan& plan)
+        : plan_(&plan), calls_(&calls_of<Plan>), rounds_(plan.rounds()), ahead_(detail::lookahead(plan)) {}
+
+    int rounds() const { return rounds_; }
+    int lookahead() const { return ahead_; }
+    action kind(int round) const { return calls_->kind(plan_, round); }
+    int sends(int round) const { return calls_->sends(plan_, round); }
+    transfer send(int round, int i) const { return calls_->send(plan_, round, i); }
+    int receives(int round) const { return calls_->receives(plan_, round); }
+    transfer receive(int round, int i) const { return calls_->receive(plan_, round, i); }
+
+  private:
+    struct calls {
+        action (*kind)(const void*, int);
+        int (*sends)(const void*, int);
+        transfer (*send)(const void*, int, int);
+        int (*receives)(const void*, int);
+        transfer (*receive)(const void*, int, int);
+    };
+    template <class Plan>
+    static const Plan& as(const void* plan) {
+        return *static_cast<const Plan*>(plan);
+    }
+    template <class Plan>
+    static constexpr calls calls_of{
+        [](const void* plan, int round) -> action { return as<Plan>(plan).kind(round); },
+        [](const void* plan, int round) -> int { return as<Plan>(plan).sends(round); },
+        [](const void* plan, int round, int i) -> transfer { return as<Plan>(plan).send(round, i); },
+        [](const void* plan, int round) -> int { return as<Plan>(plan).receives(round); },
+        [](const void* plan, int round, int i) -> transfer { return as<Plan>(plan).receive(round, i); }};
+
+    const void* plan_;
+    const calls* calls_;
+    int rounds_;
+    int ahead_;
+};
+
+/// Refers to a `ScheduleState` of any type, in the same way.
+template <Transport Net>
+class state_view {
+  public:
+    using arrivals = std::span<arrival<typename Net::message>>;
+
+    template <ScheduleState<Net> State>
+    explicit state_view(State& state)
+        : state_(&state), calls_(&calls_of<State>), overwrites_nothing_(State::overwrites_nothing) {}
+
+    bool overwrites_nothing() const { return overwrites_nothing_; }
+    byte_pieces outgoing(part_range parts, action kind) const { return calls_->outgoing(state_, parts, kind); }
+    void fold(arrivals given) const { calls_->fold(state_, given); }
+    void copy(arrivals given) const { calls_->copy(state_, given); }
+
+    /// Whether it is a `PlacingState`, which has the following members too. Asked only if the transport expects.
+    bool places() const { return calls_->place_for != nullptr; }
+    std::span<const byte_span> place_for(part_range parts) const { return calls_->place_for(state_, parts); }
+    bool has_free_place(part_range parts) const { return calls_->has_free_place(state_, parts); }
+    void await_place(part_range parts) const { calls_->await_place(state_, parts); }
+
+  private:
+    struct calls {
+        byte_pieces (*outgoing)(void*, part_range, action);
+        void (*fold)(void*, arrivals);
+        void (*copy)(void*, arrivals);
+        std::span<const byte_span> (*place_for)(void*, part_range) = nullptr;
+        bool (*has_free_place)(void*, part_range) = nullptr;
+        void (*await_place)(void*, part_range) = nullptr;
+    };
+    template <class State>
+    static State& as(void* state) {
+        return *static_cast<State*>(state);
+    }
+    template <class State>
+    static constexpr calls made_for() {
+        calls made{[](void* state, part_range parts, action kind) { return as<State>(state).outgoing(parts, kind); },
+                   [](void* state, arrivals given) { as<State>(state).fold(given); },
+                   [](void* state, arrivals given) { as<State>(state).copy(given); }};
+        if constexpr (ExpectingTransport<Net> && PlacingState<State, Net>) {
+            made.place_for = [](void* state, part_range parts) { return as<State>(state).place_for(parts); };
+            made.has_free_place = [](void* state, part_range parts) { return as<State>(state).has_free_place(parts); };
+            made.await_place = [](void* state, part_range parts) { as<State>(state).await_place(parts); };
+        }
+        return made;
+    }
+    template <class State>
+    static constexpr calls calls_of = made_for<State>();
+
+    void* state_;
+    const calls* calls_;
+    bool overwrites_nothing_;
+};
+
+// `by` carries the messages of an operation: its exchange, or what delivers them by detours.
+template <class Net, class Carrier>
+void send_round(Carrier& by, const schedule_view& plan, const state_view<Net>& state, int round) {
+    for (int i = 0; i < plan.sends(round); ++i) {
+        const transfer to = plan.send(round, i);
+        by.send(round, to.peer, state.outgoing(to.parts, plan.kind(round)));
+    }
+}
+
+/// Expects the messages of a round, from message `first` on. Returns the first one that is not expected: with
+/// `may_stop`, one whose destination others still read. If it were expected now, it would come to other memory and be
+/// copied.
+template <class Net, class Carrier>
+int expect_round(Carrier& by, const schedule_view& plan, const state_view<Net>& state, int round, int first,
+                 bool may_stop) {
+    for (int i = first; i < plan.receives(round); ++i) {
+        const transfer from = plan.receive(round, i);
+        std::span<const byte_span> targets;
+        if (state.places() && plan.kind(round) == action::copy) {
+            if (state.has_free_place(from.parts))
+                targets = state.place_for(from.parts);
+            else if (may_stop)
+                return i;
+        }
+        by.expect(from.peer, targets);
+    }
+    return plan.receives(round);
+}
+
+/// Goes on where `expect_round` has stopped, once the destination is free. Its readers receive messages of earlier
+/// rounds, and none of them waits for the present round.
+template <class Net, class Carrier>
+int expect_rest(Carrier& by, const schedule_view& plan, const state_view<Net>& state, int round, int first) {
+    if (state.places()) state.await_place(plan.receive(round, first).parts);
+    return expect_round(by, plan, state, round, first, true);
+}
+
+template <class Net, class Carrier>
+[[gnu::noinline]] void run_rounds(exchange<Net>& call, Carrier& by, const schedule_view& plan,
+                                  const state_view<Net>& state) {
+    auto& arrivals = call.arrivals();
+    const int ahead = plan.lookahead();
+    for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
+        call.enter(round, !state.overwrites_nothing());
+        int let_in = 0;
+        for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
+            send_round(by, plan, state, begun);
+            if constexpr (ExpectingTransport<Net>) let_in = expect_round(by, plan, state, begun, 0, ahead == 1);
+        }
+        for (int i = 0; i < plan.receives(round); ++i) {
+            const transfer from = plan.receive(round, i);
+            if constexpr (ExpectingTransport<Net>)
+                if (ahead == 1 && i == let_in) let_in = expect_rest(by, plan, state, round, i);
+            arrivals.add({from, by.receive(from.peer), Carrier::skipped});
+            if (plan.kind(round) == action::fold || !state.overwrites_nothing()) continue;
+            state.copy(arrivals.all());  // at once, while others travel
+            arrivals.clear();
+        }
+        if (arrivals.empty()) continue;
+        if (plan.kind(round) == action::fold)
+            fold_by_parts(arrivals.all(), [&](auto same_parts) { state.fold(same_parts); });
+        else
+            state.copy(arrivals.all());
+        arrivals.clear();
+    }
+}
+
+}  // namespace detail
+
+/// Runs one rank's schedule: each round posts its sends, then receives, then folds or copies. If the plan has a
+/// `lookahead()`, sends are posted and messages expected that many rounds ahead.
+template <class Net, Schedule Plan, ScheduleState<Net> State>
+void execute(exchange<Net>& call, const Plan& plan, State& state) {
+    detail::run_rounds(call, call, detail::schedule_view(plan), detail::state_view<Net>(state));
+}
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/collective/detail/detours.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Operations have the tags of their numbers, and none has the last tag. On it arrives what concerns all operations:
+/// the messages of detours, and what becomes of peers, where the group monitors.
+inline constexpr std::uint32_t shared_tag = ~std::uint32_t{0};
+
+/// Carries the messages of a lane's operations by whatever way (see `delivery_machine`), and remembers from operation
+/// to operation which links are silent. Takes the place of the exchange where a schedule is run.
+///
+/// All operations of the lane share one channel: whoever is in a later operation can tell that an earlier one is over.
+/// Each message is copied once for each time that it is sent, and once for all.
+template <class Net, class Shape>
+class detours {
+  public:
+    using message = typename Net::message;
+    static constexpr std::size_t skipped = wire::header_bytes;  ///< of what it receives; see `arrival`
+
+    void begin(exchange<Net>& call, const Shape& shape) {
+        if (call_ == nullptr) {
+            call_ = &call;
+            machine_ = delivery_machine<Shape>(shape, call.net().size(), call.net().rank());
+            for (rank_t peer = 0; peer < call.net().size(); ++peer)
+                if (peer != call.net().rank()) others_.add(peer);
+            expected_.assign(static_cast<std::size_t>(call.net().size()), 0);
+        }
+        arrived_.clear();
+        used_ = 0;
+        for (std::uint32_t& each : expected_) each = 0;
+        machine_.begin(call.signature().number, now());
+        plain_vector<message> early = std::move(early_);
+        early_ = {};
+        for (message& each : early) take(std::move(each));
+        flush();
+    }
+
+    void send(int, rank_t peer, const byte_pieces& pieces) {
+        buffer& kept = new_place();
+        kept.resize(wire::header_bytes);
+        for (const byte_view piece : pieces) kept.append(piece.begin(), piece.end());
+        machine_.post(peer, used_ - 1, kept.size(), now());
+        flush();
+    }
+    void expect(rank_t, std::span<const byte_span>) {}
+
+    message receive(rank_t peer) {
+        std::uint32_t& due = expected_[static_cast<std::size_t>(peer)];
+        const auto has_come = [&] { return find(peer, due) < arrived_.size(); };
+        call_->wait_for(peer, [&](deadline until) { return pump(until, has_come); });
+        arrival_place& place = arrived_[find(peer, due++)];
+        message taken(std::move(place.content));
+        place = std::move(arrived_.back());
+        arrived_.pop_back();
+        return taken;
+    }
+
+    /// Waits until all ranks have all that is theirs.
+    void finish() {
+        machine_.leave(now());
+        flush();
+        while (!machine_.is_over()) {
+            const rank_t peer = machine_.waits_for();
+            call_->wait_for(peer, [&](deadline until) {
+                return pump(until, [&] { return machine_.is_over() || machine_.waits_for() != peer; });
+            });
+        }
+    }
+
+    /// Whether this rank's link to `peer` is silent.
+    bool is_silent(rank_t peer) const { return !others_.empty() && machine_.is_silent(peer); }
+    void describe(receipt& of) const {
+        of.detours = machine_.detours();
+        of.silent_links = 0;
+        for (const rank_t peer : others_.all()) of.silent_links += machine_.is_silent(peer) ? 1 : 0;
+    }
+
+  private:
+    struct arrival_place {
+        rank_t origin = no_rank;
+        std::uint32_t sequence = 0;
+        message content;
+    };
+
+    time_point now() const { return std::as_const(call_->net()).now(); }
+    channel on() const { return call_->of().on(shared_tag); }
+
+    buffer& new_place() {
+        if (used_ == kept_.size()) kept_.add({});
+        return kept_[used_++];
+    }
+    std::size_t find(rank_t origin, std::uint32_t sequence) const {
+        std::size_t i = 0;
+        while (i < arrived_.size() && (arrived_[i].origin != origin || arrived_[i].sequence != sequence)) ++i;
+        return i;
+    }
+
+    /// Sends and receives until `is_done()`, which it returns, or until `until`.
+    template <class Done>
+    bool pump(deadline until, Done&& is_done) {
+        for (;;) {
+            flush();
+            if (is_done()) return true;
+            require_presence();
+            const deadline due{machine_.next_due()};
+            auto got = call_->net().receive(others_.all(), on(), due < until ? due : until);
+            if (got) {
+                call_->count({0, 0, 1, got->pieces().size_bytes()});
+                take(std::move(*got));
+            } else if (now() >= until.at) {
+                return false;
+            }
+            if (machine_.next_due() <= now()) machine_.pass(now());
+        }
+    }
+
+    void take(message got) {
+        const rank_t source = got.source();
+        if (got.pieces().size_bytes() == peer_event_bytes) {
+            const peer_event event = read_from(*call_, source, [&] { return read_peer_event(got); });
+            if (event.kind == peer_change::ended) ended_.add(source);
+            return;
+        }
+        const delivery_note note = read_from(*call_, source, [&] { return note_of(got); });
+        switch (machine_.on(note, source, now())) {
+            case delivery_machine<Shape>::verdict::deliver:
+                arrived_.add({note.origin, note.sequence, std::move(got)});
+                break;
+            case delivery_machine<Shape>::verdict::forward: {
+                buffer copy;
+                for (const byte_view piece : got.pieces()) copy.append(piece.begin(), piece.end());
+                post(note.destination(), std::move(copy));
+                break;
+            }
+            case delivery_machine<Shape>::verdict::later: early_.add(std::move(got)); break;
+            case delivery_machine<Shape>::verdict::done: break;
+        }
+    }
+
+    /// A rank that has ended before the operation was over is a failure. While this rank only waits for the end, others
+    /// may have heard of it, and ended: then only the rank that it waits for counts, which would have said so.
+    void require_presence() const {
+        if (machine_.is_over()) return;
+        for (const rank_t peer : ended_.all())
+            if (!machine_.is_leaving() || machine_.waits_for() == peer)
+                call_->scene().fail(failure::exception, peer, no_rank, text_of({"rank ", peer, " has ended"}));
+    }
+
+    void flush() {
+        auto& letters = machine_.outbox();
+        for (const auto& each : letters) {
+            const wire::header head = head_of(each.note);
+            buffer bytes;
+            if (each.note.kind == delivery_kind::data)
+                bytes = kept_[each.handle];
+            else
+                bytes.resize(wire::header_bytes);
+            wire::encode(head, bytes.data());
+            post(each.to, std::move(bytes));
+        }
+        letters.clear();
+    }
+    /// What finds no room is as good as lost, and sent again.
+    void post(rank_t to, buffer&& bytes) {
+        const std::size_t size = bytes.size();
+        if (call_->net().post(to, on(), std::move(bytes))) call_->count({1, size, 0, 0});
+    }
+
+    wire::header head_of(const delivery_note& note) const {
+        wire::header head{.element = element_type::int32,
+                          .index_bytes = 4,
+                          .call = note.sequence,
+                          .age = static_cast<std::uint32_t>(note.origin),
+                          .contributors = static_cast<std::uint32_t>(note.target)};
+        head.codes.indices = index_coding::dense;
+        return call_->of().stamped(head, note.kind, note.number);
+    }
+    delivery_note note_of(const message& got) const {
+        const byte_pieces pieces = got.pieces();
+        const auto size = static_cast<std::uint32_t>(call_->net().size());
+        wire::detail::require(pieces.count() > 0 && pieces[0].size() >= wire::header_bytes, "it has no header");
+        const wire::header head = wire::decode(pieces[0].data());
+        call_->of().require_own(head);
+        wire::detail::require(delivery_kind::is_known(head.kind), "it is no delivery");
+        wire::detail::require(head.age < size && head.contributors < size, "it is of a rank outside the group");
+        return {head.kind, static_cast<rank_t>(head.age), static_cast<rank_t>(head.contributors), head.call,
+                head.number};
+    }
+
+    exchange<Net>* call_ = nullptr;
+    delivery_machine<Shape> machine_;
+    plain_vector<rank_t> others_;
+    plain_vector<std::uint32_t> expected_;  ///< of each rank, the sequence of its next message
+    plain_vector<buffer> kept_;             ///< the messages of the operation, as they were first sent
+    std::size_t used_ = 0;
+    plain_vector<arrival_place> arrived_;
+    plain_vector<message> early_;  ///< of the next operation
+    plain_vector<rank_t> ended_;   ///< where the group monitors
+};
+
+/// Runs a schedule on a state as `execute` does, on a lane whose topology names detours.
+template <class Lane, class Net, Schedule Plan, ScheduleState<Net> State>
+void execute_by_detours(Lane& lane, exchange<Net>& call, const Plan& plan, State& state, receipt& result) {
+    auto& by = lane.template workspace<detours<Net, typename Lane::topology_type>>();
+    by.begin(call, lane.shape());
+    run_rounds(call, by, schedule_view(plan), state_view<Net>(state));
+    by.finish();
+    by.describe(result);
+}
+
+}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/collective/detail/frame_header.hpp
 
@@ -5970,6 +7031,7 @@ struct whole_rows {
 
     /// Returns the bytes of `count` indices, if no row is cut by an end of the universe.
     std::size_t size_of(std::size_t count, segment universe) const {
+        RILL_EXPECTS(columns > 0, "whole_rows: rows of at least one coordinate");
         const segment all = rows_of(universe);
         const std::size_t rows = std::min(least_rows(count), all.size());
         return rows == 0 ? 0 : header_bytes + elias_fano::size_of(rows, all);
@@ -7113,234 +8175,6 @@ frame only_frame(exchange<Net>& call, rank_t source, const byte_pieces& message,
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/collective/schedule_state.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// The data of one rank that `execute` runs a schedule on, over the transport `Net`.
-///
-/// - `outgoing(parts, kind)` returns the pieces of a message, whose memory stays valid until the exchange finishes.
-/// - `fold(arrivals)` takes arrivals that all bring the same parts, `copy(arrivals)` all arrivals of a round, both in
-///   ascending order of the peers. The state may keep the messages.
-/// - `overwrites_nothing`: it leaves what it sends unchanged until the end, so that no time is spent on finding out
-///   what has been read.
-template <class S, class Net>
-concept ScheduleState = Transport<Net> && requires(S& state, part_range parts, action kind,
-                                                   std::span<arrival<typename Net::message>> arrivals) {
-    { S::overwrites_nothing } -> std::convertible_to<bool>;
-    { state.outgoing(parts, kind) } -> std::same_as<byte_pieces>;
-    { state.fold(arrivals) };
-    { state.copy(arrivals) };
-};
-
-/// A state that can receive finished parts where they belong.
-///
-/// - `place_for(parts)` returns that memory, for a whole message, or nothing; it stays valid until the next call.
-/// - `has_free_place(parts)`: whether nobody reads it; `await_place(parts)` waits until then.
-template <class S, class Net>
-concept PlacingState = ScheduleState<S, Net> && requires(S& state, part_range parts) {
-    { state.place_for(parts) } -> std::same_as<std::span<const byte_span>>;
-    { state.has_free_place(parts) } -> std::same_as<bool>;
-    { state.await_place(parts) };
-};
-
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/collective/run_schedule.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-namespace detail {
-
-/// Calls `fold(arrivals)` once for each run of arrivals that bring the same parts: the operands of one k-way fold.
-template <class Message, class Fold>
-void fold_by_parts(std::span<arrival<Message>> arrivals, Fold&& fold) {
-    for (std::size_t first = 0; first < arrivals.size();) {
-        std::size_t last = first + 1;
-        while (last < arrivals.size() && arrivals[last].from.parts == arrivals[first].from.parts) ++last;
-        fold(arrivals.subspan(first, last - first));
-        first = last;
-    }
-}
-
-/// How many rounds ahead of its receives a rank may send.
-template <Schedule Plan>
-int lookahead(const Plan& plan) {
-    if constexpr (LookaheadSchedule<Plan>) return plan.lookahead();
-    return 1;
-}
-
-/// Refers to a schedule of any type: one type for all, so that running them is compiled once for each transport.
-class schedule_view {
-  public:
-    template <Schedule Plan>
-    explicit schedule_view(const Plan& plan)
-        : plan_(&plan), calls_(&calls_of<Plan>), rounds_(plan.rounds()), ahead_(detail::lookahead(plan)) {}
-
-    int rounds() const { return rounds_; }
-    int lookahead() const { return ahead_; }
-    action kind(int round) const { return calls_->kind(plan_, round); }
-    int sends(int round) const { return calls_->sends(plan_, round); }
-    transfer send(int round, int i) const { return calls_->send(plan_, round, i); }
-    int receives(int round) const { return calls_->receives(plan_, round); }
-    transfer receive(int round, int i) const { return calls_->receive(plan_, round, i); }
-
-  private:
-    struct calls {
-        action (*kind)(const void*, int);
-        int (*sends)(const void*, int);
-        transfer (*send)(const void*, int, int);
-        int (*receives)(const void*, int);
-        transfer (*receive)(const void*, int, int);
-    };
-    template <class Plan>
-    static const Plan& as(const void* plan) {
-        return *static_cast<const Plan*>(plan);
-    }
-    template <class Plan>
-    static constexpr calls calls_of{
-        [](const void* plan, int round) -> action { return as<Plan>(plan).kind(round); },
-        [](const void* plan, int round) -> int { return as<Plan>(plan).sends(round); },
-        [](const void* plan, int round, int i) -> transfer { return as<Plan>(plan).send(round, i); },
-        [](const void* plan, int round) -> int { return as<Plan>(plan).receives(round); },
-        [](const void* plan, int round, int i) -> transfer { return as<Plan>(plan).receive(round, i); }};
-
-    const void* plan_;
-    const calls* calls_;
-    int rounds_;
-    int ahead_;
-};
-
-/// Refers to a `ScheduleState` of any type, in the same way.
-template <Transport Net>
-class state_view {
-  public:
-    using arrivals = std::span<arrival<typename Net::message>>;
-
-    template <ScheduleState<Net> State>
-    explicit state_view(State& state)
-        : state_(&state), calls_(&calls_of<State>), overwrites_nothing_(State::overwrites_nothing) {}
-
-    bool overwrites_nothing() const { return overwrites_nothing_; }
-    byte_pieces outgoing(part_range parts, action kind) const { return calls_->outgoing(state_, parts, kind); }
-    void fold(arrivals given) const { calls_->fold(state_, given); }
-    void copy(arrivals given) const { calls_->copy(state_, given); }
-
-    /// Whether it is a `PlacingState`, which has the following members too. Asked only if the transport expects.
-    bool places() const { return calls_->place_for != nullptr; }
-    std::span<const byte_span> place_for(part_range parts) const { return calls_->place_for(state_, parts); }
-    bool has_free_place(part_range parts) const { return calls_->has_free_place(state_, parts); }
-    void await_place(part_range parts) const { calls_->await_place(state_, parts); }
-
-  private:
-    struct calls {
-        byte_pieces (*outgoing)(void*, part_range, action);
-        void (*fold)(void*, arrivals);
-        void (*copy)(void*, arrivals);
-        std::span<const byte_span> (*place_for)(void*, part_range) = nullptr;
-        bool (*has_free_place)(void*, part_range) = nullptr;
-        void (*await_place)(void*, part_range) = nullptr;
-    };
-    template <class State>
-    static State& as(void* state) {
-        return *static_cast<State*>(state);
-    }
-    template <class State>
-    static constexpr calls made_for() {
-        calls made{[](void* state, part_range parts, action kind) { return as<State>(state).outgoing(parts, kind); },
-                   [](void* state, arrivals given) { as<State>(state).fold(given); },
-                   [](void* state, arrivals given) { as<State>(state).copy(given); }};
-        if constexpr (ExpectingTransport<Net> && PlacingState<State, Net>) {
-            made.place_for = [](void* state, part_range parts) { return as<State>(state).place_for(parts); };
-            made.has_free_place = [](void* state, part_range parts) { return as<State>(state).has_free_place(parts); };
-            made.await_place = [](void* state, part_range parts) { as<State>(state).await_place(parts); };
-        }
-        return made;
-    }
-    template <class State>
-    static constexpr calls calls_of = made_for<State>();
-
-    void* state_;
-    const calls* calls_;
-    bool overwrites_nothing_;
-};
-
-template <class Net>
-void send_round(exchange<Net>& call, const schedule_view& plan, const state_view<Net>& state, int round) {
-    for (int i = 0; i < plan.sends(round); ++i) {
-        const transfer to = plan.send(round, i);
-        call.send(round, to.peer, state.outgoing(to.parts, plan.kind(round)));
-    }
-}
-
-/// Expects the messages of a round, from message `first` on. Returns the first one that is not expected: with
-/// `may_stop`, one whose destination others still read. If it were expected now, it would come to other memory and be
-/// copied.
-template <class Net>
-int expect_round(exchange<Net>& call, const schedule_view& plan, const state_view<Net>& state, int round, int first,
-                 bool may_stop) {
-    for (int i = first; i < plan.receives(round); ++i) {
-        const transfer from = plan.receive(round, i);
-        std::span<const byte_span> targets;
-        if (state.places() && plan.kind(round) == action::copy) {
-            if (state.has_free_place(from.parts))
-                targets = state.place_for(from.parts);
-            else if (may_stop)
-                return i;
-        }
-        call.expect(from.peer, targets);
-    }
-    return plan.receives(round);
-}
-
-/// Goes on where `expect_round` has stopped, once the destination is free. Its readers receive messages of earlier
-/// rounds, and none of them waits for the present round.
-template <class Net>
-int expect_rest(exchange<Net>& call, const schedule_view& plan, const state_view<Net>& state, int round, int first) {
-    if (state.places()) state.await_place(plan.receive(round, first).parts);
-    return expect_round(call, plan, state, round, first, true);
-}
-
-template <class Net>
-[[gnu::noinline]] void run_rounds(exchange<Net>& call, const schedule_view& plan, const state_view<Net>& state) {
-    auto& arrivals = call.arrivals();
-    const int ahead = plan.lookahead();
-    for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
-        call.enter(round, !state.overwrites_nothing());
-        int let_in = 0;
-        for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
-            send_round(call, plan, state, begun);
-            if constexpr (ExpectingTransport<Net>) let_in = expect_round(call, plan, state, begun, 0, ahead == 1);
-        }
-        for (int i = 0; i < plan.receives(round); ++i) {
-            const transfer from = plan.receive(round, i);
-            if constexpr (ExpectingTransport<Net>)
-                if (ahead == 1 && i == let_in) let_in = expect_rest(call, plan, state, round, i);
-            arrivals.add({from, call.receive(from.peer)});
-            if (plan.kind(round) == action::fold || !state.overwrites_nothing()) continue;
-            state.copy(arrivals.all());  // at once, while others travel
-            arrivals.clear();
-        }
-        if (arrivals.empty()) continue;
-        if (plan.kind(round) == action::fold)
-            fold_by_parts(arrivals.all(), [&](auto same_parts) { state.fold(same_parts); });
-        else
-            state.copy(arrivals.all());
-        arrivals.clear();
-    }
-}
-
-}  // namespace detail
-
-/// Runs one rank's schedule: each round posts its sends, then receives, then folds or copies. If the plan has a
-/// `lookahead()`, sends are posted and messages expected that many rounds ahead.
-template <class Net, Schedule Plan, ScheduleState<Net> State>
-void execute(exchange<Net>& call, const Plan& plan, State& state) {
-    detail::run_rounds(call, detail::schedule_view(plan), detail::state_view<Net>(state));
-}
-
-}}  // namespace rill::RILL_ABI
-
 // ===== rill/session/contribution_sum.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -7430,7 +8264,7 @@ class empty_state {
     contribution_sum& come(int part) { return come_[static_cast<std::size_t>(part)]; }
 
     contribution_sum read(const arrival<message>& from) {
-        const byte_pieces bytes = from.message.pieces();
+        const byte_pieces bytes = from.pieces();
         const wire::header head =
             next_header(*call_, from.from.peer, frame_reader(bytes), frame_place::of_part(from.from.parts.first));
         if (bytes.size_bytes() != wire::header_bytes)
@@ -7453,33 +8287,21 @@ receipt synchronise(exchange<Net>& call, const Plan& plan, empty_state<Net>& sta
     state.total().describe(result);
     return result;
 }
+/// The same as the lane's topology wants messages to travel.
+template <class Lane, class Net, Schedule Plan>
+receipt synchronise_on(Lane& lane, exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
+    if constexpr (DetouringTopology<typename Lane::topology_type>) {
+        state.begin(call, plan.parts());
+        receipt result{.rounds = plan.rounds()};
+        execute_by_detours(lane, call, plan, state, result);
+        state.total().describe(result);
+        return result;
+    } else {
+        return synchronise(call, plan, state);
+    }
+}
 
 }}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/concept/tree_topology.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// A tree over all ranks of a group, in which each rank gathers from its children. Its root is rank 0.
-///
-/// - `parent(size, rank)`: the parent of `rank`; `no_rank` for the root.
-/// - `child(size, rank, i)`, for i below `children(size, rank)`: the children of `rank`, in ascending order.
-/// - `height(size, rank)`: the number of edges from `rank` down to the deepest rank below it; 0 for a leaf.
-///
-/// `rounds` and `coded_reduce` hand a state down a tree and gather contributions up it. A group accepts a tree as its
-/// topology; every collective then runs along the tree (`topology::along`).
-///
-/// Laws: `testing::for_each_tree_law` checks them.
-template <class T>
-concept TreeTopology = Regular<T> && requires(const T& tree, int size, rank_t rank, int i) {
-    { tree.parent(size, rank) } -> std::same_as<rank_t>;
-    { tree.children(size, rank) } -> std::same_as<int>;
-    { tree.child(size, rank, i) } -> std::same_as<rank_t>;
-    { tree.height(size, rank) } -> std::same_as<int>;
-    { T::name } -> std::convertible_to<const char*>;
-};
-
-}}  // namespace rill::RILL_ABI
 
 // ===== rill/topology/subtree.hpp
 
@@ -7723,7 +8545,8 @@ template <class Group>
 receipt agree(Group& group, const option_names& names, const option_hashes& hashes) {
     const auto body = [&](auto& call) {
         auto& state = group.template workspace<detail::empty_state<typename Group::transport_type>>();
-        return detail::synchronise(call, topology::tree{}.all_reduce(group.size(), group.rank()), state);
+        const auto plan = topology::tree{}.all_reduce(group.size(), group.rank());
+        return detail::synchronise_on(group, call, plan, state);
     };
     return group.run({.kind = operation::handshake, .options = names.with(hashes)}, body, names);
 }
@@ -8119,7 +8942,7 @@ class dense_state {
     values_from expect_dense(const arrival<message>& a) {
         const rank_t source = a.from.peer;
         const segment due = range(a.from.parts);
-        const frame f = only_frame<T, std::uint32_t>(*call_, source, a.message.pieces(), due,
+        const frame f = only_frame<T, std::uint32_t>(*call_, source, a.pieces(), due,
                                                      detail::frame_place::of_part(a.from.parts.first));
         if (!f.head.codes.is_lossless())  // operands of a fold are read in place: there is no room to decode several
             call_->scene().refuse(source, "sent rounded values where exact ones were due");
@@ -8208,24 +9031,26 @@ class chunked_schedule {
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// How many chunks a part of a dense vector travels in: enough that none exceeds the transport's `chunk_bytes()`, but
-/// at most 1024; 1 if the transport is no `ChunkingTransport` or the schedule cannot be cut. While one chunk is folded
-/// and its next message announced, another is on the wire.
-template <class Net, Schedule Plan>
-int chunks_of(const Net& net, const Plan& plan, std::size_t bytes) {
-    if constexpr (ChunkingTransport<Net>) {
-        constexpr std::size_t most = 1024;
-        if (!topology::can_be_cut(plan)) return 1;
-        const std::size_t part = bytes / static_cast<std::size_t>(plan.parts()), chunk = net.chunk_bytes();
-        return static_cast<int>(std::clamp<std::size_t>(part / chunk + (part % chunk != 0 ? 1U : 0U), 1, most));
-    }
-    return 1;
+/// How many chunks a part of a dense vector travels in: enough that none exceeds `chunk` bytes, but at most 1024; 1 if
+/// the schedule cannot be cut. While one chunk is folded and its next message announced, another is on the wire.
+template <Schedule Plan>
+int chunks_of(const Plan& plan, std::size_t bytes, std::size_t chunk) {
+    constexpr std::size_t most = 1024;
+    if (!topology::can_be_cut(plan)) return 1;
+    const std::size_t part = bytes / static_cast<std::size_t>(plan.parts());
+    return static_cast<int>(std::clamp<std::size_t>(part / chunk + (part % chunk != 0 ? 1U : 0U), 1, most));
 }
 
-/// `bytes`: the size of the whole vector.
-template <class Net, Schedule Plan>
-topology::chunked_schedule<Plan> in_chunks(const Net& net, const Plan& plan, std::size_t bytes) {
-    return {plan, chunks_of(net, plan, bytes)};
+/// By the `chunk_bytes` of the topology if it names detours, else by the transport's if it asks for chunks. `bytes`:
+/// the size of the whole vector.
+template <class Lane, Schedule Plan>
+topology::chunked_schedule<Plan> in_chunks(const Lane& lane, const Plan& plan, std::size_t bytes) {
+    if constexpr (DetouringTopology<typename Lane::topology_type>)
+        return {plan, chunks_of(plan, bytes, lane.shape().chunk_bytes)};
+    else if constexpr (ChunkingTransport<typename Lane::transport_type>)
+        return {plan, chunks_of(plan, bytes, lane.net().chunk_bytes())};
+    else
+        return {plan, 1};
 }
 
 /// The rounds of the topology, not multiplied by the number of chunks.
@@ -9714,7 +10539,7 @@ class fused_state {
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Options of a group. They must be the same on all its ranks, which the handshake checks.
+/// Options of a group. All but `monitors` must be the same on all its ranks, which the handshake checks.
 struct group_options {
     /// How long an operation may take after this rank has entered it. Finding the culprit may take a quarter of it
     /// more. Must be above 0, else making the group fails.
@@ -9722,6 +10547,10 @@ struct group_options {
     std::uint64_t seed = 0;  ///< for the random numbers that collectives use
     /// Tells the group from others on its transport; those of one name, by the order in which they are made.
     std::string_view name = "group";
+
+    /// Whether an operation of this rank fails as soon as a rank that it waits for has ended, and not at its timeout.
+    /// On a `MonitoredTransport`; without effect on others.
+    bool monitors = false;
 
     void require_options(rank_t rank) const {
         detail::require_option(timeout.ns > 0, "group_options: timeout (ns)", timeout.ns, "above 0", rank);
@@ -10620,6 +11449,8 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
                                                 .options = options,
                                                 .executor = std::move(executor)}},
           lane<Net, Shape, Exec>(this->members) {
+        if constexpr (MonitoredTransport<Net>)
+            if (options.monitors) this->members.session.monitor(detail::shared_tag);
         shake_hands();
     }
 
@@ -10658,7 +11489,7 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
             [&](exchange<Net>& call) {
                 auto& state = this->template workspace<detail::empty_state<Net>>();
                 const auto plan = topology::tree{}.all_reduce(this->size(), this->rank());
-                return detail::synchronise(call, plan, state);
+                return detail::synchronise_on(*this, call, plan, state);
             },
             names);
     }
@@ -10691,6 +11522,14 @@ consteval bool require_activities() {
         "form");
     return ConcurrentTransport<Net>;
 }
+template <class Shape>
+consteval bool require_lanes() {
+    constexpr bool has_lanes = !DetouringTopology<Shape>;
+    static_assert(has_lanes,
+                  "rill::start: with this topology (backup_tree) a rank on the way of others must be in the same "
+                  "operation, so operations run one at a time; call the blocking form, or use topology::tree");
+    return has_lanes;
+}
 }  // namespace detail
 
 /// Starts the group's next operation and returns at once.
@@ -10718,7 +11557,8 @@ template <class Group, class Body>
 request start(Group& group, Body&& body) {
     if constexpr (!detail::require_group<Group>()) {
         return {};
-    } else if constexpr (detail::require_activities<typename Group::transport_type>()) {
+    } else if constexpr (detail::require_activities<typename Group::transport_type>() &&
+                         detail::require_lanes<typename Group::topology_type>()) {
         static_assert(std::is_invocable_r_v<receipt, std::decay_t<Body>&, typename Group::lane_type&>,
                       "rill::start: the body must take a lane of the group by reference and return a receipt");
         return group.start(std::forward<Body>(body));
@@ -13083,8 +13923,20 @@ class byte_pieces {
         for (byte_view piece : *this) sum += piece.size();
         return sum;
     }
+    /// What follows the first `skipped` bytes.
+    constexpr byte_pieces after(std::size_t skipped) const { return skipped == 0 ? *this : cut(skipped); }
 
   private:
+    [[gnu::noinline]] constexpr byte_pieces cut(std::size_t skipped) const {
+        byte_pieces left;
+        for (const byte_view piece : *this) {
+            const std::size_t here = skipped < piece.size() ? skipped : piece.size();
+            skipped -= here;
+            if (here < piece.size()) left.push(piece.subspan(here));
+        }
+        return left;
+    }
+
     byte_view pieces_[most]{};
     std::size_t count_ = 0;
 };
@@ -15084,7 +15936,7 @@ class stream_state {
     /// Calls `take(block)` for each frame of a message. Values in a coding of the user's are in the one of `due`.
     [[gnu::noinline]] void read_frames(const arrival<message>& a, const coding& due,
                                        function_ref<void(const block&)> take) {
-        frame_reader reader(a.message.pieces());
+        frame_reader reader(a.pieces());
         int p = a.from.parts.first;
         const int end = a.from.parts.last;
         do {
@@ -15419,6 +16271,10 @@ void require_in_place_or_apart([[maybe_unused]] const In& in, [[maybe_unused]] c
         "input and output overlap in part: pass the same memory for both, or memory that has nothing in common");
 }
 
+/// A group whose calls belong to a step that can be undone: a `step_group`.
+template <class Group>
+concept CanBeUndone = requires(const Group& group) { group.step(); };
+
 inline void require_weight([[maybe_unused]] const contribution& own) {
     RILL_EXPECTS(is_finite(own.weight) && own.weight >= 0, "a contribution's weight is finite and not negative");
 }
@@ -15452,8 +16308,11 @@ receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& pl
     return lane.run(signature, [&](auto& call) {
         state.attach(call, lane.executor());
         begin(frame_header_of(call));
-        execute(call, plan, state);
         receipt result{.rounds = rounds_of(plan)};
+        if constexpr (DetouringTopology<typename Lane::topology_type>)
+            execute_by_detours(lane, call, plan, state, result);
+        else
+            execute(call, plan, state);
         end(result);
         return result;
     });
@@ -15514,7 +16373,7 @@ class gather_state {
 
     void copy(std::span<arrival<message>> arrivals) {
         for (auto& a : arrivals) {
-            frame_reader reader(a.message.pieces());
+            frame_reader reader(a.pieces());
             for (rank_t r = a.from.parts.first; r < a.from.parts.last; ++r) {
                 const frame f = next_frame<T, Index>(*call_, a.from.peer, reader, detail::frame_place::of_rank(r));
                 expect_range(*call_, a.from.peer, f.head.range, whole_);
@@ -15590,7 +16449,7 @@ receipt all_gather_dense(Lane& lane, const In& input, Out& output) {
     auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, aggregate::sum>>();
     const std::size_t size = size_of(output);
-    const auto plan = in_chunks(lane.net(), lane.shape().all_gather(lane.size(), lane.rank()), size * sizeof(T));
+    const auto plan = in_chunks(lane, lane.shape().all_gather(lane.size(), lane.rank()), size * sizeof(T));
     const segment place = part_of(lane, size);
     std::span<T> all;
     return run_schedule(
@@ -15844,8 +16703,7 @@ receipt all_reduce_fused(Lane& lane, const call_signature& signature, const Plan
 template <class Lane, class T, class Fold>
 [[gnu::noinline]] receipt all_reduce_dense(Lane& lane, const Fold& fold, const contribution& own,
                                            const dense_call<T>& of) {
-    const auto plan =
-        in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), of.dimension * sizeof(T));
+    const auto plan = in_chunks(lane, lane.shape().all_reduce(lane.size(), lane.rank()), of.dimension * sizeof(T));
     const auto signature =
         signature_of<T>(operation::all_reduce, of.dimension, fingerprint(fold), {.chunks = plan.chunks()});
     if constexpr (may_be_fused<typename Lane::transport_type, typename Lane::topology_type>)
@@ -16046,6 +16904,7 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold
         RILL_EXPECTS(size_of(out) == size_of(in), "all_reduce: input and output must be of one size");
         require_in_place_or_apart(in, out);
         auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
+        if constexpr (CanBeUndone<Group>) group.step().keep(codec);
         return [=, input = held<In>(in), output = held<Out>(out), &codec,
                 loan = std::move(loan)](typename Group::lane_type& lane) {
             return all_reduce_coded(lane, input.get(), output.get(), codec, fold, own, accept);
@@ -16067,6 +16926,7 @@ auto all_reduce_call(Group& group, In&& in, stream<T, Index>& output, Codec&& co
         require_codings(group.shape(), codec.codings());
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
+        if constexpr (CanBeUndone<Group>) group.step().keep(codec);
         return [=, input = held<In>(in), &output, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
             return all_reduce_coded(lane, input.get(), output, codec, fold, own, accept);
         };
@@ -16187,7 +17047,8 @@ auto barrier_call(Group&) {
         return [](typename Group::lane_type& lane) {
             const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
             auto& state = lane.template workspace<empty_state<typename Group::transport_type>>();
-            return lane.run({.kind = operation::barrier}, [&](auto& call) { return synchronise(call, plan, state); });
+            return lane.run({.kind = operation::barrier},
+                            [&](auto& call) { return synchronise_on(lane, call, plan, state); });
         };
     } else {
         return no_call{};
@@ -16531,6 +17392,21 @@ struct fusion {
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/collective/is_silent.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Whether this rank has found its link to `peer` silent, so that messages to it take a detour: after the latest
+/// operation of a group whose topology names detours.
+template <class Group>
+    requires DetouringTopology<typename Group::topology_type>
+bool is_silent(Group& group, rank_t peer) {
+    using by = detail::detours<typename Group::transport_type, typename Group::topology_type>;
+    return group.template workspace<by>().is_silent(peer);
+}
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/collective/reduce.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -16665,7 +17541,7 @@ receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fol
     auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
     const std::size_t size = size_of(input);
-    const auto plan = in_chunks(lane.net(), lane.shape().reduce_scatter(lane.size(), lane.rank()), size * sizeof(T));
+    const auto plan = in_chunks(lane, lane.shape().reduce_scatter(lane.size(), lane.rank()), size * sizeof(T));
     const part_range own = plan.chunks_of(lane.rank());
     return run_schedule(
         lane, signature_of<T>(operation::reduce_scatter, size, fingerprint(fold), {.chunks = plan.chunks()}), plan,
@@ -18506,6 +19382,16 @@ class error_feedback_codec {
         scale_ = factor;
     }
 
+    /// Adds what another rank has left out, N elements, to the residual. Throws `invalid_value`, and changes nothing,
+    /// if a sum is not finite.
+    void add_to_residual(std::span<const T> more) {
+        RILL_EXPECTS(more.size() == dimension(), "add_to_residual: a residual of another dimension");
+        if constexpr (std::floating_point<T>)
+            if (const auto bad = kernel::find_non_finite_sum<T>(residual(), more, T{1}))
+                throw invalid_value(text_of({"the residual is not finite at coordinate ", *bad}));
+        most_ = kernel::add_scaled<T>(residual(), more, T{1}, span_of(residual_));
+    }
+
     template <Executor Exec = serial>
     auto encode(std::span<const T> input, const Exec& executor = {}) {
         RILL_EXPECTS(input.size() == dimension(),
@@ -18727,6 +19613,7 @@ class momentum_correction_codec {
 
     /// The codec that keeps what is not sent.
     const Codec& inner() const { return inner_; }
+    Codec& inner() { return inner_; }
     /// The velocity of each coordinate, N elements: 0 where the coordinate was sent last.
     std::span<const T> velocity() const { return span_of(velocity_); }
 
@@ -19676,101 +20563,6 @@ concept Mixing = Regular<M> && requires(const M& mixing, int size, random_key ke
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/concept/peer_event.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// What becomes of a rank.
-enum class peer_change : std::uint8_t {
-    arrived = 1,   ///< a free seat has been taken, or a rank has begun anew
-    ended = 2,     ///< its body has returned or thrown, or it was killed
-    silent = 3,    ///< nothing has been heard of it for long; it may live
-    recovered = 4  ///< it is heard again
-};
-
-/// What a monitored channel says of a peer: see `MonitoredTransport`.
-struct peer_event {
-    peer_change kind{};
-    std::uint64_t incarnation = 0;  ///< the life that it happened to
-
-    friend constexpr bool operator==(const peer_event&, const peer_event&) = default;
-};
-
-/// The size of a message that says a `peer_event`.
-inline constexpr std::size_t peer_event_bytes = 16;
-
-/// The message that says `event`: "rpev", the kind in four bytes, the incarnation in eight, little-endian.
-inline buffer to_message(const peer_event& event) {
-    buffer bytes;
-    for (const char c : {'r', 'p', 'e', 'v'}) bytes.push_back(static_cast<std::byte>(c));
-    const auto put = [&](std::uint64_t value, unsigned size) {
-        for (unsigned i = 0; i < size; ++i) bytes.push_back(static_cast<std::byte>((value >> (8 * i)) & 0xFFU));
-    };
-    put(static_cast<std::uint64_t>(event.kind), 4);
-    put(event.incarnation, 8);
-    return bytes;
-}
-
-/// Reads a message of a monitored channel. Throws `protocol_error` unless it is what `to_message` makes.
-template <class M>
-peer_event read_peer_event(const M& message) {
-    std::array<std::byte, peer_event_bytes> bytes{};
-    std::size_t count = 0;
-    for (const byte_view piece : message.pieces())
-        for (const std::byte b : piece) {
-            if (count < peer_event_bytes) bytes[count] = b;
-            ++count;
-        }
-    const auto number = [&](std::size_t at, unsigned length) {
-        std::uint64_t value = 0;
-        for (unsigned i = 0; i < length; ++i) value |= std::to_integer<std::uint64_t>(bytes[at + i]) << (8 * i);
-        return value;
-    };
-    const std::uint64_t kind = number(4, 4);
-    if (count != peer_event_bytes || number(0, 4) != 0x76657072 || kind < 1 || kind > 4)
-        throw protocol_error(
-            text_of({"rank ", message.source(), " is said to have changed by a message that is no peer_event"}));
-    return {.kind = static_cast<peer_change>(kind), .incarnation = number(8, 8)};
-}
-
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/concept/monitored_transport.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// A transport that tells what becomes of its ranks, for protocols that go on without some.
-///
-/// `size()` is the number of seats. A seat is free until a rank takes it; a rank that begins anew takes its own seat
-/// again, in another incarnation. What is sent to a free seat is lost.
-///
-/// - `incarnation(peer)`: a number that differs for each life of a seat; 0 for a seat that nobody has taken yet. On a
-///   rank that monitors, it follows what has been told.
-/// - `monitor(on)`: from then on, what becomes of a peer is a message of that peer on `on`, to be read by
-///   `read_peer_event`: its end, its arrival, and where the transport notices them, silence and recovery. The end of a
-///   life arrives after all else that this life has sent to this rank on any channel, and before anything of the next
-///   life; an arrival comes before all else of its life. The end of a peer that has ended before is told at once. Who
-///   sits when this rank begins to monitor is not told to have arrived. Several channels may be monitored: each is told
-///   all. Closing the context of a channel ends its monitoring.
-/// - `fence(peer, incarnation)`: nothing of that life arrives any more on any channel, also what is under way or in the
-///   mailbox: neither messages nor its end.
-/// - On any other channel of the context of a monitored one, a receive that finds nothing and waits for peers of which
-///   each is fenced or has been told to have ended throws `peer_failure`, also with a deadline. It names the first as
-///   the culprit and all in its text, and comes at the latest when the last of these ends arrives. On a monitored
-///   channel it waits: a rank may arrive.
-///
-/// Other contexts are as before: a closed protocol does not monitor, waits for its deadline, and finds who is to blame
-/// by `inquire`, which answers by `operation::departure` where a body has returned.
-template <class N>
-concept MonitoredTransport =
-    Transport<N> && requires(N& net, const N& constant, rank_t peer, channel on, std::uint64_t incarnation) {
-        { constant.incarnation(peer) } -> std::same_as<std::uint64_t>;
-        { net.monitor(on) };
-        { net.fence(peer, incarnation) };
-    };
-
-}}  // namespace rill::RILL_ABI
-
 // ===== rill/concept/objective.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -19981,6 +20773,24 @@ concept Trigger =
 // ===== rill/concept.hpp
 
 /// All concepts: what a policy, a transport or a type of yours has to offer.
+
+// ===== rill/core/checksum.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A number for bytes. Each word of 8 bytes is mixed in by a bijection, so a change within one word is always detected.
+/// Any other change goes undetected with probability 2^-64. Cost: one pass.
+inline std::uint64_t checksum(byte_view bytes) {
+    std::uint64_t sum = bytes.size();
+    for (std::size_t i = 0; i < bytes.size(); i += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes.data() + i, std::min<std::size_t>(8, bytes.size() - i));
+        sum = mix64(sum ^ word);
+    }
+    return sum;
+}
+
+}}  // namespace rill::RILL_ABI
 
 // ===== rill/core/constexpr_vectors.hpp
 
@@ -22135,6 +22945,126 @@ struct anyone {
 };
 
 static_assert(Pairing<anyone>);
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/topology/backup_tree.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// The tree of `tree{arity}`, in which messages pass a silent link by way of another rank. Parents, children, schedules
+/// and results, bit for bit, are those of `tree{arity}`: only the way of a message changes, never its sender and its
+/// receiver. Models `Topology`, `TreeTopology` and `DetouringTopology`.
+///
+/// Beside the links to its parent and its children a rank has backup links: to its brothers, the other children of its
+/// parent, and to its uncles, the brothers of its parent. A message between parent and child goes, if their link is
+/// silent, by way of a brother of the child, then of an uncle, then of any other rank. A brother has the same parent,
+/// and an uncle is a brother of the parent, so that both ways consist of tree and backup links alone. Every rank of
+/// three or more outlives the loss of any one link, and with P ranks those of any P - 2 links.
+///
+/// Cost without silent links: that of `tree`, and small messages that say what has arrived; see `detect`.
+/// Determinism: ascending order of ranks, for every root, whatever way messages take.
+/// Source: Padrão, "Fault Tolerant Decentralized Deep Neural Networks", chapter 6. There trees are binary, and the
+/// backup links are the only detours.
+struct backup_tree {
+    int arity = 2;
+    rill::detect detect{};
+    std::size_t chunk_bytes = std::size_t{1} << 15;
+
+    static constexpr const char* name = "backup_tree";
+    static constexpr bool preserves_rank_order = true;
+    static constexpr bool has_copy_phase = true;
+
+    /// Refuses options out of range; each group calls it first.
+    constexpr tree_schedule all_reduce(int size, rank_t rank) const {
+        rill::detail::require_option(detect.first.ns > 0, "topology::backup_tree: detect, first (ns)", detect.first.ns,
+                                     "above 0", rank);
+        rill::detail::require_option(detect.least.ns > 0, "topology::backup_tree: detect, least (ns)", detect.least.ns,
+                                     "above 0", rank);
+        rill::detail::require_option(chunk_bytes > 0, "topology::backup_tree: chunk_bytes", chunk_bytes, "above 0",
+                                     rank);
+        return plain().all_reduce(size, rank);
+    }
+    constexpr tree_schedule reduce_scatter(int size, rank_t rank) const { return plain().reduce_scatter(size, rank); }
+    constexpr tree_schedule all_gather(int size, rank_t rank) const { return plain().all_gather(size, rank); }
+    constexpr tree_schedule reduce(int size, rank_t rank, rank_t root) const {
+        return plain().reduce(size, rank, root);
+    }
+    constexpr tree_schedule broadcast(int size, rank_t rank, rank_t root) const {
+        return plain().broadcast(size, rank, root);
+    }
+
+    constexpr rank_t parent(int size, rank_t rank) const { return plain().parent(size, rank); }
+    constexpr int children(int size, rank_t rank) const { return plain().children(size, rank); }
+    constexpr rank_t child(int size, rank_t rank, int i) const { return plain().child(size, rank, i); }
+    constexpr int height(int size, rank_t rank) const { return plain().height(size, rank); }
+
+    /// The other children of the parent, in ascending order; the root has none. Cost, as of all that follow: O(depth).
+    constexpr int brothers(int size, rank_t rank) const {
+        const rank_t above = parent(size, rank);
+        return above == no_rank ? 0 : children(size, above) - 1;
+    }
+    constexpr rank_t brother(int size, rank_t rank, int i) const {
+        RILL_EXPECTS(0 <= i && i < brothers(size, rank), "backup_tree: no such brother");
+        const rank_t above = parent(size, rank);
+        return child(size, above, child(size, above, i) < rank ? i : i + 1);
+    }
+    /// The brothers of the parent, in ascending order; the root and its children have none.
+    constexpr int uncles(int size, rank_t rank) const {
+        const rank_t above = parent(size, rank);
+        return above == no_rank ? 0 : brothers(size, above);
+    }
+    constexpr rank_t uncle(int size, rank_t rank, int i) const {
+        RILL_EXPECTS(0 <= i && i < uncles(size, rank), "backup_tree: no such uncle");
+        return brother(size, parent(size, rank), i);
+    }
+    /// Whether a link between two ranks is one of the tree, or a backup link.
+    constexpr bool is_tree_link(int size, rank_t one, rank_t other) const {
+        return parent(size, one) == other || parent(size, other) == one;
+    }
+    constexpr bool is_backup_link(int size, rank_t one, rank_t other) const {
+        return one != other && (backs_up(size, one, other) || backs_up(size, other, one));
+    }
+
+    /// See `DetouringTopology`: brothers of the child, its uncles, then all other ranks. Between ranks that are not
+    /// parent and child, all other ranks. Cost: O(P·depth) for the last ones, O(depth) for the others.
+    constexpr rank_t detour(int size, rank_t one, rank_t other, int i) const {
+        RILL_EXPECTS(0 <= i && i < size - 2, "backup_tree: no such detour");
+        const bool is_link = is_tree_link(size, one, other);
+        const rank_t below = parent(size, one) == other ? one : other;
+        const int near = is_link ? brothers(size, below) : 0, far = is_link ? uncles(size, below) : 0;
+        if (i < near) return brother(size, below, i);
+        if (i < near + far) return uncle(size, below, i - near);
+        int left = i - near - far;
+        for (rank_t rank = 0; rank < size; ++rank) {
+            const bool is_end = rank == one || rank == other;
+            if (is_end || (is_link && backs_up(size, below, rank))) continue;
+            if (left-- == 0) return rank;
+        }
+        return no_rank;
+    }
+
+    /// Calls `visit(name, value)` for each option; printing and hashing use it.
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        plain().visit_options(visit);
+        detect.visit_options(visit);
+        visit("chunk_bytes", chunk_bytes);
+    }
+
+    friend constexpr bool operator==(const backup_tree&, const backup_tree&) = default;
+
+  private:
+    constexpr tree plain() const { return {arity}; }
+    /// Whether `other` is a brother or an uncle of `rank`.
+    constexpr bool backs_up(int size, rank_t rank, rank_t other) const {
+        const rank_t above = parent(size, rank), above_other = parent(size, other);
+        if (above == no_rank || above_other == no_rank || other == rank || other == above) return false;
+        return above_other == above || above_other == parent(size, above);
+    }
+};
+
+static_assert(RootedTopology<backup_tree> && TreeTopology<backup_tree> && DetouringTopology<backup_tree>);
 
 }}}  // namespace rill::RILL_ABI::topology
 
@@ -25893,6 +26823,63 @@ class coded_reduce
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/protocol/compare_states.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// What becomes of members whose state is not that of the majority.
+enum class on_difference : unsigned char {
+    end,  ///< training ends on all members
+    mend  ///< they get the state of the majority
+};
+
+/// What the members of a view hold.
+struct state_comparison {
+    std::vector<rank_t> odd{};             ///< whose state is not that of more than half of the members
+    std::vector<double> residual_norms{};  ///< of each member, in the order of the view's members
+};
+
+/// Compares the members' states by their checksums, at the beginning of a view. Collective on a group of the view;
+/// ranks are those that the view names. `residual_norm`: this rank's, for the case that it dies; see `residual_norm`.
+///
+/// Returns who differs from the majority, if they are to be mended. Errors, on all members alike: `mismatch`, which
+/// names who differs, if training is to end; and, in any case, if no state is that of more than half of the members.
+/// Otherwise as in `all_reduce`. Cost: an all-reduce of two numbers per member.
+template <class Group>
+state_comparison compare_states(Group& workers, const view& crew, std::uint64_t checksum, double residual_norm = 0,
+                                on_difference how = on_difference::end) {
+    const auto size = static_cast<std::size_t>(workers.size()), rank = static_cast<std::size_t>(workers.rank());
+    RILL_EXPECTS(crew.members.size() == size, "compare_states: a group of the view");
+    std::vector<std::int64_t> own(2 * size), told(2 * size);
+    own[rank] = std::bit_cast<std::int64_t>(checksum);
+    own[size + rank] = std::bit_cast<std::int64_t>(residual_norm);
+    all_reduce(workers, own, told);
+
+    const std::span<const std::int64_t> sums = std::span<const std::int64_t>(told).first(size);
+    const auto votes = [&](std::int64_t sum) { return 2 * std::count(sums.begin(), sums.end(), sum); };
+    const auto majority = std::find_if(
+        sums.begin(), sums.end(), [&](std::int64_t sum) { return votes(sum) > static_cast<std::ptrdiff_t>(size); });
+    state_comparison made;
+    for (std::size_t i = 0; i < size; ++i) {
+        if (majority == sums.end() || sums[i] != *majority) made.odd.push_back(crew.members[i]);
+        made.residual_norms.push_back(std::bit_cast<double>(told[size + i]));
+    }
+    if (made.odd.empty() || (majority != sums.end() && how == on_difference::mend)) return made;
+
+    std::string reason = text_of({"in ", crew.text(), ": "});
+    if (majority == sums.end()) reason += "no state is that of more than half of the members";
+    if (majority != sums.end())
+        for (const rank_t odd : made.odd)
+            reason += text_of({odd == made.odd.front() ? "the state of rank " : ", of rank ", odd});
+    if (majority != sums.end()) reason += " is not that of the others";
+    throw mismatch({.context = workers.context(),
+                    .kind = failure::mismatch,
+                    .culprit = majority == sums.end() ? no_rank : made.odd.front(),
+                    .reason = std::move(reason)});
+}
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/protocol/detail/coordinated_requirements.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -28049,6 +29036,2296 @@ gossip(Group&, Mix, coordinated) -> gossip<typename Group::transport_type, detai
 template <class Net, class Mix>
     requires(!detail::MeantAsGroup<Net>)
 gossip(Net&, Mix, coordinated) -> gossip<detail::wrong_first, Mix>;
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/collective/step_scope.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// What the calls of one step have changed on this rank, so that the step takes place as a whole or not at all.
+///
+/// A `step_group` keeps here a copy of each codec before the first call of the step that uses it. `commit()` ends the
+/// step and forgets the copies. `abort()` ends the step and puts them back: the codecs are then as before the step, bit
+/// for bit, though some calls had succeeded and others had failed. The next call begins the next step.
+///
+/// `keep(elements)` does the same for memory: call it before a call whose input is also its output, if the input is to
+/// come back. It is not done for all such calls, because that memory need not live as long as the step. What is kept
+/// must live until the step ends, and no operation may be in flight then: destroy the requests, or the group, first.
+/// Codecs must be copyable.
+///
+/// A group that is made anew after a failure may have the same scope. The number of operations that a group has counted
+/// is the group's (`group::resume_at`). Cost: one copy of each codec and step. Memory: the copies, which are used
+/// again, so that a step like the last one allocates nothing.
+class step_scope {
+  public:
+    step_scope() = default;
+    step_scope(const step_scope&) = delete;
+    step_scope& operator=(const step_scope&) = delete;
+
+    /// Keeps the object as it is, unless this step has kept it already. Collectives call it.
+    template <class Object>
+    void keep(Object& object) {
+        if constexpr (std::copyable<Object>)
+            keep_as<copy_of<Object>>(object);
+        else
+            RILL_EXPECTS(is_never<Object>, "a codec in a step that can be undone must be copyable");
+    }
+    /// Keeps the elements as they are, unless this step has kept them already.
+    template <class T>
+        requires std::is_trivially_copyable_v<T>
+    void keep(std::span<T> elements) {
+        if (!elements.empty()) keep_as<copy_of<std::span<T>>>(elements);
+    }
+
+    void commit() { end(); }
+    void abort() {
+        for (auto each = kept_.rbegin(); each != kept_.rend(); ++each)
+            if ((*each)->is_of_this_step) (*each)->put_back();
+        end();
+    }
+
+  private:
+    struct copy {
+        const void* type;
+        byte_view memory;
+        bool is_of_this_step = true;
+
+        copy(const void* type_tag, byte_view of) : type(type_tag), memory(of) {}
+        bool is_of(const void* type_tag, byte_view other) const {
+            return type == type_tag && memory.data() == other.data() && memory.size() == other.size();
+        }
+        copy(const copy&) = delete;
+        copy& operator=(const copy&) = delete;
+        virtual ~copy() = default;
+        virtual void take() = 0;
+        virtual void put_back() = 0;
+    };
+    template <class Object>
+    struct copy_of final : copy {
+        Object& of;
+        Object kept;
+
+        explicit copy_of(Object& object) : copy(&tag<copy_of>, memory_of(object)), of(object), kept(object) {}
+        static byte_view memory_of(Object& object) {
+            return {reinterpret_cast<const std::byte*>(std::addressof(object)), sizeof object};
+        }
+        void take() override { kept = of; }
+        void put_back() override { of = kept; }
+    };
+    template <class T>
+    struct copy_of<std::span<T>> final : copy {
+        std::span<T> of;
+        aligned_vector<T> kept;
+
+        explicit copy_of(std::span<T> elements)
+            : copy(&tag<copy_of>, memory_of(elements)), of(elements), kept(elements.begin(), elements.end()) {}
+        static byte_view memory_of(std::span<T> elements) { return std::as_bytes(elements); }
+        void take() override { kept.assign(of.begin(), of.end()); }
+        void put_back() override { std::memcpy(of.data(), kept.data(), of.size_bytes()); }
+    };
+    template <class>
+    static constexpr char tag = 0;
+    template <class>
+    static constexpr bool is_never = false;
+
+    /// Copies are in the order in which this step has made them, behind those of earlier steps: memory may overlap.
+    template <class Copy, class Object>
+    void keep_as(Object&& object) {
+        const byte_view memory = Copy::memory_of(object);
+        const auto known =
+            std::find_if(kept_.begin(), kept_.end(), [&](const auto& each) { return each->is_of(&tag<Copy>, memory); });
+        if (known == kept_.end()) {
+            kept_.push_back(std::make_unique<Copy>(object));
+        } else if (!(*known)->is_of_this_step) {
+            (*known)->take();
+            (*known)->is_of_this_step = true;
+            std::rotate(known, known + 1, kept_.end());
+        }
+    }
+
+    /// Frees what this step has not used: its object may have gone.
+    void end() {
+        std::erase_if(kept_, [](const auto& each) { return !each->is_of_this_step; });
+        for (const auto& each : kept_) each->is_of_this_step = false;
+    }
+
+    std::vector<std::unique_ptr<copy>> kept_;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/collective/step_group.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A group whose calls can be undone: they keep in a `step_scope` what they are about to change on this rank. Otherwise
+/// as `group`, whose collectives and `start_…` calls it takes. What the body of a plain `rill::start` calls on its lane
+/// is not kept; call `step().keep(codec)` before. The scope must outlive the group; several groups, one after the
+/// other, may have the same.
+template <Transport Net, Topology Shape, Executor Exec = serial>
+class step_group : public group<Net, Shape, Exec> {
+  public:
+    explicit step_group(step_scope& step, Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
+        : group<Net, Shape, Exec>(net, std::move(shape), std::move(options), std::move(executor)), step_(&step) {}
+
+    step_scope& step() const { return *step_; }
+
+  private:
+    step_scope* step_;
+};
+
+template <class Net, class Shape>
+step_group(step_scope&, Net&, Shape) -> step_group<Net, typename topology::with_collectives<Shape>::type>;
+template <class Net, class Shape>
+step_group(step_scope&, Net&, Shape, group_options)
+    -> step_group<Net, typename topology::with_collectives<Shape>::type>;
+template <class Net, class Shape, class Exec>
+step_group(step_scope&, Net&, Shape, group_options, Exec)
+    -> step_group<Net, typename topology::with_collectives<Shape>::type, Exec>;
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/protocol/detail/agreement_message.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// What the members of a view decide when it ends.
+struct agreement_decision {
+    rill::view next{};
+    std::uint64_t step = 0;  ///< the last committed one
+    /// It says the same as the view that it ends: no member has gone or come, no step has become committed.
+    bool is_fruitless = false;
+    std::vector<rank_t> unheard{};  ///< members of `next` that have not answered; they may lack the step
+
+    friend bool operator==(const agreement_decision&, const agreement_decision&) = default;
+};
+
+/// Ballots are ordered by attempt, then by rank. Attempt 0 is none.
+struct agreement_ballot {
+    std::uint32_t attempt = 0;
+    rank_t rank = no_rank;
+
+    friend auto operator<=>(const agreement_ballot&, const agreement_ballot&) = default;
+};
+
+/// One life of a rank.
+struct agreement_seat {
+    rank_t rank = no_rank;
+    std::uint64_t incarnation = 0;
+
+    friend auto operator<=>(const agreement_seat&, const agreement_seat&) = default;
+};
+
+/// What members of a view tell each other at its end.
+struct agreement_message {
+    enum class what : std::uint8_t {
+        call = 1,   ///< to a coordinator: begin a ballot
+        collect,    ///< from it: answer, and look for the ranks `others`, which have not
+        answer,     ///< the sender is frozen; `others` are those that it has lost
+        refuse,     ///< the sender has answered in the higher ballot `at`
+        propose,    ///< `value`
+        accepted,   ///< the proposal
+        decide,     ///< `value` is decided; also the answer to whoever is in an earlier epoch
+        no_quorum,  ///< `others` are missing
+        join,       ///< a newcomer asks to be taken in
+        hello,      ///< a rank has begun, and asks whether there is a view yet
+        finished    ///< the sender takes no further step, and answers until nobody does
+    };
+    what kind = what::call;
+    std::uint32_t epoch = 0;  ///< of the view that ends
+    agreement_ballot at{};
+    agreement_ballot accepted_at{};  ///< of an answer: when it has accepted `value`
+    agreement_decision value{};
+    std::uint64_t prepared = 0;   ///< of an answer: the last step of which the sender has the whole result
+    std::uint64_t committed = 0;  ///< of an answer
+    bool leaves = false;          ///< of an answer: the sender is to be left out
+    bool lacks = false;  ///< of an answer: it has given up the result of `prepared`, which it has not committed
+    std::vector<rank_t> others{};
+    std::vector<rank_t> ended{};          ///< of an answer: members whose end the sender has been told
+    std::vector<agreement_seat> joins{};  ///< of an answer: newcomers that it knows; of a join or hello: the sender
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/agreement_frame.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A message of an agreement, and in which life its sender is.
+struct agreement_frame {
+    std::uint64_t life = 0;
+    agreement_message message{};
+};
+
+/// Writes numbers of 8 bytes, little-endian, and lists of them with their lengths.
+class agreement_writer {
+  public:
+    void put(std::uint64_t number) {
+        for (unsigned i = 0; i < 8; ++i) bytes_.push_back(static_cast<std::byte>((number >> (8 * i)) & 0xFFU));
+    }
+    void put(rank_t rank) { put(static_cast<std::uint64_t>(static_cast<std::uint32_t>(rank))); }
+    void put(const agreement_ballot& ballot) {
+        put(std::uint64_t{ballot.attempt});
+        put(ballot.rank);
+    }
+    void put(const agreement_seat& seat) {
+        put(seat.rank);
+        put(seat.incarnation);
+    }
+    template <class T>
+    void put(const std::vector<T>& list) {
+        put(std::uint64_t{list.size()});
+        for (const T& each : list) put(each);
+    }
+    buffer take() { return std::move(bytes_); }
+
+  private:
+    buffer bytes_;
+};
+
+/// Reads what `agreement_writer` has written. Throws `protocol_error` where the bytes end too early.
+class agreement_reader {
+  public:
+    explicit agreement_reader(byte_view bytes) : bytes_(bytes) {}
+
+    void get(std::uint64_t& number) {
+        require(bytes_.size() - at_ >= 8, "it is too short");
+        number = 0;
+        for (unsigned i = 0; i < 8; ++i) number |= std::to_integer<std::uint64_t>(bytes_[at_++]) << (8 * i);
+    }
+    void get(std::uint32_t& number) {
+        std::uint64_t wide = 0;
+        get(wide);
+        require(wide <= 0xFFFFFFFFU, "a number is too large");
+        number = static_cast<std::uint32_t>(wide);
+    }
+    void get(rank_t& rank) {
+        std::uint32_t number = 0;
+        get(number);
+        rank = static_cast<rank_t>(number);
+    }
+    void get(bool& flag) {
+        std::uint64_t number = 0;
+        get(number);
+        require(number <= 1, "a flag is neither 0 nor 1");
+        flag = number == 1;
+    }
+    void get(agreement_ballot& ballot) {
+        get(ballot.attempt);
+        get(ballot.rank);
+    }
+    void get(agreement_seat& seat) {
+        get(seat.rank);
+        get(seat.incarnation);
+    }
+    template <class T>
+    void get(std::vector<T>& list) {
+        std::uint64_t size = 0;
+        get(size);
+        require(size <= (bytes_.size() - at_) / 8, "it is too short");
+        list.resize(static_cast<std::size_t>(size));
+        for (T& each : list) get(each);
+    }
+    void end() const { require(at_ == bytes_.size(), "it is too long"); }
+
+    static void require(bool holds, const char* what) {
+        if (!holds) throw protocol_error(std::string("a message of an agreement: ") + what);
+    }
+
+  private:
+    byte_view bytes_;
+    std::size_t at_ = 0;
+};
+
+/// "ragr" in eight bytes, and the version.
+inline constexpr std::uint64_t agreement_magic = 0x0000000172676172U;
+
+inline buffer to_message(const agreement_frame& frame) {
+    const agreement_message& m = frame.message;
+    agreement_writer to;
+    for (const std::uint64_t number :
+         {agreement_magic, frame.life, static_cast<std::uint64_t>(m.kind), std::uint64_t{m.epoch}, m.prepared,
+          m.committed, std::uint64_t{m.leaves}, std::uint64_t{m.lacks}})
+        to.put(number);
+    to.put(m.at);
+    to.put(m.accepted_at);
+    to.put(std::uint64_t{m.value.next.epoch});
+    to.put(m.value.step);
+    to.put(std::uint64_t{m.value.is_fruitless});
+    to.put(m.value.next.members);
+    to.put(m.value.next.incarnations);
+    to.put(m.value.unheard);
+    to.put(m.others);
+    to.put(m.ended);
+    to.put(m.joins);
+    return to.take();
+}
+
+/// Throws `protocol_error` unless the bytes are a message that makes sense among `seats` ranks.
+inline agreement_frame read_agreement_frame(byte_view bytes, int seats) {
+    agreement_reader from(bytes);
+    agreement_frame frame;
+    agreement_message& m = frame.message;
+    std::uint64_t magic = 0, kind = 0;
+    from.get(magic);
+    agreement_reader::require(magic == agreement_magic, "it is none, or of another version");
+    from.get(frame.life), from.get(kind), from.get(m.epoch), from.get(m.prepared), from.get(m.committed);
+    agreement_reader::require(1 <= kind && kind <= static_cast<std::uint64_t>(agreement_message::what::finished),
+                              "unknown kind");
+    m.kind = static_cast<agreement_message::what>(kind);
+    from.get(m.leaves), from.get(m.lacks), from.get(m.at), from.get(m.accepted_at), from.get(m.value.next.epoch),
+        from.get(m.value.step);
+    from.get(m.value.is_fruitless), from.get(m.value.next.members), from.get(m.value.next.incarnations);
+    from.get(m.value.unheard), from.get(m.others), from.get(m.ended), from.get(m.joins);
+    from.end();
+    const auto& members = m.value.next.members;
+    const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < seats; };
+    agreement_reader::require(
+        std::all_of(members.begin(), members.end(), is_rank) &&
+            std::all_of(m.value.unheard.begin(), m.value.unheard.end(), is_rank) &&
+            std::all_of(m.others.begin(), m.others.end(), is_rank) &&
+            std::all_of(m.joins.begin(), m.joins.end(), [&](const agreement_seat& seat) { return is_rank(seat.rank); }),
+        "a rank is out of range");
+    agreement_reader::require(std::adjacent_find(members.begin(), members.end(),
+                                                 [](rank_t a, rank_t b) { return a >= b; }) == members.end() &&
+                                  members.size() == m.value.next.incarnations.size(),
+                              "its view makes no sense");
+    return frame;
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/quorum.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Which members of a view may decide on the next one. See docs/elastic.md for what each does not promise.
+enum class quorum : std::uint8_t {
+    /// More than half of the view, or half with its lowest rank. Two such sets have a member in common, so that a
+    /// network that falls apart goes on in one part at most.
+    majority,
+    /// A majority, or any members to each of which the transport has said that all others have ended. Each of them
+    /// fences those lives before it decides. Where such news are false, a network that falls apart goes on in parts.
+    refused,
+    /// A majority, or any members that have each lost all others. A network that falls apart goes on in parts.
+    reachable
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/protocol/detail/agreement_machine.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// What happens to a rank that takes part in an agreement.
+struct agreement_event {
+    enum class what : std::uint8_t {
+        prepared,      ///< this rank has the whole result of the step after its last committed one
+        all_prepared,  ///< it knows that all members have it
+        gives_up,      ///< it takes back a step that it has prepared, and keeps no result of it
+        caught_up,     ///< it has what was committed up to `step` from others
+        ends,          ///< the view is to end: an attempt has failed, or a member goes or comes
+        leaves,        ///< the view is to end, and this rank is to be left out
+        arrived,       ///< `message` of `peer`
+        changed,       ///< the transport tells `change` of `peer`
+        joins,         ///< the life `incarnation` of `peer` asks to be taken in
+        tick           ///< a time of `wake()` has come
+    };
+    what happened = what::tick;
+    rank_t peer = no_rank;
+    peer_change change{};
+    std::uint64_t incarnation = 0;
+    const agreement_message* message = nullptr;
+    std::uint64_t step = 0;
+};
+
+/// What a rank does for an agreement.
+struct agreement_action {
+    enum class ask : std::uint8_t {
+        send,   ///< `message` to `peer`; it may be lost
+        probe,  ///< ask the transport for a sign of `peer`, so that its silence is noticed
+        fence   ///< the life `incarnation` of `peer`
+    };
+    ask what = ask::send;
+    rank_t peer = no_rank;
+    std::uint64_t incarnation = 0;
+    agreement_message message{};
+};
+
+/// How long the ranks of an agreement wait.
+struct agreement_limits {
+    duration repeat{};    ///< until a message is sent again
+    duration patience{};  ///< for members that are not lost, once a quorum has answered; longer than silence takes
+    duration longest{};   ///< until a rank gives up
+};
+
+/// One rank's part in the steps of a view and in the decision about the next one; a state machine without a transport
+/// and without a clock. `on(event, now)` returns what to do.
+///
+/// *Two phases.* A rank is prepared when it has a step's whole result. It commits the step when it knows that all
+/// members are prepared. Whoever answers a ballot is *frozen*: it neither prepares nor commits until the decision. The
+/// decision names the last committed step: the smallest that any answer has prepared. If a rank has committed a step,
+/// all members were prepared before, so that no answer is below it. If a step is not named, one answer was below it,
+/// and as this rank stays frozen, nobody commits it. A rank that gives up waiting says that it lacks the result, and
+/// gets it from others if the step is named; what all have given up is not named.
+///
+/// *One decision for each epoch.* It is a single-decree Paxos among the members of the view. A coordinator, the lowest
+/// rank that is not lost, collects answers in its ballot; it proposes the value that was accepted in the highest
+/// ballot, or one made of the answers; what a quorum accepts is decided. Coordinators may die at any point, and several
+/// may try at once. Only lives that the view lists are heard.
+///
+/// *Who stays.* Whoever answers and does not leave; and whoever has not answered but has not ended and is not lost to
+/// all that answer. Who computes for long is not lost. Newcomers that a member knows come in.
+///
+/// Messages may be lost, repeated and reordered. Cost: two round trips after the coordinator is called, and a message
+/// with the decision; 5 (P - 1) messages. All state is of the size of the view.
+class agreement_machine {
+  public:
+    using actions = std::vector<agreement_action>;
+
+    /// Begins in the view of `first`, with the state after its step. `self` is a member of it, in the life that it
+    /// lists.
+    agreement_machine(agreement_decision first, rank_t self, quorum policy, agreement_limits limits)
+        : self_(self),
+          policy_(policy),
+          limits_(limits),
+          committed_(first.step),
+          prepared_(first.step),
+          last_(std::move(first)) {
+        enter(last_.next, last_.step);
+    }
+
+    /// The actions are valid until the next call.
+    const actions& on(const agreement_event& event, time_point now) {
+        using event_is = agreement_event::what;
+        now_ = now;
+        actions_.clear();
+        switch (event.happened) {
+            case event_is::prepared: prepare(); break;
+            case event_is::all_prepared: commit(); break;
+            case event_is::gives_up: lacks_ = prepared_ > committed_; break;
+            case event_is::caught_up: prepared_ = committed_ = std::max(committed_, event.step); break;
+            case event_is::leaves: leaves_ = true; [[fallthrough]];
+            case event_is::ends: end_view(); break;
+            case event_is::arrived: take(event.peer, *event.message); break;
+            case event_is::changed: change(event.peer, event.change, event.incarnation); break;
+            case event_is::joins: join({event.peer, event.incarnation}); break;
+            case event_is::tick: break;
+        }
+        proceed();
+        return actions_;
+    }
+
+    const rill::view& view() const { return view_; }
+    /// The last step that was committed before this view. This rank may lack it; then it takes no part in a step.
+    std::uint64_t base() const { return base_; }
+    std::uint64_t committed() const { return committed_; }
+    std::uint64_t prepared() const { return prepared_; }
+    /// Whether an agreement is under way: this rank has no part in any step until it is over.
+    bool is_frozen() const { return is_frozen_; }
+    /// Whether the others have decided to go on without this rank.
+    bool is_excluded() const { return is_excluded_; }
+    /// Who is missing where no quorum can be had; empty otherwise. It may be had later.
+    const std::vector<rank_t>& missing() const { return missing_; }
+    /// What `view()` was made of.
+    const agreement_decision& last() const { return last_; }
+    /// How many attempts this rank has seen, in all epochs.
+    std::uint32_t ballots() const { return std::max(seen_, promised_.attempt); }
+    /// Whether a member is lost to this rank, or has ended.
+    bool has_lost(rank_t rank) const {
+        const member* const of = find(rank);
+        return of != nullptr && of->is_lost;
+    }
+    bool knows_newcomers() const { return !joins_.empty(); }
+    /// When to call `tick` next, if nothing else happens; `deadline::never` while no agreement is under way.
+    time_point wake() const { return is_frozen_ && !is_excluded_ ? wake_ : deadline::never.at; }
+    /// Calls `visit` with each number that the next actions depend on.
+    template <class Visit>
+    void visit_state(Visit&& visit) const {
+        const auto visit_ballot = [&](agreement_ballot at) { visit(at.attempt), visit(at.rank); };
+        const auto visit_decision = [&](const agreement_decision& d) {
+            visit(d.next.epoch), visit(d.step), visit(d.is_fruitless), visit(d.next.members.size());
+            for (const rank_t rank : d.next.members) visit(rank);
+            for (const std::uint64_t life : d.next.incarnations) visit(life);
+            for (const rank_t rank : d.unheard) visit(rank);
+        };
+        for (const member& each : members_) {
+            visit(each.is_lost), visit(each.has_ended), visit(each.has_answered), visit(each.has_accepted);
+            if (!each.has_answered) continue;
+            visit(each.said.prepared), visit(each.said.committed), visit(each.said.leaves);
+            visit(each.said.lacks);
+            visit_ballot(each.said.accepted_at), visit_decision(each.said.value);
+            for (const rank_t rank : each.said.others) visit(rank);
+            for (const rank_t rank : each.said.ended) visit(rank + 1000);
+        }
+        for (const agreement_seat& seat : joins_) visit(seat.rank), visit(seat.incarnation);
+        for (const agreement_seat& seat : ended_) visit(seat.rank), visit(seat.incarnation);
+        visit_ballot(promised_), visit_ballot(accepted_at_), visit_ballot(leads_);
+        visit_decision(accepted_), visit_decision(last_), visit_decision(proposed_);
+        for (const bool flag : {is_frozen_, is_excluded_, leaves_, lacks_, is_called_, proposes_}) visit(flag);
+        for (const time_point time : {wake_, since_, frozen_since_}) visit(time.ns);
+        visit(committed_), visit(prepared_), visit(base_), visit(seen_), visit(missing_.size()), visit(view_.epoch);
+    }
+
+  private:
+    using what = agreement_message::what;
+    struct member {
+        agreement_seat seat{};
+        bool is_lost = false;  ///< to this rank
+        bool has_ended = false;
+        bool has_answered = false;  ///< in this rank's ballot: `said`
+        bool has_accepted = false;
+        agreement_message said{};
+    };
+
+    void enter(rill::view next, std::uint64_t base) {
+        view_ = std::move(next);
+        base_ = base;
+        std::vector<member> before = std::move(members_);
+        members_.clear();
+        for (std::size_t i = 0; i < view_.members.size(); ++i) {
+            const std::uint64_t life = i < view_.incarnations.size() ? view_.incarnations[i] : 0;
+            const agreement_seat seat{view_.members[i], life};
+            const auto known =
+                std::find_if(before.begin(), before.end(), [&](const member& m) { return m.seat == seat; });
+            const bool has_ended = std::find(ended_.begin(), ended_.end(), seat) != ended_.end();
+            members_.push_back({.seat = seat, .is_lost = has_ended, .has_ended = has_ended});
+            if (known == before.end()) continue;
+            members_.back().is_lost |= known->is_lost;
+            members_.back().has_ended |= known->has_ended;
+        }
+        std::erase_if(joins_, [&](const agreement_seat& seat) { return is_member(seat); });
+        promised_ = accepted_at_ = leads_ = {};
+        accepted_ = proposed_ = {};
+        is_frozen_ = leaves_ = lacks_ = is_called_ = proposes_ = false;
+        missing_.clear();
+        const member* const own = find(self_);
+        if (own != nullptr && life_ == 0) life_ = own->seat.incarnation;
+        is_excluded_ = own == nullptr || own->seat.incarnation != life_;
+    }
+
+    const member* find(rank_t rank) const {
+        const auto at = std::lower_bound(members_.begin(), members_.end(), rank,
+                                         [](const member& m, rank_t r) { return m.seat.rank < r; });
+        return at != members_.end() && at->seat.rank == rank ? &*at : nullptr;
+    }
+    member* find(rank_t rank) { return const_cast<member*>(std::as_const(*this).find(rank)); }
+    bool is_member(const agreement_seat& seat) const {
+        const member* const at = find(seat.rank);
+        return at != nullptr && at->seat == seat;
+    }
+    static bool contains(const std::vector<rank_t>& ranks, rank_t rank) {
+        return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+    }
+
+    // --- steps
+
+    void prepare() {
+        if (is_frozen_ || is_excluded_ || committed_ < base_) return;
+        prepared_ = committed_ + 1;
+        lacks_ = false;
+    }
+    void commit() {
+        if (!is_frozen_ && prepared_ > committed_) committed_ = prepared_;
+    }
+
+    // --- events
+
+    void end_view() {
+        if (!is_frozen_) return freeze();
+        missing_.clear();
+        leads_ = {};
+        frozen_since_ = since_ = wake_ = now_;
+    }
+    void freeze() {
+        is_frozen_ = true;
+        frozen_since_ = since_ = wake_ = now_;
+    }
+    void join(agreement_seat seat) {
+        if (is_member(seat) || std::find(ended_.begin(), ended_.end(), seat) != ended_.end()) return;
+        std::erase_if(joins_, [&](const agreement_seat& other) { return other.rank == seat.rank; });
+        joins_.insert(std::upper_bound(joins_.begin(), joins_.end(), seat), seat);
+    }
+    void change(rank_t rank, peer_change change, std::uint64_t life) {
+        if (change == peer_change::ended) {
+            const agreement_seat seat{rank, life};
+            std::erase(joins_, seat);
+            std::erase_if(ended_, [&](const agreement_seat& other) { return other.rank == rank; });
+            ended_.push_back(seat);
+        }
+        member* const at = find(rank);
+        if (at == nullptr) return;
+        const bool is_this_life = at->seat.incarnation == 0 || at->seat.incarnation == life;
+        if (change == peer_change::arrived) at->has_ended |= !is_this_life;
+        if (change == peer_change::ended) at->has_ended |= is_this_life;
+        if (change == peer_change::silent) at->is_lost = true;
+        if (change == peer_change::recovered) at->is_lost = at->has_ended;
+        at->is_lost |= at->has_ended;
+        hurry();
+    }
+
+    void take(rank_t from, const agreement_message& got) {
+        if (got.kind == what::finished) return;
+        if (got.kind == what::hello) return send(from, decision_message());
+        if (got.kind == what::join) {
+            if (got.joins.empty()) return;
+            if (!is_member(got.joins.front())) return join(got.joins.front());
+            return send(from, decision_message());  // it has been taken in and has not heard it
+        }
+        if (got.epoch < view_.epoch) {
+            if (got.kind != what::decide && last_.next.epoch > got.epoch) send(from, decision_message());
+            return;
+        }
+        if (got.kind == what::decide) return decided(got.value);
+        if (got.epoch > view_.epoch) return send(from, plain(what::call));  // it answers by what it knows
+        if (is_excluded_ || contains(fenced_, from)) return;
+        member* const at = find(from);
+        if (at == nullptr) return;
+        if (!is_frozen_) freeze();
+        at->is_lost = at->has_ended;  // it is heard
+        if (got.kind == what::call) is_called_ = true, hurry();
+        if (got.kind == what::collect) answer(from, got);
+        if (got.kind == what::propose) accept(from, got);
+        if (got.kind == what::refuse) give_way(got.at);
+        if (got.kind == what::no_quorum && leads_.attempt == 0) missing_ = got.others;
+        if (got.at != leads_ || leads_.attempt == 0) return;
+        if (got.kind == what::answer && !proposes_) {
+            at->has_answered = true;
+            at->said = got;
+            for (const agreement_seat& seat : got.joins) join(seat);
+        }
+        if (got.kind == what::accepted && proposes_) at->has_accepted = true;
+    }
+    /// Looks for a coordinator now, unless this rank is it.
+    void hurry() {
+        if (leads_.attempt == 0) wake_ = now_;
+    }
+
+    void answer(rank_t coordinator, const agreement_message& got) {
+        if (got.at < promised_) return refuse(coordinator);
+        if (got.at > promised_ && leads_.attempt != 0) give_way(got.at);
+        promised_ = got.at;
+        since_ = now_;
+        missing_.clear();
+        for (const rank_t rank : got.others)
+            if (rank != self_) probe(rank);
+        send(coordinator, own_answer());
+    }
+    agreement_message own_answer() const {
+        agreement_message own = plain(what::answer);
+        own.at = promised_;
+        own.accepted_at = accepted_at_;
+        own.value = accepted_;
+        own.prepared = std::max(prepared_, base_);
+        own.committed = std::max(committed_, base_);
+        own.leaves = leaves_;
+        own.lacks = lacks_;
+        own.joins = joins_;
+        for (const member& each : members_) {
+            if (each.is_lost) own.others.push_back(each.seat.rank);
+            if (each.has_ended) own.ended.push_back(each.seat.rank);
+        }
+        return own;
+    }
+
+    void accept(rank_t coordinator, const agreement_message& got) {
+        if (got.at < promised_) return refuse(coordinator);
+        if (got.at > promised_ && leads_.attempt != 0) give_way(got.at);
+        promised_ = accepted_at_ = got.at;
+        accepted_ = got.value;
+        since_ = now_;
+        fence_excluded(got.value.next);
+        agreement_message yes = plain(what::accepted);
+        yes.at = got.at;
+        send(coordinator, yes);
+    }
+    void fence_excluded(const rill::view& next) {
+        if (policy_ != quorum::refused) return;
+        for (const member& each : members_) {
+            if (!each.has_ended || next.contains(each.seat.rank) || contains(fenced_, each.seat.rank)) continue;
+            fenced_.push_back(each.seat.rank);
+            actions_.push_back({agreement_action::ask::fence, each.seat.rank, each.seat.incarnation, {}});
+        }
+    }
+
+    void refuse(rank_t to) {
+        agreement_message no = plain(what::refuse);
+        no.at = promised_;
+        send(to, no);
+    }
+    /// Another coordinator has a higher ballot.
+    void give_way(agreement_ballot to) {
+        seen_ = std::max(seen_, to.attempt);
+        if (leads_.attempt == 0 || to < leads_) return;
+        leads_ = {};
+        since_ = now_;
+        wake_ = now_ + limits_.repeat;
+    }
+
+    void decided(const agreement_decision& value) {
+        if (value.next.epoch <= view_.epoch) return;
+        if (is_excluded_ && !value.next.contains(self_)) return;
+        last_ = value;
+        for (const rank_t rank : value.unheard)
+            if (rank != self_) send(rank, decision_message());
+        fenced_.clear();
+        // What this rank has prepared in an earlier view may have been repeated since.
+        const bool is_of_this_view = value.next.epoch == view_.epoch + 1;
+        const std::uint64_t held = lacks_ ? committed_ : prepared_;
+        if (is_of_this_view && held >= value.step) committed_ = std::max(committed_, value.step);
+        prepared_ = committed_;
+        enter(value.next, value.step);
+    }
+
+    // --- the coordinator
+
+    rank_t coordinator() const {
+        for (const member& each : members_)
+            if (each.seat.rank == self_ || !each.is_lost) return each.seat.rank;
+        return self_;
+    }
+
+    void proceed() {
+        if (!is_frozen_ || is_excluded_) return;
+        if (leads_.attempt != 0) advance();
+        if (!is_frozen_ || now_ < wake_) return;
+        wake_ = now_ + limits_.repeat;
+        if (leads_.attempt != 0) return proposes_ ? send_proposal() : ask();
+        const rank_t first = coordinator();
+        const member* const promised = promised_.attempt != 0 ? find(promised_.rank) : nullptr;
+        const bool is_led = promised != nullptr && promised->seat.rank != self_ && !promised->is_lost &&
+                            now_ < since_ + limits_.patience * 2;
+        if (!is_led && (first == self_ || is_called_)) return begin_ballot();
+        if (first != self_) {
+            send(first, plain(what::call));
+            probe(first);
+        }
+        if (is_led && promised_.rank != first) probe(promised_.rank);
+        if (now_ >= frozen_since_ + limits_.longest && missing_.empty()) missing_ = {first};
+    }
+
+    void begin_ballot() {
+        is_called_ = proposes_ = false;
+        seen_ = std::max(seen_, promised_.attempt) + 1;
+        leads_ = promised_ = {seen_, self_};
+        since_ = now_;
+        wake_ = now_ + limits_.repeat;
+        for (member& each : members_) each.has_answered = each.has_accepted = false;
+        member& own = *find(self_);
+        own.has_answered = true;
+        own.said = own_answer();
+        ask();
+        advance();
+    }
+    /// Goes on where the answers allow it.
+    void advance() {
+        if (!proposes_) {
+            find(self_)->said = own_answer();
+            if (may_propose()) propose();
+        }
+        if (!proposes_) return;
+        if (is_quorum(&member::has_accepted)) return decide();
+        if (now_ >= since_ + limits_.patience) begin_ballot();
+    }
+    void send_proposal() {
+        agreement_message proposal = plain(what::propose);
+        proposal.at = leads_;
+        proposal.value = proposed_;
+        for (const member& each : members_)
+            if (!each.has_accepted) send(each.seat.rank, proposal);
+    }
+    void ask() {
+        agreement_message question = plain(what::collect);
+        question.at = leads_;
+        const bool is_first = now_ == since_;
+        std::vector<rank_t> silent;
+        for (const member& each : members_)
+            if (!each.has_answered) silent.push_back(each.seat.rank);
+        if (!is_first) question.others = silent;
+        for (const member& each : members_) {
+            if (each.seat.rank == self_) continue;
+            send(each.seat.rank, question);
+            if (!each.has_answered) probe(each.seat.rank);
+        }
+        const bool all_others_lost =
+            std::all_of(members_.begin(), members_.end(), [](const member& m) { return m.has_answered || m.is_lost; });
+        const time_point until = all_others_lost ? since_ + limits_.patience : frozen_since_ + limits_.longest;
+        if (now_ < until || is_quorum(&member::has_answered)) return;
+        missing_ = silent;
+        agreement_message none = plain(what::no_quorum);
+        none.others = missing_;
+        for (const member& each : members_)
+            if (each.has_answered && each.seat.rank != self_) send(each.seat.rank, none);
+    }
+
+    /// A quorum has answered, and all others are lost to all that have, or `patience` has passed.
+    bool may_propose() const {
+        if (!is_quorum(&member::has_answered)) return false;
+        if (now_ >= since_ + limits_.patience) return true;
+        return std::all_of(members_.begin(), members_.end(),
+                           [&](const member& m) { return m.has_answered || is_gone(m.seat.rank); });
+    }
+    /// Whether a member that has not answered has ended, or is lost to all that have.
+    bool is_gone(rank_t rank) const {
+        bool by_all = true;
+        for (const member& each : members_) {
+            if (!each.has_answered) continue;
+            if (contains(each.said.ended, rank)) return true;
+            by_all &= contains(each.said.others, rank);
+        }
+        return by_all;
+    }
+    bool is_quorum(bool member::*says) const {
+        const auto yes = static_cast<std::size_t>(
+            std::count_if(members_.begin(), members_.end(), [&](const member& m) { return m.*says; }));
+        if (2 * yes > members_.size()) return true;
+        if (2 * yes == members_.size() && members_.front().*says) return true;
+        if (policy_ == quorum::majority) return false;
+        return std::all_of(members_.begin(), members_.end(), [&](const member& m) {
+            if (m.*says) return true;
+            return std::all_of(members_.begin(), members_.end(), [&](const member& by) {
+                const auto& lost = policy_ == quorum::refused ? by.said.ended : by.said.others;
+                return !(by.*says) || contains(lost, m.seat.rank);
+            });
+        });
+    }
+
+    void propose() {
+        proposes_ = true;
+        since_ = now_;
+        missing_.clear();
+        const member* latest = nullptr;
+        for (const member& each : members_)
+            if (each.has_answered && each.said.accepted_at.attempt != 0 &&
+                (latest == nullptr || each.said.accepted_at > latest->said.accepted_at))
+                latest = &each;
+        proposed_ = latest != nullptr ? latest->said.value : value_of_answers();
+        accepted_at_ = leads_;
+        accepted_ = proposed_;
+        fence_excluded(proposed_.next);
+        find(self_)->has_accepted = true;
+        wake_ = now_ + limits_.repeat;
+        send_proposal();
+    }
+    agreement_decision value_of_answers() const {
+        agreement_decision made{.next = {.epoch = view_.epoch + 1}, .step = std::max(prepared_, base_)};
+        std::uint64_t most = 0;
+        std::vector<agreement_seat> seats;
+        for (const member& each : members_) {
+            if (each.has_answered) {
+                made.step = std::min(made.step, each.said.prepared);
+                most = std::max(most, each.said.committed);
+            }
+            const bool stays = each.has_answered ? !each.said.leaves : !is_gone(each.seat.rank);
+            if (stays) seats.push_back(each.seat);
+            if (stays && !each.has_answered) made.unheard.push_back(each.seat.rank);
+        }
+        // Whoever has committed a step has told so, or has ended: what all that are left have given up is repeated.
+        if (is_given_up(made.step)) made.step = most;
+        made.is_fruitless = seats.size() == members_.size() && joins_.empty() && made.step == most;
+        for (const agreement_seat& seat : joins_)
+            if (std::none_of(seats.begin(), seats.end(), [&](const agreement_seat& s) { return s.rank == seat.rank; }))
+                seats.insert(std::upper_bound(seats.begin(), seats.end(), seat), seat);
+        for (const agreement_seat& seat : seats) {
+            made.next.members.push_back(seat.rank);
+            made.next.incarnations.push_back(seat.incarnation);
+        }
+        return made;
+    }
+    /// Whether nobody has the result of a step: all members that have not ended have answered, and lack it.
+    bool is_given_up(std::uint64_t step) const {
+        return std::all_of(members_.begin(), members_.end(), [&](const member& each) {
+            if (each.has_answered) return each.said.lacks && each.said.committed < step;
+            return std::any_of(members_.begin(), members_.end(), [&](const member& by) {
+                return by.has_answered && contains(by.said.ended, each.seat.rank);
+            });
+        });
+    }
+    void decide() {
+        std::vector<rank_t> hearers = view_.members;
+        for (const rank_t rank : proposed_.next.members)
+            if (!view_.contains(rank)) hearers.push_back(rank);
+        const agreement_decision value = proposed_;
+        decided(value);
+        for (const rank_t rank : hearers)
+            if (rank != self_ && !contains(value.unheard, rank)) send(rank, decision_message());
+    }
+
+    // --- messages
+
+    agreement_message plain(what kind) const {
+        agreement_message made;
+        made.kind = kind;
+        made.epoch = view_.epoch;
+        return made;
+    }
+    /// It is of the epoch that it has ended.
+    agreement_message decision_message() const {
+        agreement_message made;
+        made.kind = what::decide;
+        made.epoch = last_.next.epoch;
+        made.value = last_;
+        return made;
+    }
+    void send(rank_t to, const agreement_message& message) {
+        actions_.push_back({agreement_action::ask::send, to, 0, message});
+    }
+    void probe(rank_t rank) { actions_.push_back({agreement_action::ask::probe, rank, 0, {}}); }
+
+    rank_t self_;
+    std::uint64_t life_ = 0;  ///< its incarnation
+    quorum policy_;
+    agreement_limits limits_;
+    std::uint64_t committed_;  ///< the last step that this rank has committed
+    std::uint64_t prepared_;   ///< that, or the step after it
+    agreement_decision last_;
+    rill::view view_{};
+    std::uint64_t base_ = 0;
+    std::vector<member> members_{};
+    std::vector<agreement_seat> joins_{};  ///< newcomers that ask to be taken in, ascending
+    std::vector<agreement_seat> ended_{};  ///< the latest life of each rank that has ended
+    std::vector<rank_t> fenced_{};
+    agreement_ballot promised_{};     ///< the highest ballot that this rank has answered
+    agreement_ballot accepted_at_{};  ///< the ballot of `accepted_`
+    agreement_ballot leads_{};        ///< its own ballot, while it is the coordinator
+    agreement_decision accepted_{};
+    agreement_decision proposed_{};
+    std::uint32_t seen_ = 0;  ///< the highest attempt
+    bool is_frozen_ = false;
+    bool is_excluded_ = false;
+    bool leaves_ = false;
+    bool lacks_ = false;  ///< what it has prepared and not committed
+    bool is_called_ = false;
+    bool proposes_ = false;
+    time_point now_{}, wake_{}, since_{}, frozen_since_{};
+    std::vector<rank_t> missing_{};
+    actions actions_{};
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/state_note.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// What ranks say when one of them gets the state of the others: a snapshot, and the updates of single steps. The state
+/// at step s has s updates in it. Update s leads from s - 1 to s.
+struct state_note {
+    enum class what : std::uint8_t {
+        want = 1,  ///< the receiver sends `length` bytes from `offset` on, of this item or, of a snapshot, of its own
+        piece,     ///< `length` bytes of the item follow
+        refusal    ///< see `why`
+    };
+    enum class item : std::uint8_t { snapshot = 1, update };
+    enum class why : std::uint8_t {
+        none,
+        later,        ///< the sender does not have it yet, and sends it when it does
+        not_kept,     ///< the update is no longer there
+        old_epoch,    ///< the sender's view is older than the receiver's
+        other_build,  ///< the two do not hold states of one layout
+        old_life,     ///< a later life of the receiver has begun
+        taken_seat    ///< another rank has the receiver's seat
+    };
+
+    what kind = what::want;
+    item of = item::snapshot;
+    why reason = why::none;
+    std::uint32_t epoch = 0;        ///< of the sender's view
+    std::uint64_t incarnation = 0;  ///< of the rank that gets the state
+    std::uint64_t build = 0;        ///< hash of what both must have alike
+    std::uint64_t step = 0;         ///< of the item
+    std::uint64_t checksum = 0;     ///< of the whole item; 0 where any snapshot will do
+    std::uint64_t size = 0;         ///< of the whole item, in bytes
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
+    std::uint64_t latest = 0;  ///< the latest step that the sender has committed
+
+    friend bool operator==(const state_note&, const state_note&) = default;
+};
+
+/// The bytes of a note, little-endian: "rstt", kind, item, reason, 0 (1 each), epoch (4), 0 (4), and eight numbers
+/// of 8.
+inline constexpr std::size_t state_note_bytes = 80;
+
+/// The message of a note and of the bytes that follow it.
+inline buffer to_message(const state_note& note, byte_view bytes) {
+    buffer message(state_note_bytes + bytes.size());
+    std::byte* const to = message.data();
+    std::memset(to, 0, state_note_bytes);
+    std::memcpy(to, "rstt", 4);
+    to[4] = static_cast<std::byte>(note.kind);
+    to[5] = static_cast<std::byte>(note.of);
+    to[6] = static_cast<std::byte>(note.reason);
+    std::memcpy(to + 8, &note.epoch, 4);
+    const std::uint64_t numbers[] = {note.incarnation, note.build,  note.step,   note.checksum,
+                                     note.size,        note.offset, note.length, note.latest};
+    std::memcpy(to + 16, numbers, sizeof numbers);
+    if (!bytes.empty()) std::memcpy(to + state_note_bytes, bytes.data(), bytes.size());
+    return message;
+}
+
+/// A message taken apart.
+struct state_message {
+    state_note note;
+    byte_view bytes;
+};
+
+/// Reads a message. Throws `protocol_error` unless it is what `to_message` makes of a note that makes sense.
+inline state_message read_state_message(byte_view message) {
+    const auto require = [](bool holds, const char* what) {
+        if (!holds) throw protocol_error(std::string("state transfer: ") + what);
+    };
+    require(message.size() >= state_note_bytes && std::memcmp(message.data(), "rstt", 4) == 0,
+            "a message that is no note");
+    const auto small = [&](std::size_t at) { return std::to_integer<unsigned>(message[at]); };
+    std::uint64_t numbers[8];
+    std::uint32_t unused = 0;
+    state_note note;
+    std::memcpy(&note.epoch, message.data() + 8, 4);
+    std::memcpy(&unused, message.data() + 12, 4);
+    std::memcpy(numbers, message.data() + 16, sizeof numbers);
+    require(1 <= small(4) && small(4) <= 3 && 1 <= small(5) && small(5) <= 2 && small(6) <= 6 && small(7) == 0 &&
+                unused == 0,
+            "a note of unknown kind");
+    note.kind = static_cast<state_note::what>(small(4));
+    note.of = static_cast<state_note::item>(small(5));
+    note.reason = static_cast<state_note::why>(small(6));
+    note.incarnation = numbers[0], note.build = numbers[1], note.step = numbers[2], note.checksum = numbers[3];
+    note.size = numbers[4], note.offset = numbers[5], note.length = numbers[6], note.latest = numbers[7];
+    const byte_view bytes = message.subspan(state_note_bytes);
+    require((note.kind == state_note::what::refusal) == (note.reason != state_note::why::none),
+            "a reason goes with a refusal");
+    if (note.kind == state_note::what::piece)
+        require(note.length == bytes.size() && note.length <= note.size && note.offset <= note.size - note.length,
+                "a piece must lie in its item");
+    else
+        require(bytes.empty(), "bytes follow a note that has none");
+    return {note, bytes};
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/state_transfer_machine.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A note that is to be sent. The bytes belong to the machine, until its next call.
+struct state_letter {
+    rank_t to;
+    state_note note;
+    byte_view bytes{};
+};
+
+/// What members of a job and a rank that joins must have alike, and how the state is cut into messages.
+struct state_transfer_options {
+    std::uint64_t build = 0;                 ///< hash of version and layout of the state
+    std::size_t catch_up_bytes = 64U << 20;  ///< of the latest updates, which a member keeps
+    std::uint64_t snapshot_every = 1;        ///< snapshots are taken at multiples of it: then members have the same
+    std::size_t piece_bytes = 64U << 10;     ///< of a message
+    std::size_t window = 4;                  ///< pieces that are under way at a time
+    duration patience = seconds(1);          ///< how long a rank waits for one member
+};
+
+/// The side of a member: gives its state to those that join, a piece for each that is asked for. A state machine
+/// without I/O and clock: each call may leave letters to be sent.
+///
+/// The member tells it each step that it has committed. Where `is_snapshot_due` says so, it then gives a copy of its
+/// state. A snapshot serves all that ask, as long as the updates after it are kept.
+class state_provider {
+  public:
+    explicit state_provider(const state_transfer_options& chosen) : options_(chosen) {}
+
+    void members_are(const rill::view& now) { view_ = now; }
+
+    /// A step has been committed, with the update that leads to it. Where that of the step before is not the latest
+    /// one kept (the rank has loaded a state), all that are kept are forgotten.
+    void committed(std::uint64_t step, buffer update) {
+        if (step != latest_ + 1) forget();
+        kept_bytes_ += update.size();
+        updates_.push_back({step, rill::checksum(update), std::move(update)});
+        latest_ = step;
+        while (kept_bytes_ > options_.catch_up_bytes) {
+            kept_bytes_ -= updates_.front().bytes.size();
+            updates_.pop_front();
+        }
+        if (snapshot_ && !is_followed_by_updates(*snapshot_)) snapshot_.reset();
+        answer_waiting(state_note::item::update);
+    }
+    /// The rank has loaded the state at a step.
+    void resume_at(std::uint64_t step) {
+        forget();
+        snapshot_.reset();
+        latest_ = step;
+    }
+
+    /// Whether somebody waits for a snapshot.
+    bool is_snapshot_wanted() const {
+        return !snapshot_ && std::any_of(waiting_.begin(), waiting_.end(), [](const pending& each) {
+            return each.note.of == state_note::item::snapshot;
+        });
+    }
+    /// Whether a copy of the state is to be taken at the step that has been committed last.
+    bool is_snapshot_due() const { return is_snapshot_wanted() && latest_ % options_.snapshot_every == 0; }
+    /// A copy of the state at the step that has been committed last.
+    void take_snapshot(std::uint64_t step, buffer state) {
+        if (snapshot_ || step != latest_) return;  // one is there, or the rank has gone on
+        snapshot_ = item{latest_, rill::checksum(state), std::move(state)};
+        answer_waiting(state_note::item::snapshot);
+    }
+    /// Frees the snapshot.
+    void drop_snapshot() { snapshot_.reset(); }
+
+    /// `life`: the incarnation of the seat `from`, as the transport tells.
+    void on(rank_t from, const state_note& note, std::uint64_t life) {
+        if (note.kind != state_note::what::want) return;
+        using why = state_note::why;
+        if (note.epoch > view_.epoch) return refuse(from, note, why::old_epoch);
+        if (note.incarnation != life)
+            return refuse(from, note, is_member(from, life) ? why::taken_seat : why::old_life);
+        if (note.build != options_.build) return refuse(from, note, why::other_build);
+        if (note.of == state_note::item::snapshot) return give_snapshot(from, note);
+        if (note.step > latest_) return wait(from, note);
+        if (const item* const update = find(note.step)) return give(from, note, *update);
+        refuse(from, note, why::not_kept);
+    }
+    /// The rank has ended.
+    void lost(rank_t rank) {
+        std::erase_if(waiting_, [&](const pending& each) { return each.from == rank; });
+    }
+
+    /// What is to be sent, in order.
+    const std::vector<state_letter>& letters() const { return letters_; }
+    void clear_letters() { letters_.clear(); }
+
+    /// Calls `visit` with each number that the next letters depend on.
+    template <class Visit>
+    void visit_state(Visit&& visit) const {
+        visit(latest_), visit(updates_.size()), visit(view_.epoch);
+        visit(snapshot_ ? snapshot_->step : ~std::uint64_t{0});
+        for (const pending& each : waiting_) visit(each.from), visit(each.note.of), visit(each.note.step);
+    }
+
+  private:
+    struct item {
+        std::uint64_t step;
+        std::uint64_t checksum;
+        buffer bytes;
+    };
+    struct pending {
+        rank_t from;
+        state_note note;
+    };
+
+    bool is_member(rank_t rank, std::uint64_t life) const {
+        const auto found = std::lower_bound(view_.members.begin(), view_.members.end(), rank);
+        if (found == view_.members.end() || *found != rank) return false;
+        const auto at = static_cast<std::size_t>(found - view_.members.begin());
+        return at >= view_.incarnations.size() || view_.incarnations[at] == life;
+    }
+    void forget() {
+        updates_.clear();
+        kept_bytes_ = 0;
+    }
+    const item* find(std::uint64_t step) const {
+        if (updates_.empty() || step < updates_.front().step || step > updates_.back().step) return nullptr;
+        return &updates_[static_cast<std::size_t>(step - updates_.front().step)];
+    }
+    /// Whether who has it can get from it to the latest step.
+    bool is_followed_by_updates(const item& snapshot) const {
+        return snapshot.step == latest_ || find(snapshot.step + 1) != nullptr;
+    }
+
+    void give_snapshot(rank_t from, const state_note& note) {
+        if (!snapshot_) return wait(from, note);
+        const bool goes_on = note.step == snapshot_->step && note.checksum == snapshot_->checksum;
+        state_note asked = note;
+        if (!goes_on && note.length != 0) asked.offset = 0, asked.length = options_.piece_bytes * options_.window;
+        give(from, asked, *snapshot_);
+    }
+    void wait(rank_t from, const state_note& note) {
+        const auto is_same = [&](const pending& each) {
+            return each.from == from && each.note.of == note.of &&
+                   (note.of == state_note::item::snapshot || each.note.step == note.step);
+        };
+        std::erase_if(waiting_, is_same);
+        waiting_.push_back({from, note});
+        refuse(from, note, state_note::why::later);
+    }
+    void answer_waiting(state_note::item of) {
+        std::vector<pending> due;
+        const auto is_due = [&](const pending& each) {
+            return each.note.of == of && (of == state_note::item::snapshot || each.note.step <= latest_);
+        };
+        std::copy_if(waiting_.begin(), waiting_.end(), std::back_inserter(due), is_due);
+        std::erase_if(waiting_, is_due);
+        for (const pending& each : due) {
+            if (of == state_note::item::snapshot)
+                give_snapshot(each.from, each.note);
+            else if (const item* const update = find(each.note.step))
+                give(each.from, each.note, *update);
+            else
+                refuse(each.from, each.note, state_note::why::not_kept);
+        }
+    }
+
+    state_note answer(const state_note& to, state_note::what kind) const {
+        state_note note = to;
+        note.kind = kind;
+        note.epoch = view_.epoch;
+        note.latest = latest_;
+        return note;
+    }
+    void refuse(rank_t to, const state_note& asked, state_note::why reason) {
+        state_note note = answer(asked, state_note::what::refusal);
+        note.reason = reason;
+        letters_.push_back({to, note});
+    }
+    /// Sends at least one piece, also of an empty item.
+    void give(rank_t to, const state_note& asked, const item& from) {
+        if (asked.length == 0) return;
+        state_note note = answer(asked, state_note::what::piece);
+        note.step = from.step, note.checksum = from.checksum, note.size = from.bytes.size();
+        const std::uint64_t first = std::min<std::uint64_t>(asked.offset, note.size);
+        const std::uint64_t end = first + std::min(asked.length, note.size - first);
+        note.offset = first;
+        do {
+            note.length = std::min<std::uint64_t>(options_.piece_bytes, end - note.offset);
+            letters_.push_back({to, note, byte_view(from.bytes).subspan(note.offset, note.length)});
+            note.offset += note.length;
+        } while (note.offset < end);
+    }
+
+    state_transfer_options options_;
+    rill::view view_{};
+    std::uint64_t latest_ = 0;
+    std::size_t kept_bytes_ = 0;
+    std::deque<item> updates_;  ///< of consecutive steps
+    std::optional<item> snapshot_;
+    std::vector<pending> waiting_;
+    std::vector<state_letter> letters_;
+};
+
+/// The side of a rank that joins, or that missed steps: gets a snapshot if it needs one, then the updates that follow
+/// it, in order. A state machine without I/O and clock: each call may leave letters to be sent, and returns what to do.
+///
+/// One member is asked at a time. Where it ends, refuses because its view is old, or does not answer in time, the next
+/// one goes on at the first byte that is missing; if that has a snapshot of another step, it begins anew. An item is
+/// handed out only when it is there as a whole and its checksum is right.
+class state_fetcher {
+  public:
+    enum class task : unsigned char {
+        nothing,
+        replace,  ///< load `item()`, the state at `step()`; then call `done` or, if it does not fit, `refused`
+        apply,    ///< apply `item()`, the update that leads to `step()`; then call `done`
+        fail      ///< for `reason()`, because of `culprit()`; `why::none`: nobody is left who answers
+    };
+
+    /// `providers`: nearest first. `have`: the step of a state that this rank has, or nothing.
+    state_fetcher(const state_transfer_options& chosen, std::uint64_t incarnation, std::uint32_t epoch,
+                  std::vector<rank_t> providers, std::optional<std::uint64_t> have)
+        : options_(chosen),
+          incarnation_(incarnation),
+          epoch_(epoch),
+          providers_(std::move(providers)),
+          have_(have),
+          latest_(have.value_or(0)) {}
+
+    task begin(time_point now) {
+        now_ = now;
+        if (providers_.empty()) return fail(state_note::why::none, no_rank);
+        // A second member takes a snapshot of the same step, so that it can go on if the first one ends.
+        if (!have_ && providers_.size() > 1) want(providers_[1], state_note::item::snapshot, 0, 0, 0);
+        return ask_anew();
+    }
+    task on(rank_t from, const state_note& note, byte_view bytes, time_point now) {
+        now_ = now;
+        if (has_failed_ || note.kind == state_note::what::want || note.incarnation != incarnation_)
+            return task::nothing;
+        if (note.epoch < epoch_) return from == provider() ? go_on_with_next() : task::nothing;
+        epoch_ = note.epoch;
+        latest_ = std::max(latest_, note.latest);
+        if (note.kind == state_note::what::piece) return take_piece(from, note, bytes);
+        return from == provider() ? take_refusal(note) : task::nothing;
+    }
+    /// `item()` has been loaded or applied.
+    task done(time_point now) {
+        now_ = now;
+        if (needs_snapshot()) asked_until_ = item_.step;
+        have_ = item_.step;
+        item_ = {};
+        return progress();
+    }
+    /// `item()` cannot be loaded.
+    task refused() { return fail(state_note::why::other_build, provider()); }
+    /// The rank has ended.
+    task lost(rank_t rank, time_point now) {
+        now_ = now;
+        const auto at = std::find(providers_.begin(), providers_.end(), rank);
+        if (has_failed_ || at == providers_.end()) return task::nothing;
+        const auto place = static_cast<std::size_t>(at - providers_.begin());
+        providers_.erase(at);
+        if (providers_.empty()) return fail(state_note::why::none, rank);
+        if (place > turn_) return task::nothing;
+        if (place < turn_) {
+            --turn_;
+            return task::nothing;
+        }
+        turn_ %= providers_.size();
+        return ask_anew();
+    }
+    /// Call it when `until()` has passed.
+    task tick(time_point now) {
+        now_ = now;
+        if (has_failed_ || now < until_) return task::nothing;
+        return is_put_off_ ? ask_anew() : go_on_with_next();
+    }
+
+    time_point until() const { return until_; }
+    /// The step of this rank's state.
+    std::optional<std::uint64_t> have() const { return have_; }
+    /// Whether this rank's state is at most one step behind, as far as it has been told.
+    bool is_ready() const { return have_ && has_heard_ && *have_ + 1 >= latest_; }
+    byte_view item() const { return item_.bytes; }
+    std::uint64_t step() const { return item_.step; }
+    state_note::why reason() const { return reason_; }
+    rank_t culprit() const { return culprit_; }
+
+    const std::vector<state_letter>& letters() const { return letters_; }
+    void clear_letters() { letters_.clear(); }
+
+    /// Calls `visit` with each number that the next actions depend on.
+    template <class Visit>
+    void visit_state(Visit&& visit) const {
+        visit(have_.value_or(~std::uint64_t{0})), visit(latest_), visit(epoch_), visit(turn_), visit(tries_);
+        visit(item_.step), visit(item_.checksum), visit(item_.bytes.size()), visit(asked_), visit(asked_until_);
+        visit(until_.ns), visit(providers_.size());
+        for (const rank_t each : providers_) visit(each);
+        for (const bool flag : {is_put_off_, has_heard_, has_failed_, item_.is_known}) visit(flag);
+    }
+
+  private:
+    static constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+
+    struct partial_item {
+        std::uint64_t step = 0;
+        std::uint64_t checksum = 0;
+        std::uint64_t size = 0;
+        bool is_known = false;  ///< which item it is
+        buffer bytes{};
+    };
+
+    rank_t provider() const { return providers_[turn_]; }
+    bool needs_snapshot() const { return !have_; }
+
+    void want(rank_t from, state_note::item of, std::uint64_t step, std::uint64_t offset, std::uint64_t length) {
+        const bool is_of_item = item_.is_known && step == item_.step;
+        letters_.push_back({from,
+                            {.of = of,
+                             .epoch = epoch_,
+                             .incarnation = incarnation_,
+                             .build = options_.build,
+                             .step = step,
+                             .checksum = is_of_item ? item_.checksum : 0,
+                             .offset = offset,
+                             .length = length,
+                             .latest = have_.value_or(0)}});
+    }
+    /// Asks for as much as may be under way.
+    task ask() {
+        if (!needs_snapshot()) {
+            const std::uint64_t next = *have_ + 1, last = *have_ + options_.window;
+            while (asked_until_ < std::min(last, std::max(latest_, next))) {
+                ++asked_until_;
+                want(provider(), state_note::item::update, asked_until_, asked_until_ == next ? item_.bytes.size() : 0,
+                     all);
+            }
+        } else if (item_.is_known) {
+            const std::uint64_t end = std::min<std::uint64_t>(item_.size, item_.bytes.size() + in_flight());
+            for (; asked_ < end; asked_ += options_.piece_bytes)
+                want(provider(), state_note::item::snapshot, item_.step, asked_, options_.piece_bytes);
+        }
+        return task::nothing;
+    }
+    /// Asks the provider, from the first missing byte on.
+    task ask_anew() {
+        is_put_off_ = false;
+        until_ = now_ + options_.patience;
+        if (needs_snapshot()) {
+            want(provider(), state_note::item::snapshot, item_.step, item_.bytes.size(), in_flight());
+            asked_ = item_.bytes.size() + in_flight();
+        } else {
+            asked_until_ = *have_;
+        }
+        return ask();
+    }
+    std::uint64_t in_flight() const { return options_.piece_bytes * options_.window; }
+
+    task go_on_with_next() {
+        if (++tries_ > 2 * providers_.size()) return fail(state_note::why::none, provider());
+        turn_ = (turn_ + 1) % providers_.size();
+        return ask_anew();
+    }
+    task progress() {
+        tries_ = 0;
+        is_put_off_ = false;
+        until_ = now_ + options_.patience;
+        return ask();
+    }
+    task fail(state_note::why reason, rank_t culprit) {
+        has_failed_ = true;
+        until_ = deadline::never.at;
+        reason_ = reason;
+        culprit_ = culprit;
+        return task::fail;
+    }
+
+    task take_refusal(const state_note& note) {
+        using why = state_note::why;
+        has_heard_ = true;
+        switch (note.reason) {
+            case why::none: return task::nothing;
+            case why::later:
+                tries_ = 0;
+                is_put_off_ = true;
+                until_ = now_ + options_.patience;
+                return task::nothing;
+            case why::not_kept:
+                if (needs_snapshot() || note.step != *have_ + 1) return task::nothing;
+                have_.reset();
+                item_ = {};
+                return ask_anew();
+            case why::old_epoch: return go_on_with_next();
+            case why::other_build:
+            case why::old_life:
+            case why::taken_seat: break;
+        }
+        return fail(note.reason, provider());
+    }
+
+    task take_piece(rank_t from, const state_note& note, byte_view bytes) {
+        const bool is_wanted = needs_snapshot() ? note.of == state_note::item::snapshot
+                                                : note.of == state_note::item::update && note.step == *have_ + 1;
+        if (!is_wanted) return task::nothing;
+        has_heard_ = true;
+        const bool is_same =
+            item_.is_known && note.step == item_.step && note.checksum == item_.checksum && note.size == item_.size;
+        if (!is_same) {  // another one, or the first piece of all
+            if (from != provider() || note.offset != 0) return task::nothing;
+            item_ = {note.step, note.checksum, note.size, true};
+            asked_ = in_flight();
+        }
+        if (note.offset != item_.bytes.size()) return task::nothing;
+        item_.bytes.append(bytes.begin(), bytes.end());
+        if (item_.bytes.size() < item_.size) return progress();
+        if (rill::checksum(item_.bytes) == item_.checksum) return needs_snapshot() ? task::replace : task::apply;
+        item_ = {};
+        return go_on_with_next();
+    }
+
+    state_transfer_options options_;
+    std::uint64_t incarnation_;
+    std::uint32_t epoch_;
+    std::vector<rank_t> providers_;
+    std::optional<std::uint64_t> have_;
+    std::uint64_t latest_;
+    std::size_t turn_ = 0;   ///< which provider is asked
+    std::size_t tries_ = 0;  ///< how many have been asked in vain since the last progress
+    partial_item item_{};
+    std::uint64_t asked_ = 0;        ///< up to which byte of the snapshot
+    std::uint64_t asked_until_ = 0;  ///< up to which update
+    bool is_put_off_ = false;        ///< the provider has said `later`
+    bool has_heard_ = false;
+    bool has_failed_ = false;
+    state_note::why reason_ = state_note::why::none;
+    rank_t culprit_ = no_rank;
+    time_point now_{};
+    time_point until_{};
+    std::vector<state_letter> letters_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/state_exchange.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The machines of a state transfer on a transport: what a rank needs to give its state to others, and to get theirs.
+///
+/// Every rank makes it when it begins. A member calls `serve`; from then on an activity answers those that join, while
+/// the rank trains. The rank tells it each committed step, and gives a snapshot where `wants_snapshot()` says so. A
+/// rank that joins calls `fetch` until its state is ready.
+///
+/// A state has `unpack(bytes)`, which throws and changes nothing if they do not fit, and `apply(update)`.
+template <class Net>
+class state_exchange {
+    static_assert(ConcurrentTransport<Net> && MonitoredTransport<Net>,
+                  "rill: a state is handed on by an activity, on a transport that tells which ranks end");
+
+  public:
+    state_exchange(Net& net, const state_transfer_options& options)
+        : session_(net, "state of an elastic job", options.patience, session_kind::open),
+          options_(options),
+          wanted_(net),
+          news_(net),
+          run_(net),
+          everyone_(static_cast<std::size_t>(net.size())),
+          provider_(options) {
+        std::iota(everyone_.begin(), everyone_.end(), 0);
+        net.monitor(to_fetch());
+        net.monitor(to_serve());
+    }
+    state_exchange(const state_exchange&) = delete;
+    state_exchange& operator=(const state_exchange&) = delete;
+    ~state_exchange() {
+        try {
+            if (run_.has_begun()) tell({.kind = news::what::end});
+        } catch (...) {  // this rank has ended
+        }
+        run_.join();
+    }
+
+    /// Serves from now on, as a member with the state at `step`. Later calls tell another view.
+    void serve(const view& now, std::uint64_t step) {
+        if (run_.has_begun()) return tell({.kind = news::what::view, .of = now});
+        begin_to_serve(now, step);
+    }
+    /// As `serve`, of a rank that has got this state from others: what it has given before counts no more.
+    void serve_anew(const view& now, std::uint64_t step) {
+        if (run_.has_begun()) return tell({.kind = news::what::state, .step = step, .of = now});
+        begin_to_serve(now, step);
+    }
+    /// This rank has committed a step, by `update`.
+    void committed(std::uint64_t step, buffer update) {
+        tell({.kind = news::what::step, .step = step, .bytes = std::move(update)});
+    }
+    /// Whether a copy of the state at this step is to be given to `take_snapshot`. Costs no message.
+    bool wants_snapshot(std::uint64_t step) {
+        return step % options_.snapshot_every == 0 && wanted_.wait(deadline::immediate);
+    }
+    /// A copy of the state at this step, which has been told before; also where nobody wants it yet.
+    void take_snapshot(std::uint64_t step, buffer state) {
+        wanted_.reset();
+        tell({.kind = news::what::snapshot, .step = step, .bytes = std::move(state)});
+    }
+
+    /// Begins to get the state of `providers` (nearest first), in the view of `epoch` as far as this rank knows it.
+    /// `have`: the step of this rank's own state, if it has one.
+    void begin_fetch(std::uint32_t epoch, std::vector<rank_t> providers, std::optional<std::uint64_t> have) {
+        fetcher_.emplace(options_, std::as_const(net()).incarnation(session_.rank()), epoch, std::move(providers),
+                         have);
+        obey(fetcher_->begin(std::as_const(net()).now()), nothing{});
+    }
+    /// Goes on until the state is ready (at most one step behind the members'), or until the deadline. Returns whether
+    /// it is ready. Follows the members as long as it is called. Errors: `peer_failure` if no member answers or has a
+    /// state of this kind, or if this rank's seat is taken.
+    template <class State>
+    bool fetch(State& state, deadline until) {
+        return fetch_until(state, until, [&] { return fetcher_->is_ready(); });
+    }
+    /// As `fetch`, until the state is that of `step`.
+    template <class State>
+    bool fetch_step(State& state, std::uint64_t step, deadline until) {
+        return fetch_until(state, until, [&] { return fetcher_->have() >= step; });
+    }
+    /// The step of the state that `fetch` has made.
+    std::optional<std::uint64_t> have() const { return fetcher_->have(); }
+
+  private:
+    struct nothing {
+        void unpack(byte_view) {}
+        void apply(byte_view) {}
+    };
+    /// What the rank tells its activity.
+    struct news {
+        enum class what : unsigned char { view, state, step, snapshot, end };
+        what kind = what::end;
+        std::uint64_t step = 0;
+        buffer bytes{};
+        rill::view of{};
+    };
+
+    void begin_to_serve(const view& now, std::uint64_t step) {
+        provider_.members_are(now);
+        provider_.resume_at(step);
+        run_.begin([this] { run(); }, [] {});
+    }
+
+    Net& net() { return session_.net(); }
+    channel to_serve() const { return session_.on(0); }
+    channel to_fetch() const { return session_.on(1); }
+
+    /// The activity waits for messages, so a message of its own rank says that there are news.
+    void tell(news told) {
+        news_.push(std::move(told));
+        net().post(session_.rank(), to_serve(), buffer(), deadline::never);
+    }
+
+    void run() {
+        while (true) {
+            auto got = net().receive(std::span<const rank_t>(everyone_), to_serve(), deadline::never);
+            if (!got) continue;
+            const rank_t from = got->source();
+            if (got->pieces().size_bytes() == 0) {
+                if (from != session_.rank()) continue;
+                auto told = news_.pop(deadline::immediate);
+                if (told && !take(std::move(*told))) return;
+            } else if (got->pieces().size_bytes() == peer_event_bytes) {
+                if (read_peer_event(*got).kind == peer_change::ended) provider_.lost(from);
+            } else if (const auto message = message_of(*got, served_)) {
+                provider_.on(from, message->note, std::as_const(net()).incarnation(from));
+            }
+            if (provider_.is_snapshot_wanted()) wanted_.set();
+            post(provider_, to_fetch());
+        }
+    }
+    /// Whether the activity goes on.
+    bool take(news told) {
+        using what = typename news::what;
+        if (told.kind == what::view || told.kind == what::state) provider_.members_are(told.of);
+        if (told.kind == what::state) provider_.resume_at(told.step);
+        if (told.kind == what::step) provider_.committed(told.step, std::move(told.bytes));
+        if (told.kind == what::snapshot) provider_.take_snapshot(told.step, std::move(told.bytes));
+        return told.kind != what::end;
+    }
+
+    /// What is no note of this protocol counts for nothing: who has sent it waits in vain.
+    template <class Message>
+    static std::optional<state_message> message_of(const Message& got, buffer& room) {
+        try {
+            room.clear();
+            for (const byte_view piece : got.pieces()) room.append(piece.begin(), piece.end());
+            return read_state_message(room);
+        } catch (const protocol_error&) {
+            return std::nullopt;
+        }
+    }
+    template <class Machine>
+    void post(Machine& of, channel on) {
+        for (const state_letter& each : of.letters())
+            net().post(each.to, on, to_message(each.note, each.bytes),
+                       std::as_const(net()).now() + options_.patience / 4);
+        of.clear_letters();
+    }
+
+    template <class State, class Done>
+    bool fetch_until(State& state, deadline until, const Done& is_done) {
+        while (!is_done()) {
+            const deadline next = std::min(until, deadline(fetcher_->until()));
+            auto got = net().receive(std::span<const rank_t>(everyone_), to_fetch(), next);
+            const time_point now = std::as_const(net()).now();
+            if (!got && next == until) return false;
+            if (!got) {
+                obey(fetcher_->tick(now), state);
+            } else if (got->pieces().size_bytes() == peer_event_bytes) {
+                if (read_peer_event(*got).kind == peer_change::ended) obey(fetcher_->lost(got->source(), now), state);
+            } else if (const auto message = message_of(*got, fetched_)) {
+                obey(fetcher_->on(got->source(), message->note, message->bytes, now), state);
+            }
+        }
+        return true;
+    }
+    template <class State>
+    void obey(state_fetcher::task asked, State&& state) {
+        using task = state_fetcher::task;
+        if (asked == task::replace) asked = unpack_into(state);
+        if (asked == task::apply) {
+            state.apply(fetcher_->item());
+            asked = fetcher_->done(std::as_const(net()).now());
+        }
+        post(*fetcher_, to_serve());
+        if (asked == task::fail) fail();
+    }
+    template <class State>
+    state_fetcher::task unpack_into(State& state) {
+        try {
+            state.unpack(fetcher_->item());
+        } catch (const std::exception& thrown) {
+            why_not_ = thrown.what();
+            return fetcher_->refused();
+        }
+        return fetcher_->done(std::as_const(net()).now());
+    }
+
+    [[noreturn, gnu::cold]] void fail() const {
+        using why = state_note::why;
+        const rank_t from = fetcher_->culprit(), self = session_.rank();
+        std::string reason = text_of({"rank ", self, " gets no state: "});
+        switch (fetcher_->reason()) {
+            case why::other_build:
+                reason += why_not_.empty() ? text_of({"rank ", from, " has a state of another kind"})
+                                           : text_of({"that of rank ", from, " does not fit: ", why_not_});
+                break;
+            case why::old_life: reason += text_of({"rank ", from, " knows a later life of rank ", self}); break;
+            case why::taken_seat: reason += text_of({"rank ", from, " says that its seat is taken"}); break;
+            default: reason += text_of({"no member has answered, the last one asked was rank ", from});
+        }
+        throw peer_failure({.context = session_.context(), .culprit = from, .reason = std::move(reason)});
+    }
+
+    rill::session<Net> session_;
+    state_transfer_options options_;
+    typename Net::event wanted_;  ///< a snapshot
+    typename Net::template queue<news> news_;
+    service_run<Net> run_;
+    std::vector<rank_t> everyone_;
+    state_provider provider_;  ///< of the activity, once that runs
+    std::optional<state_fetcher> fetcher_;
+    buffer served_;   ///< the message that the activity reads
+    buffer fetched_;  ///< the message that `fetch` reads
+    std::string why_not_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/elastic_errors.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// The other members of an elastic team go on without this rank. `culprit()` is this rank.
+class excluded : public error {
+  public:
+    using error::error;
+};
+
+/// Too few members of an elastic team can be reached to decide on the next view, or to work. Nothing has changed; the
+/// text names who is missing, and `culprit()` is the first of them.
+class no_quorum : public error {
+  public:
+    using error::error;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/protocol/elastic_options.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Options of an elastic team. They must be the same on all ranks.
+struct elastic_options {
+    int least = 1;  ///< with fewer members, `settle` waits for `timeout`, and then throws
+    rill::quorum quorum = rill::quorum::majority;
+    /// Of each view's group, and how long a rank waits for the others when a view begins or ends.
+    duration timeout = seconds(60);
+    /// How long a coordinator waits for members that the transport does not say to be lost. It should be longer than
+    /// the transport takes to tell of silence.
+    duration patience = seconds(5);
+    duration repeat = milliseconds(50);                  ///< until a message of an agreement is sent again
+    std::uint64_t seed = 0;                              ///< of each view's group
+    std::size_t catch_up_bytes = std::size_t{64} << 20;  ///< of the latest updates, which a member keeps for others
+    /// A hash of what all ranks must hold alike, the layout of the state for instance. Who differs gets no state.
+    std::uint64_t build = 0;
+
+    void require_options(rank_t rank) const {
+        detail::require_option(least >= 1, "elastic_options: least", least, "at least 1", rank);
+        detail::require_option(timeout.ns > 0, "elastic_options: timeout (ns)", timeout.ns, "above 0", rank);
+        detail::require_option(patience.ns > 0, "elastic_options: patience (ns)", patience.ns, "above 0", rank);
+        detail::require_option(repeat.ns > 0, "elastic_options: repeat (ns)", repeat.ns, "above 0", rank);
+    }
+    friend constexpr bool operator==(const elastic_options&, const elastic_options&) = default;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/protocol/elastic.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A state that the members of an elastic team hold alike: parameters, optimizer, generator. `pack()` is a copy of it
+/// as bytes; `unpack(bytes)` replaces it by such a copy, or throws and changes nothing if the bytes do not fit;
+/// `changes()` is what led to it from the state before the latest step; `apply(changes)` does that on another rank,
+/// with the same bits.
+template <class S>
+concept ElasticState = requires(S& state, const S& constant, byte_view bytes) {
+    { constant.pack() } -> std::convertible_to<buffer>;
+    { constant.changes() } -> std::convertible_to<buffer>;
+    state.unpack(bytes);
+    state.apply(bytes);
+};
+
+/// Ranks that train together while some of them die, come back, come and go. All members complete a step, or none does.
+///
+/// The members are a view, whose next one they decide on themselves (see `quorum`). The first view is all ranks that
+/// the run was started with; they make this object, whose constructor returns when all have. A rank that begins later,
+/// or anew, makes it too; it gets the state of the others in its first `settle`, while these train on, and is taken in
+/// when it has it.
+///
+/// One activity of a rank uses it. Nothing happens in the background but that members give their state to others: a
+/// rank that computes answers nobody, and is waited for. `net` must outlive it. What is not promised: docs/elastic.md.
+///
+/// Cost of a step: that of its collectives, and a barrier. After a loss: two round trips and a message.
+template <Transport Net, class Shape>
+class elastic {
+    static_assert(ConcurrentTransport<Net> && MonitoredTransport<Net>,
+                  "rill: an elastic team needs a transport that tells which ranks end, and that runs activities: "
+                  "in_process, simulated or tcp");
+
+  public:
+    using group_type = step_group<subgroup<Net>, typename topology::with_collectives<Shape>::type>;
+
+    /// Errors: `timeout` if not all ranks of the first view come, `peer_failure` if one ends before that.
+    explicit elastic(Net& net, Shape shape = {}, elastic_options options = {})
+        : net_(&net),
+          shape_(std::move(shape)),
+          options_(options),
+          session_(net, "elastic", options.timeout, session_kind::open),
+          exchange_(net, {.build = options.build, .catch_up_bytes = options.catch_up_bytes}) {
+        options.require_options(net.rank());
+        for (rank_t rank = 0; rank < net.size(); ++rank)
+            if (rank != net.rank()) others_.push_back(rank);
+        finished_.resize(static_cast<std::size_t>(net.size()));
+        net.monitor(messages());
+        probes_ = session_.waits();
+        find_view();
+    }
+    elastic(const elastic&) = delete;
+    elastic& operator=(const elastic&) = delete;
+
+    /// How many steps have been committed. On a rank that is not a member yet, as far as it knows.
+    std::uint64_t step() const { return machine_ ? machine_->committed() : known_.step; }
+    /// Who takes the next step. On a rank that is not a member yet, as far as it knows.
+    const rill::view& view() const { return machine_ ? machine_->view() : known_.next; }
+    bool is_member() const { return machine_ && !machine_->is_excluded(); }
+
+    /// Call it before each step, with the state after `step()` steps. Takes up the view of this step. A rank that is
+    /// not a member, or that lacks the latest step, gets the state of the others here; then `step()` has grown.
+    ///
+    /// Errors: `no_quorum` if there are fewer members than `least` for longer than the timeout; `excluded`;
+    /// `peer_failure` if nobody gives this rank a state.
+    template <ElasticState State>
+    const rill::view& settle(State& state) {
+        if (!machine_) join(state);
+        pump(deadline::immediate);
+        agree_if_asked();
+        while (machine_->committed() < machine_->base()) catch_up(state);
+        give(state);
+        const time_point end = now() + options_.timeout;
+        while (static_cast<int>(view().members.size()) < options_.least) {
+            if (now() >= end) throw_too_few();
+            if (pump(std::min(end, now() + options_.repeat)) && machine_->knows_newcomers()) end_view("a rank comes");
+            agree_if_asked();
+        }
+        while (machine_->committed() < machine_->base()) catch_up(state);
+        settled_ = view().epoch;
+        return view();
+    }
+
+    /// Runs `body(workers)`, which makes collectives on the group of the view. Returns whether the step is committed,
+    /// on all members alike; inputs and codecs are then as the calls left them. If the view has changed, returns false:
+    /// codecs are as before, and the caller calls `settle` and computes anew. So is what
+    /// `workers.step().keep(elements)` was called for, such as an input that is also an output; it must live as long as
+    /// this call. On a member that lacks the result of a step that the others have committed, it returns false too; the
+    /// next `settle` brings it.
+    ///
+    /// Codecs, and what is kept, must outlive this call: make them outside the body. A collective that has failed ends
+    /// the step, even if the body catches its error.
+    ///
+    /// Errors: what `body` or its collectives throw, if no member is lost thereby: on all members, and the step is not
+    /// committed. `excluded`; `no_quorum`, after which the same call may succeed. After an error codecs, and what
+    /// is kept, are as before.
+    template <class Body>
+    bool attempt(Body&& body) {
+        require_member();
+        pump(deadline::immediate);
+        if (machine_->knows_newcomers()) end_view("a rank comes");
+        agree_if_asked();
+        if (view().epoch != settled_ || machine_->committed() < machine_->base()) return false;
+        try {
+            const bool is_committed = take_step(body);
+            is_committed ? scope_.commit() : scope_.abort();
+            return is_committed;
+        } catch (...) {
+            scope_.abort();
+            tell({.happened = event::what::gives_up});
+            throw;
+        }
+    }
+
+    /// The others go on without this rank, which must not call `settle` or `attempt` again. Returns when they have
+    /// decided so.
+    void leave() {
+        if (!is_member()) return;
+        try {
+            abort_group(text_of({"rank ", net_->rank(), " leaves"}));
+            tell({.happened = event::what::leaves});
+            agree_if_asked();
+        } catch (const excluded&) {  // that was the aim
+        }
+    }
+
+    /// Call it after the last step. Answers other members until all have called it or ended: one that has not committed
+    /// the last step may need this rank.
+    ///
+    /// Waits for the timeout at most.
+    void finish() {
+        const time_point end = now() + options_.timeout;
+        time_point next = now();
+        while (is_member() && now() < end && !all_have_finished()) {
+            if (now() >= next) {
+                for (const rank_t rank : view().members)
+                    if (rank != net_->rank()) post(rank, {.kind = detail::agreement_message::what::finished});
+                next = now() + options_.repeat;
+            }
+            pump(std::min(end, next));
+            try {
+                agree_if_asked();
+            } catch (const error&) {  // whoever has ended has nothing left to decide
+                return;
+            }
+        }
+        // Those who have not heard of it yet must not wait for the next repetition.
+        for (const rank_t rank : view().members)
+            if (rank != net_->rank() && is_member()) post(rank, {.kind = detail::agreement_message::what::finished});
+    }
+
+  private:
+    using event = detail::agreement_event;
+    using message_is = detail::agreement_message::what;
+    /// What is made for a view.
+    struct crew {
+        subgroup<Net> net;
+        std::optional<group_type> workers{};
+        /// Has the context of `workers`, where a rank ends the view before it has made them.
+        std::optional<session<subgroup<Net>>> unmade{};
+
+        crew(Net& parent, const rill::view& of) : net(parent, of, "elastic") {}
+    };
+
+    time_point now() const { return std::as_const(*net_).now(); }
+    channel messages() const { return session_.on(0); }
+    std::uint64_t life_of(rank_t rank) const { return std::as_const(*net_).incarnation(rank); }
+    detail::agreement_limits limits() const {
+        return {.repeat = options_.repeat, .patience = options_.patience, .longest = options_.timeout};
+    }
+    static bool lists(const rill::view& in, rank_t rank, std::uint64_t life) {
+        const auto found = std::lower_bound(in.members.begin(), in.members.end(), rank);
+        return found != in.members.end() && *found == rank &&
+               in.incarnations[static_cast<std::size_t>(found - in.members.begin())] == life;
+    }
+
+    // --- a step
+
+    /// Returns whether it is committed.
+    template <class Body>
+    bool take_step(Body& body) {
+        const std::uint64_t next = machine_->committed() + 1;
+        std::exception_ptr failed;
+        std::string own;  // why this rank alone has failed
+        try {
+            group_type& all = workers();
+            body(all);
+            // The body may have caught what has ended it.
+            if (const auto ended = crew_of_view().net.aborted(all.context())) throw_error(*ended);
+            tell({.happened = event::what::prepared});
+            barrier(all);
+            tell({.happened = event::what::all_prepared});
+            return true;
+        } catch (const error&) {
+            if (net_->aborted(every_context)) throw;
+            failed = std::current_exception();
+        } catch (const std::exception& thrown) {
+            failed = std::current_exception();
+            own = text_of({"rank ", net_->rank(), ": ", thrown.what()});
+        }
+        end_view(own.empty() ? "a step has failed" : own);
+        agree_if_asked();
+        if (machine_->committed() >= next) return true;
+        if (!own.empty() || machine_->last().is_fruitless) std::rethrow_exception(failed);
+        return false;
+    }
+
+    // --- messages
+
+    void post(rank_t to, detail::agreement_message message) {
+        net_->post(to, messages(),
+                   detail::to_message(detail::agreement_frame{life_of(net_->rank()), std::move(message)}));
+    }
+    void tell(const event& what) {
+        const auto actions = machine_->on(what, now());
+        for (const detail::agreement_action& each : actions) {
+            using ask = detail::agreement_action::ask;
+            if (each.what == ask::send) post(each.peer, each.message);
+            if (each.what == ask::probe) net_->inquire(each.peer, probes_, 1, deadline::immediate);
+            if (each.what == ask::fence) net_->fence(each.peer, each.incarnation);
+        }
+    }
+
+    /// Takes one message, and then all that are there. Returns whether there was one.
+    bool pump(deadline until) {
+        bool any = false;
+        while (auto got =
+                   net_->receive(std::span<const rank_t>(others_), messages(), any ? deadline::immediate : until)) {
+            any = true;
+            take(*got);
+        }
+        return any;
+    }
+    template <class Message>
+    void take(const Message& got) {
+        const rank_t from = got.source();
+        if (got.pieces().size_bytes() == peer_event_bytes) {
+            const peer_event changed = read_peer_event(got);
+            if (!machine_) return changed_before(from, changed);
+            return tell({.happened = event::what::changed,
+                         .peer = from,
+                         .change = changed.kind,
+                         .incarnation = changed.incarnation});
+        }
+        room_.clear();
+        for (const byte_view piece : got.pieces()) room_.append(piece.begin(), piece.end());
+        try {
+            const auto frame = detail::read_agreement_frame(room_, net_->size());
+            machine_ ? take(from, frame) : take_before(from, frame);
+        } catch (const protocol_error&) {  // whoever has sent it waits in vain
+        }
+    }
+    void take(rank_t from, const detail::agreement_frame& frame) {
+        const detail::agreement_message& m = frame.message;
+        const bool is_for_all =
+            m.kind == message_is::decide || m.kind == message_is::join || m.kind == message_is::hello;
+        const bool is_listed = lists(machine_->view(), from, frame.life);
+        if (m.kind == message_is::finished) finished_[static_cast<std::size_t>(from)] = is_listed;
+        if (is_for_all || is_listed || m.epoch < machine_->view().epoch)
+            tell({.happened = event::what::arrived, .peer = from, .message = &m});
+    }
+
+    // --- the first view
+
+    void find_view() {
+        const time_point end = now() + options_.timeout;
+        told_.resize(static_cast<std::size_t>(net_->size()));
+        told_[static_cast<std::size_t>(net_->rank())] = life_of(net_->rank());
+        for (rank_t rank = 0; rank < net_->size(); ++rank)
+            if (life_of(rank) != 0) known_.next.members.push_back(rank);
+        present_ = known_.next.members;
+        std::erase(present_, net_->rank());
+        while (!machine_ && !is_newcomer_) {
+            if (now() >= end) throw_alone();
+            for (const rank_t rank : known_.next.members)
+                if (rank != net_->rank()) post(rank, introduction(message_is::hello));
+            pump(std::min(end, now() + options_.repeat));
+            if (machine_ || is_newcomer_) return;
+            const auto has_told = [&](rank_t rank) { return told_[static_cast<std::size_t>(rank)] != 0; };
+            if (!std::all_of(known_.next.members.begin(), known_.next.members.end(), has_told)) continue;
+            for (const rank_t rank : known_.next.members)
+                known_.next.incarnations.push_back(told_[static_cast<std::size_t>(rank)]);
+            // Others may have missed what this rank has said before they began.
+            for (const rank_t rank : known_.next.members)
+                if (rank != net_->rank()) post(rank, introduction(message_is::hello));
+            machine_.emplace(known_, net_->rank(), options_.quorum, limits());
+        }
+    }
+    detail::agreement_message introduction(message_is kind) const {
+        detail::agreement_message made;
+        made.kind = kind;
+        made.joins = {{net_->rank(), life_of(net_->rank())}};
+        return made;
+    }
+    void take_before(rank_t from, const detail::agreement_frame& frame) {
+        const detail::agreement_message& m = frame.message;
+        if (m.kind == message_is::hello) {
+            std::uint64_t& told = told_[static_cast<std::size_t>(from)];
+            if (told != 0 && told != frame.life && !is_newcomer_)
+                throw_ended(text_of({"rank ", from, " has begun anew before the first view was there"}));
+            told = frame.life;
+        }
+        if (m.kind != message_is::decide) return;
+        if (is_newcomer_ && m.value.next.epoch < known_.next.epoch) return;
+        known_ = m.value;
+        is_newcomer_ = true;
+        if (lists(known_.next, net_->rank(), life_of(net_->rank())))
+            machine_.emplace(known_, net_->rank(), options_.quorum, limits());
+    }
+    void changed_before(rank_t from, const peer_event& changed) {
+        std::erase(present_, from);
+        if (changed.kind != peer_change::ended) return present_.push_back(from);
+        if (present_.empty()) throw_ended("all others have ended");
+    }
+
+    // --- newcomers
+
+    template <class State>
+    void join(State& state) {
+        std::vector<rank_t> providers = known_.next.members;
+        std::erase(providers, net_->rank());
+        // The nearest first: by rank, the next one.
+        std::rotate(providers.begin(), std::upper_bound(providers.begin(), providers.end(), net_->rank()),
+                    providers.end());
+        exchange_.begin_fetch(known_.next.epoch, providers, std::nullopt);
+        const time_point end = now() + options_.timeout;
+        while (!machine_) {
+            if (now() >= end) throw_alone();
+            if (exchange_.fetch(state, now() + options_.repeat)) {
+                for (const rank_t rank : known_.next.members)
+                    if (rank != net_->rank()) post(rank, introduction(message_is::join));
+                pump(now() + options_.repeat);
+            } else {
+                pump(deadline::immediate);
+            }
+        }
+        fetch_base(state);
+    }
+    /// The state of a step that others have committed without this rank.
+    template <class State>
+    void catch_up(State& state) {
+        std::vector<rank_t> providers = view().members;
+        std::erase(providers, net_->rank());
+        exchange_.begin_fetch(view().epoch, providers, machine_->committed());
+        fetch_base(state);
+    }
+    template <class State>
+    void fetch_base(State& state) {
+        const time_point end = now() + options_.timeout;
+        while (!exchange_.fetch_step(state, machine_->base(), std::min(end, now() + options_.repeat))) {
+            if (now() >= end) throw_alone();
+            pump(deadline::immediate);
+            agree_if_asked();
+        }
+        tell({.happened = event::what::caught_up, .step = std::max(*exchange_.have(), machine_->base())});
+        given_ = machine_->committed();
+        exchange_.serve(view(), given_);
+        serves_ = view().epoch;
+    }
+    /// To those who ask for this rank's state.
+    template <class State>
+    void give(const State& state) {
+        const std::uint64_t at = machine_->committed();
+        if (!serves_ || *serves_ != view().epoch) {
+            exchange_.serve(view(), at);
+            if (!serves_) given_ = at;
+            serves_ = view().epoch;
+        }
+        if (given_ < at) exchange_.committed(at, state.changes());
+        given_ = at;
+        if (exchange_.wants_snapshot(at)) exchange_.take_snapshot(at, state.pack());
+    }
+
+    // --- views
+
+    crew& crew_of_view() {
+        if (crews_.empty() || crews_.back()->net.epoch() != view().epoch) {
+            // Others may still be in the attempt before.
+            if (crews_.size() > 1) crews_.erase(crews_.begin());
+            crews_.push_back(std::make_unique<crew>(*net_, view()));
+        }
+        return *crews_.back();
+    }
+    group_options of_group() const { return {.timeout = options_.timeout, .seed = options_.seed, .monitors = true}; }
+    /// Made anew for each view, collectively.
+    group_type& workers() {
+        crew& own = crew_of_view();
+        if (!own.workers) own.workers.emplace(scope_, own.net, shape_, of_group());
+        own.workers->resume_at(machine_->committed() << 20U);
+        return *own.workers;
+    }
+    /// Whoever is in an attempt of this view, or begins one, leaves it.
+    void abort_group(const std::string& why) {
+        crew& own = crew_of_view();
+        if (!own.workers && !own.unmade) own.unmade.emplace(own.net, of_group().name, options_.timeout);
+        const std::uint64_t context = own.workers ? own.workers->context() : own.unmade->context();
+        own.net.abort({.context = context, .culprit = own.net.rank(), .reason = text_of({"elastic: ", why})});
+    }
+    void end_view(const std::string& why) {
+        abort_group(why);
+        tell({.happened = event::what::ends});
+    }
+
+    /// Takes part in an agreement, if one is under way, until it is over.
+    void agree_if_asked() {
+        require_member();
+        if (machine_->is_frozen()) abort_group("the view ends");
+        if (machine_->is_frozen() && !machine_->missing().empty()) tell({.happened = event::what::ends});  // again
+        while (machine_->is_frozen()) {
+            if (!machine_->missing().empty()) throw_no_quorum();
+            pump(machine_->wake());
+            if (machine_->is_frozen() && now() >= machine_->wake()) tell({.happened = event::what::tick});
+            require_member();
+        }
+    }
+    void require_member() const {
+        if (!machine_ || machine_->is_excluded()) throw_excluded();
+    }
+    bool all_have_finished() const {
+        return std::all_of(view().members.begin(), view().members.end(), [&](rank_t rank) {
+            return rank == net_->rank() || finished_[static_cast<std::size_t>(rank)] || machine_->has_lost(rank);
+        });
+    }
+
+    // --- errors
+
+    abort_notice notice(rank_t culprit, std::string reason) const {
+        return {.context = session_.context(),
+                .operation = step(),
+                .kind = failure::timeout,
+                .culprit = culprit,
+                .reason = std::move(reason)};
+    }
+    /// Incarnations are for machines.
+    std::string text_of_view() const { return rill::view{.epoch = view().epoch, .members = view().members}.text(); }
+    static std::string text_of_ranks(const std::vector<rank_t>& ranks) {
+        std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+        for (std::size_t i = 0; i < ranks.size(); ++i) text += text_of({i == 0 ? "" : ", ", ranks[i]});
+        return text;
+    }
+    [[noreturn, gnu::cold]] void throw_excluded() const {
+        if (!machine_)
+            throw excluded(notice(net_->rank(), text_of({"elastic: rank ", net_->rank(),
+                                                         " is no member yet: settle takes it in, before an attempt"})));
+        throw excluded(notice(
+            net_->rank(), text_of({"elastic: the others go on without rank ", net_->rank(), ", in ", text_of_view()})));
+    }
+    [[noreturn, gnu::cold]] void throw_no_quorum() const {
+        const auto& missing = machine_->missing();
+        throw no_quorum(notice(missing.front(),
+                               text_of({"elastic: rank ", net_->rank(), " finds no quorum of ", text_of_view(), ": ",
+                                        text_of_ranks(missing), missing.size() == 1 ? " is" : " are", " missing"})));
+    }
+    [[noreturn, gnu::cold]] void throw_too_few() const {
+        throw no_quorum(notice(no_rank, text_of({"elastic: ", text_of_view(), " has ", view().members.size(),
+                                                 " members, and at least ", options_.least, " are wanted"})));
+    }
+    [[noreturn, gnu::cold]] void throw_alone() const {
+        std::vector<rank_t> missing;
+        for (const rank_t rank : known_.next.members)
+            if (told_[static_cast<std::size_t>(rank)] == 0) missing.push_back(rank);
+        throw timeout(notice(missing.empty() ? no_rank : missing.front(),
+                             missing.empty() ? text_of({"elastic: rank ", net_->rank(), " is not taken in within ",
+                                                        options_.timeout.seconds(), " s"})
+                                             : text_of({"elastic: ", text_of_ranks(missing), " of the first view ",
+                                                        missing.size() == 1 ? "has" : "have", " not come within ",
+                                                        options_.timeout.seconds(), " s"})));
+    }
+    [[noreturn, gnu::cold]] void throw_ended(const std::string& why) const {
+        abort_notice told = notice(no_rank, text_of({"elastic: rank ", net_->rank(), " finds no view: ", why}));
+        told.kind = failure::exception;
+        throw peer_failure(told);
+    }
+
+    Net* net_;
+    Shape shape_;
+    elastic_options options_;
+    session<Net> session_;
+    detail::state_exchange<Net> exchange_;
+    std::uint64_t probes_ = 0;  ///< a context in which nobody announces anything
+    std::vector<rank_t> others_{};
+    std::vector<rank_t> present_{};      ///< the others that have not ended, until this rank is a member
+    std::vector<std::uint64_t> told_{};  ///< the lives of those who have said that they are there
+    std::vector<bool> finished_{};
+    detail::agreement_decision known_{};  ///< the view that this rank knows, until it is a member
+    bool is_newcomer_ = false;
+    std::optional<detail::agreement_machine> machine_{};
+    step_scope scope_{};
+    std::vector<std::unique_ptr<crew>> crews_{};
+    std::optional<std::uint32_t> serves_{};  ///< the epoch of the view that others are served in
+    std::uint32_t settled_ = 0;              ///< the epoch of the view that `settle` has returned
+    std::uint64_t given_ = 0;                ///< the step of the latest state that others can get
+    buffer room_{};
+};
+
+template <class Net, class Shape>
+elastic(Net&, Shape) -> elastic<Net, Shape>;
+template <class Net, class Shape>
+elastic(Net&, Shape, elastic_options) -> elastic<Net, Shape>;
 
 }}  // namespace rill::RILL_ABI
 
@@ -31754,6 +35031,74 @@ partial_all_reduce(Group&, const Policies&...)
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/protocol/residuals.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+
+inline constexpr message_kind residual_kind{"residual of a rank that leaves", 1};
+
+/// A codec that keeps a residual, itself or in the codec that it is built on.
+template <class Codec>
+concept KeepsResidual = ResidualCompressor<Codec> || requires(const Codec& codec) { codec.inner().residual()[0]; };
+
+template <class Codec>
+auto& residual_keeper(Codec& codec) {
+    if constexpr (ResidualCompressor<Codec>)
+        return codec;
+    else
+        return codec.inner();
+}
+template <class Codec>
+auto residual_of(const Codec& codec) {
+    return residual_keeper(codec).residual();
+}
+
+}  // namespace detail
+
+/// The Euclidean norm of what a codec has left out: of a rank that dies, what is lost. 0 of codecs that keep nothing.
+template <class Codec>
+double residual_norm(const Codec& codec) {
+    double squares = 0;
+    if constexpr (detail::KeepsResidual<Codec>)
+        for (const auto value : detail::residual_of(codec))
+            squares += static_cast<double>(value) * static_cast<double>(value);
+    return std::sqrt(squares);
+}
+
+/// Hands the residual of a rank that leaves to a rank that stays, so that no part of a gradient is lost. Both name the
+/// channel, which serves nothing else. Call it after the last step: what the codec keeps from then on is lost.
+/// Residuals are never copied otherwise: a rank that joins begins with zero, and that of a rank that dies is lost.
+/// Returns whether the message has been taken before the deadline. Cost: N elements.
+template <Transport Net, detail::KeepsResidual Codec>
+bool give_residual(Net& net, rank_t to, channel on, const Codec& codec, deadline until) {
+    const auto residual = detail::residual_of(codec);
+    using T = std::remove_cvref_t<decltype(residual[0])>;
+    buffer message = detail::kept_room(residual.size_bytes());
+    detail::append_frame(message, {.kind = detail::residual_kind, .context = on.context},
+                         detail::whole(std::span<const T>(residual)));
+    return net.post(to, on, std::move(message), until);
+}
+
+/// Adds the residual of a rank that leaves to that of this rank. Returns false if nothing has come in time. Errors:
+/// `protocol_error` if it is of another dimension or type, `invalid_value` if the sum is not finite; the codec is then
+/// as it was.
+template <Transport Net, detail::KeepsResidual Codec>
+bool take_residual(Net& net, rank_t from, channel on, Codec& codec, deadline until) {
+    using T = std::remove_cvref_t<decltype(detail::residual_of(codec)[0])>;
+    const auto got = net.receive(from, on, until);
+    if (!got) return false;
+    frame_reader frames(got->pieces());
+    wire::detail::require(frames.peek().kind == detail::residual_kind, "it is no residual");
+    const std::span<const T> more = detail::next_values<T>(frames);
+    wire::detail::require(more.size() == codec.dimension(), "the residual is of another dimension");
+    detail::residual_keeper(codec).add_to_residual(more);
+    return true;
+}
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/protocol/take_newest.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -31779,10 +35124,41 @@ std::uint64_t take_newest(Group& workers, Model&& model, std::uint64_t version) 
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/protocol/update_bytes.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+inline constexpr message_kind update_kind{"update of a step", 1};
+}  // namespace detail
+
+/// An update as bytes, from which `update_in` makes the same bits: for members that keep updates for those who miss
+/// them. Values are stored as they are, indices in the shortest coding, or without indices where the update is dense.
+template <Element T, IndexType Index>
+buffer update_bytes(const stream_view<T, Index>& update) {
+    arena memory;
+    const coding codes{.indices = update.is_dense() ? index_coding::dense : index_coding::smallest};
+    const byte_view frame = coded_frame({.kind = detail::update_kind, .dimension = update.range().end}, update, codes,
+                                        random_key{}, memory);
+    return {frame.begin(), frame.end()};
+}
+
+/// The update that these bytes hold, decoded into `room` where it is not read where it lies. Throws `protocol_error`
+/// unless they are one.
+template <Element T, IndexType Index>
+stream_view<T, Index> update_in(byte_view bytes, frame_scratch<T, Index>& room) {
+    frame_reader frames{byte_pieces(bytes)};
+    const frame one = frames.next<T, Index>();
+    wire::detail::require(one.head.kind == detail::update_kind && frames.done(), "it is no update");
+    return content_of(one, room);
+}
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/protocol.hpp
 
 /// All protocols in which a rank does not wait for all others: rounds, CodedReduce, gossip, partial all-reduce,
-/// parameter server, pair averaging, local steps, groups by speed, what survivors begin anew with.
+/// parameter server, pair averaging, local steps, groups by speed, elastic teams, what survivors begin anew with.
 
 // ===== rill/gradient_code/amplification.hpp
 
@@ -33134,6 +36510,75 @@ static_assert(MessageModel<dense_messages<>>);
 
 }}}  // namespace rill::RILL_ABI::cost
 
+// ===== rill/cost/detail/probe_messages.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost::detail {
+
+/// The messages of a measurement: frames of int32, in growing sizes. It must live until the operation ends, because
+/// messages are read until then.
+template <class Net>
+class probe_messages {
+  public:
+    explicit probe_messages(std::size_t largest_bytes) : zeros_(largest_bytes / sizeof(std::int32_t)) {}
+
+    /// In elements.
+    std::size_t largest() const { return zeros_.size(); }
+    std::span<const std::int32_t> zeros(std::size_t count) const {
+        return std::span<const std::int32_t>(zeros_).first(count);
+    }
+    /// The bytes of a message.
+    static std::size_t bytes(std::size_t count) { return wire::header_bytes + count * sizeof(std::int32_t); }
+
+    /// Calls `visit(count)` for each size, in elements.
+    template <class Visit>
+    void for_each_size(Visit&& visit) const {
+        visit(std::size_t{0});
+        for (std::size_t count = 64; count < zeros_.size(); count *= 4) visit(count);
+        visit(zeros_.size());
+    }
+
+    void send(exchange<Net>& call, rank_t peer, std::span<const std::int32_t> values) {
+        call.send(peer, view_frame(rill::detail::frame_header_of(call), view({0, values.size()}, values),
+                                   headers_.take(wire::header_bytes).data()));
+    }
+    /// Receives a frame of `count` values and calls `use(values)` on them.
+    template <class Use>
+    void receive(exchange<Net>& call, rank_t peer, std::size_t count, Use&& use) {
+        call.expect(peer, {});
+        const auto message = call.receive(peer);
+        const frame f = only_frame<std::int32_t, std::uint32_t>(call, peer, message.pieces(), {0, count});
+        const view content = read_from(call, peer, [&] { return content_of(f, unused_); });
+        if (!content.is_dense()) call.scene().refuse(peer, "sent a sparse stream where a dense one was due");
+        use(content.values());
+    }
+    void receive(exchange<Net>& call, rank_t peer, std::size_t count) {
+        receive(call, peer, count, [](std::span<const std::int32_t>) {});
+    }
+
+    /// The median time of so many calls of `trip()`, after one that warms up.
+    template <class Trip>
+    static duration median_time(exchange<Net>& call, int repetitions, Trip&& trip) {
+        std::vector<duration> times;
+        for (int i = -1; i < repetitions; ++i) {
+            const time_point start = call.net().now();
+            trip();
+            if (i >= 0) times.push_back(call.net().now() - start);
+        }
+        const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+        std::nth_element(times.begin(), middle, times.end());
+        return *middle;
+    }
+
+  private:
+    using view = stream_view<std::int32_t>;
+
+    std::vector<std::int32_t> zeros_;
+    frame_scratch<std::int32_t, std::uint32_t> unused_;
+    arena headers_;
+};
+
+}}}  // namespace rill::RILL_ABI::cost::detail
+
 // ===== rill/transport/links.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -33323,75 +36768,6 @@ inline stepped_link fit_stepped_link(std::span<const round_trip> trips) {
 
 }}}  // namespace rill::RILL_ABI::cost::detail
 
-// ===== rill/cost/detail/probe_messages.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace cost::detail {
-
-/// The messages of a measurement: frames of int32, in growing sizes. It must live until the operation ends, because
-/// messages are read until then.
-template <class Net>
-class probe_messages {
-  public:
-    explicit probe_messages(std::size_t largest_bytes) : zeros_(largest_bytes / sizeof(std::int32_t)) {}
-
-    /// In elements.
-    std::size_t largest() const { return zeros_.size(); }
-    std::span<const std::int32_t> zeros(std::size_t count) const {
-        return std::span<const std::int32_t>(zeros_).first(count);
-    }
-    /// The bytes of a message.
-    static std::size_t bytes(std::size_t count) { return wire::header_bytes + count * sizeof(std::int32_t); }
-
-    /// Calls `visit(count)` for each size, in elements.
-    template <class Visit>
-    void for_each_size(Visit&& visit) const {
-        visit(std::size_t{0});
-        for (std::size_t count = 64; count < zeros_.size(); count *= 4) visit(count);
-        visit(zeros_.size());
-    }
-
-    void send(exchange<Net>& call, rank_t peer, std::span<const std::int32_t> values) {
-        call.send(peer, view_frame(rill::detail::frame_header_of(call), view({0, values.size()}, values),
-                                   headers_.take(wire::header_bytes).data()));
-    }
-    /// Receives a frame of `count` values and calls `use(values)` on them.
-    template <class Use>
-    void receive(exchange<Net>& call, rank_t peer, std::size_t count, Use&& use) {
-        call.expect(peer, {});
-        const auto message = call.receive(peer);
-        const frame f = only_frame<std::int32_t, std::uint32_t>(call, peer, message.pieces(), {0, count});
-        const view content = read_from(call, peer, [&] { return content_of(f, unused_); });
-        if (!content.is_dense()) call.scene().refuse(peer, "sent a sparse stream where a dense one was due");
-        use(content.values());
-    }
-    void receive(exchange<Net>& call, rank_t peer, std::size_t count) {
-        receive(call, peer, count, [](std::span<const std::int32_t>) {});
-    }
-
-    /// The median time of so many calls of `trip()`, after one that warms up.
-    template <class Trip>
-    static duration median_time(exchange<Net>& call, int repetitions, Trip&& trip) {
-        std::vector<duration> times;
-        for (int i = -1; i < repetitions; ++i) {
-            const time_point start = call.net().now();
-            trip();
-            if (i >= 0) times.push_back(call.net().now() - start);
-        }
-        const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-        std::nth_element(times.begin(), middle, times.end());
-        return *middle;
-    }
-
-  private:
-    using view = stream_view<std::int32_t>;
-
-    std::vector<std::int32_t> zeros_;
-    frame_scratch<std::int32_t, std::uint32_t> unused_;
-    arena headers_;
-};
-
-}}}  // namespace rill::RILL_ABI::cost::detail
-
 // ===== rill/cost/measure_link.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
@@ -33513,6 +36889,66 @@ network_link measure_link(Group& group, link_probe probe = {}) {
 }
 
 }}}  // namespace rill::RILL_ABI::cost
+
+// ===== rill/cost/detail/memory_probe.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost::detail {
+
+/// One rank's part in the measurement of what memory costs that ranks share, or caches that their cores share: all
+/// ranks at once send a vector to the next rank, which reads it, and then write it anew.
+template <class Net>
+class memory_probe {
+  public:
+    explicit memory_probe(const link_probe& probe)
+        : probe_(probe), messages_(probe.largest_bytes), own_(messages_.largest()) {}
+
+    std::size_t largest() const { return own_.size(); }
+
+    /// In nanoseconds per byte: what it costs more to read a message for the first time than again, and to write what
+    /// another rank has read than what no other rank has. This object must live until the operation ends, because its
+    /// messages are read until then.
+    std::array<double, 2> run(exchange<Net>& call) {
+        const rank_t self = call.net().rank(), ranks = call.net().size();
+        const rank_t next = (self + 1) % ranks, previous = (self + ranks - 1) % ranks;
+        std::vector<std::int64_t> reading, writing;
+        const auto more = [&](auto&& work) {
+            const time_point start = call.net().now();
+            work();
+            const time_point between = call.net().now();
+            work();
+            return ((between - start) - (call.net().now() - between)).ns;
+        };
+        for (int i = -1; i < probe_.repetitions; ++i) {
+            const std::int64_t written = more([&] { std::iota(own_.begin(), own_.end(), i); });
+            messages_.send(call, next, own_);
+            std::int64_t read = 0;
+            messages_.receive(call, previous, own_.size(), [&](std::span<const std::int32_t> values) {
+                read = more([&] { sum_ = std::accumulate(values.begin(), values.end(), sum_); });
+            });
+            messages_.send(call, previous, messages_.zeros(0));  // it has been read
+            messages_.receive(call, next, 0);
+            if (i < 0) continue;
+            writing.push_back(written);
+            reading.push_back(read);
+        }
+        return {per_byte(reading), per_byte(writing)};
+    }
+
+  private:
+    double per_byte(std::vector<std::int64_t>& times) const {
+        const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+        std::nth_element(times.begin(), middle, times.end());
+        const auto bytes = static_cast<double>(own_.size() * sizeof(std::int32_t));
+        return std::max(0.0, static_cast<double>(*middle) / bytes);
+    }
+
+    link_probe probe_;
+    probe_messages<Net> messages_;
+    std::vector<std::int32_t> own_;
+    std::int32_t sum_ = 0;
+};
+
+}}}  // namespace rill::RILL_ABI::cost::detail
 
 // ===== rill/cost/measured_link.hpp
 
@@ -33655,16 +37091,20 @@ measured_link measure_loaded_link(Group& group, link_probe probe = {}) {
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// The index codings whose costs are measured, and among which `choose` chooses.
-inline constexpr std::array measured_codings{index_coding::raw, index_coding::bitmap, index_coding::elias_fano,
-                                             index_coding::huffman, index_coding::packed_gaps};
+inline constexpr std::array measured_codings{index_coding::raw,         index_coding::bitmap,
+                                             index_coding::elias_fano,  index_coding::huffman,
+                                             index_coding::packed_gaps, index_coding::whole_rows};
 
-/// What a rank's own computing costs, in nanoseconds: of float32 values, with indices of 32 bits.
+/// What a rank's own computing costs, in nanoseconds, while all ranks compute: of float32 values, with indices of 32
+/// bits.
 struct computing_costs {
     double fold = 0;        ///< to add an element of a dense vector
-    double merge = 0;       ///< to merge an entry of a stream into another stream
+    double merge = 0;       ///< to merge streams, for each of their entries
     double copy = 0;        ///< to copy an element of a dense vector to its place
     double copy_entry = 0;  ///< to copy an entry of a stream to its place in the result
     double select = 0;      ///< to look at an element for the selection of the largest
+    double fetch = 0;       ///< to read a byte of a message for the first time, more than again
+    double rewrite = 0;     ///< to write a byte that another rank has read, more than one that only this rank knows
     /// To write, and to read, an entry of a frame, by the codings of `measured_codings`.
     std::array<double, measured_codings.size()> encode{}, decode{};
 
@@ -33674,6 +37114,7 @@ struct computing_costs {
 /// What was measured: all that is needed to choose how gradients are added up.
 struct measured_costs {
     int ranks = 1;
+    bool share_memory = false;  ///< whether ranks reach each other's memory, so that dense sums may need no messages
     measured_link link{};
     computing_costs computing{};
 
@@ -33685,6 +37126,24 @@ struct costs_probe {
     link_probe link{};
     double density = 0.01;                         ///< of the streams, above 0
     std::size_t dimension = std::size_t{1} << 18;  ///< of the streams and vectors
+    std::uint16_t row_length = 1;                  ///< entries come in rows of so many adjacent coordinates
+
+    /// The coordinates that a stream has, at random: whole rows, in ascending order; `mirrored`: others.
+    std::vector<std::uint32_t> support(bool mirrored) const {
+        const std::size_t rows = (dimension - 1) / row_length + 1;
+        const auto count = std::clamp<std::size_t>(
+            static_cast<std::size_t>(std::llround(static_cast<double>(rows) * density)), 1, rows);
+        std::vector<std::uint32_t> chosen = detail::some_indices<std::uint32_t>(count, rows), entries;
+        if (mirrored) {
+            std::reverse(chosen.begin(), chosen.end());
+            for (std::uint32_t& row : chosen) row = static_cast<std::uint32_t>(rows - 1) - row;
+        }
+        for (const std::uint32_t row : chosen)
+            for (std::size_t i = std::size_t{row} * row_length;
+                 i < std::min(dimension, (row + std::size_t{1}) * row_length); ++i)
+                entries.push_back(static_cast<std::uint32_t>(i));
+        return entries;
+    }
 
     friend bool operator==(const costs_probe&, const costs_probe&) = default;
 };
@@ -33697,20 +37156,34 @@ class computing_probe {
   public:
     computing_probe(Net& net, const costs_probe& probe) : net_(net), probe_(probe) {}
 
+    /// How many times as long as alone a rank computes while all others do, because they share cores; at least 1.
+    /// Computes for some 20 ms, enough to be interrupted by each other rank.
+    double sharing() {
+        std::vector<float> values(4096, 1.0F), sum(values.size());
+        constexpr std::size_t few = 100;
+        const auto fold = [&](std::size_t times) {
+            for (std::size_t i = 0; i < times; ++i)
+                kernel::fold_dense(std::span<float>(sum), std::span<const float>(values), addition{});
+        };
+        const double alone = time_of(few, [&] { fold(few); });
+        if (alone <= 0) return 1;  // computing takes no time
+        const auto many = static_cast<std::size_t>(20e6 / alone);
+        const time_point start = net_.now();
+        fold(many);
+        return std::max(1.0, static_cast<double>((net_.now() - start).ns) / (static_cast<double>(many) * alone));
+    }
+
     computing_costs run() {
         const std::size_t dimension = probe_.dimension;
-        const auto count = std::clamp<std::size_t>(
-            static_cast<std::size_t>(std::llround(static_cast<double>(dimension) * probe_.density)), 1, dimension);
         std::vector<float> values(dimension), sum(dimension);
         for (std::size_t i = 0; i < dimension; ++i)
             values[i] = static_cast<float>(mix64(i) % 4096);  // exact in float32, and without an order
-        const std::vector<std::uint32_t> indices = some_indices<std::uint32_t>(count, dimension);
-        std::vector<std::uint32_t> others(count);  // another random support
-        for (std::size_t i = 0; i < count; ++i)
-            others[i] = static_cast<std::uint32_t>(dimension - 1) - indices[count - 1 - i];
+        const std::vector<std::uint32_t> indices = probe_.support(false), others = probe_.support(true);
+        const std::size_t count = indices.size();
         const auto entries = std::span<const float>(values).first(count);
         const view mine({0, dimension}, sparse_view<float, std::uint32_t>{indices, entries});
-        const view theirs({0, dimension}, sparse_view<float, std::uint32_t>{others, entries});
+        const view theirs({0, dimension}, sparse_view<float, std::uint32_t>{
+                                              others, std::span<const float>(values).first(others.size())});
 
         computing_costs costs;
         costs.fold = time_of(
@@ -33725,7 +37198,7 @@ class computing_probe {
         fold_scratch<float, std::uint32_t> folding;
         stream<float> merged;
         const std::array operands{mine, theirs};
-        costs.merge = time_of(2 * count, [&] {
+        costs.merge = time_of(count + others.size(), [&] {
             fold_streams(std::span<const view>(operands), merged, addition{}, 0.0F, dense_switch{1e9}, folding);
         });
         kernel::select_scratch selecting;
@@ -33741,7 +37214,7 @@ class computing_probe {
     using view = stream_view<float, std::uint32_t>;
 
     void measure_coding(const view& mine, std::size_t i, computing_costs& costs) {
-        const coding codes{.indices = measured_codings[i]};
+        const coding codes{.indices = measured_codings[i], .row = probe_.row_length};
         if (codes.is_view()) return;  // sent from the stream's own arrays
         arena memory;
         byte_view written;
@@ -33773,30 +37246,58 @@ class computing_probe {
     costs_probe probe_;
 };
 
+/// See `memory_probe::run`. The messages have the size of a contribution, up to 4 MiB.
+template <class Group>
+std::array<double, 2> measure_memory(Group& group, const costs_probe& probe) {
+    if (group.size() == 1) return {};
+    constexpr std::size_t least = 8192, most = std::size_t{1} << 22;
+    const double bytes = static_cast<double>(probe.dimension) * std::min<double>(8 * probe.density, sizeof(float));
+    link_probe sizes = probe.link;
+    sizes.largest_bytes = std::clamp(static_cast<std::size_t>(bytes), least, most);
+    sizes.repetitions = std::min(sizes.repetitions, 3);
+    return run_probe<memory_probe<typename Group::transport_type>>(group, sizes, 2);
+}
+
 }  // namespace detail
 
 /// Measures what an exchange of gradients costs: a link, alone and under load, and each rank's computing, of which the
 /// slowest rank's counts.
 ///
 /// Collective: every rank calls it with the same `probe` and gets the same figures. The clock is that of the transport:
-/// in a simulated network computing takes no time, and the figures are exact and do not change. Cost: that of
-/// `measure_loaded_link`, some 100 ns of computing per element of `probe.dimension`, and an `all_reduce` of 15
-/// numbers. Memory: some 24 bytes per element. Errors: those of `measure_link`.
+/// in a simulated network computing takes no time, and the figures are exact and do not change. Where ranks share
+/// cores, computing counts as much longer as all take at once than one alone. Cost: that of `measure_loaded_link`,
+/// 20 ms and some 100 ns of computing per element of `probe.dimension`, four messages of the size of a contribution to
+/// another rank, and an `all_reduce` of 19 numbers. Memory: some 24 bytes per element. Errors: those of `measure_link`.
 template <class Group>
 measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
-    RILL_EXPECTS(probe.density > 0 && probe.density <= 1 && probe.dimension >= 1,
-                 "cost::measure_costs: needs a density above 0 and up to 1, and a coordinate");
-    measured_costs found{.ranks = group.size(), .link = measure_loaded_link(group, probe.link)};
-    const computing_costs own = detail::computing_probe(group.net(), probe).run();
+    RILL_EXPECTS(probe.density > 0 && probe.density <= 1 && probe.dimension >= 1 && probe.row_length >= 1,
+                 "cost::measure_costs: needs a density above 0 and up to 1, and a coordinate in a row");
+    measured_costs found{.ranks = group.size(),
+                         .share_memory = SharedMemoryTransport<typename Group::transport_type>,
+                         .link = measure_loaded_link(group, probe.link)};
+    const std::array<double, 2> memory = detail::measure_memory(group, probe);
+    detail::computing_probe computing(group.net(), probe);
+    barrier(group);
+    // Ranks that share cores are all slowed down; one that something else slows down is not taken for that.
+    double sharing = -computing.sharing();
+    all_reduce(group, std::span(&sharing, 1), std::span(&sharing, 1), aggregate::max{});
+    const computing_costs own = computing.run();
     constexpr std::size_t codings = measured_codings.size();
-    std::array<double, 5 + 2 * codings> figures{own.fold, own.merge, own.copy, own.copy_entry, own.select};
-    std::copy(own.encode.begin(), own.encode.end(), figures.begin() + 5);
-    std::copy(own.decode.begin(), own.decode.end(), figures.begin() + 5 + codings);
+    std::array<double, 7 + 2 * codings> figures{own.fold,   own.merge, own.copy, own.copy_entry,
+                                                own.select, memory[0], memory[1]};
+    std::copy(own.encode.begin(), own.encode.end(), figures.begin() + 7);
+    std::copy(own.decode.begin(), own.decode.end(), figures.begin() + 7 + codings);
     all_reduce(group, figures, figures, aggregate::max{});
-    found.computing = {
-        .fold = figures[0], .merge = figures[1], .copy = figures[2], .copy_entry = figures[3], .select = figures[4]};
-    std::copy_n(figures.begin() + 5, codings, found.computing.encode.begin());
-    std::copy_n(figures.begin() + 5 + codings, codings, found.computing.decode.begin());
+    for (double& each : figures) each *= -sharing;
+    found.computing = {.fold = figures[0],
+                       .merge = figures[1],
+                       .copy = figures[2],
+                       .copy_entry = figures[3],
+                       .select = figures[4],
+                       .fetch = figures[5],
+                       .rewrite = figures[6]};
+    std::copy_n(figures.begin() + 7, codings, found.computing.encode.begin());
+    std::copy_n(figures.begin() + 7 + codings, codings, found.computing.decode.begin());
     return found;
 }
 
@@ -34171,26 +37672,34 @@ struct measured_network {
 struct entry_costs {
     double bytes = 1;
     double fold = 0;
+    bool folds_own = false;  ///< whether the entries of the rank's own operand cost as much in a fold
     double encode = 0;
     double decode = 0;
-    double copy = 0;  ///< of a receiver in the copy phase
-    double keep = 0;  ///< of the owner there
+    double copy = 0;    ///< of a receiver in the copy phase
+    double result = 0;  ///< of each rank at the end, for every entry of the sum
+    bool sends = true;  ///< false: ranks read each other's vectors, and write each other's results
 };
 
 /// The messages of a model, of which long ones take a round trip more, as so many bytes more. Counts the computing of
-/// each rank. Models `FollowingMessageModel`.
+/// each rank, and its access to memory that others read or have written. Models `FollowingMessageModel`.
 template <MessageModel Messages>
 class computed_messages {
   public:
-    computed_messages(Messages& messages, const measured_link& link, const entry_costs& each)
-        : messages_(messages), each_(each), announced_from_(link.round_trip_from) {
-        const double bytes = 2 * link.link.latency.seconds() * static_cast<double>(link.link.bandwidth);
+    computed_messages(Messages& messages, const measured_costs& costs, const entry_costs& each)
+        : messages_(messages),
+          each_(each),
+          fetch_(each.sends ? costs.computing.fetch : 0),
+          rewrite_(each.sends ? costs.computing.rewrite : 0),
+          announced_from_(costs.link.round_trip_from) {
+        const network_link& link = costs.link.link;
+        const double bytes = 2 * link.latency.seconds() * static_cast<double>(link.bandwidth);
         announcement_ = static_cast<std::uint64_t>(std::llround(bytes));
     }
 
     void begin(int ranks, int parts) {
         computing_.assign(static_cast<std::size_t>(ranks), 0);
         owners_.assign(static_cast<std::size_t>(ranks), false);
+        parts_ = parts;
         messages_.begin(ranks, parts);
     }
     std::uint64_t bytes(rank_t sender, part_range parts, action kind) {
@@ -34199,46 +37708,60 @@ class computed_messages {
     }
     void receive(rank_t rank, std::span<const transfer> from, action kind) {
         for (const transfer& each : from) {
-            const std::uint64_t bytes = messages_.bytes(each.peer, each.parts, kind);
-            const double entries = static_cast<double>(bytes - wire::header_bytes) / each_.bytes;
-            at(rank) += entries * (each_.decode + (kind == action::copy ? each_.copy : each_.fold));
-            if (kind != action::copy)
-                at(each.peer) += entries * each_.encode;
+            const double bytes = payload(each.peer, each.parts, kind), entries = bytes / each_.bytes;
+            at(rank) += bytes * fetch_ + entries * (each_.decode + (kind == action::copy ? each_.copy : each_.fold));
+            const double written = bytes * rewrite_ + entries * each_.encode;
+            if (kind != action::copy)  // contributions are sent as they are, unless they are coded
+                at(each.peer) += is_first_ && each_.encode == 0 ? 0 : written;
             else if (!has_copied_ && !owners_[static_cast<std::size_t>(each.peer)])
-                at(each.peer) += entries * (each_.encode + each_.keep);  // once; others forward it as it is
+                at(each.peer) += written;  // once; others forward it as it is
             if (kind == action::copy) owners_[static_cast<std::size_t>(each.peer)] = is_copying_ = true;
         }
+        if (kind != action::copy && each_.folds_own)
+            for (std::size_t i = 0; i < from.size(); ++i)  // once for all operands of the same parts
+                if (i == 0 || !(from[i].parts == from[i - 1].parts))
+                    at(rank) += payload(rank, from[i].parts, kind) / each_.bytes * each_.fold;
         if constexpr (FollowingMessageModel<Messages>) messages_.receive(rank, from, kind);
     }
     void end_round() {
         has_copied_ = is_copying_;
+        is_first_ = false;
         if constexpr (FollowingMessageModel<Messages>) messages_.end_round();
     }
 
-    /// Of the rank that computes longest.
-    duration computing() const {
-        return duration(std::llround(*std::max_element(computing_.begin(), computing_.end())));
+    /// Of the rank that computes longest, up to its result.
+    duration computing() {
+        const double most = *std::max_element(computing_.begin(), computing_.end());
+        return duration(std::llround(most + payload(0, {0, parts_}, action::copy) / each_.bytes * each_.result));
     }
 
   private:
+    double payload(rank_t sender, part_range parts, action kind) {
+        return static_cast<double>(messages_.bytes(sender, parts, kind) - wire::header_bytes);
+    }
     double& at(rank_t rank) { return computing_[static_cast<std::size_t>(rank)]; }
 
     Messages& messages_;
     entry_costs each_;
+    double fetch_, rewrite_;
     std::uint64_t announced_from_;
     std::uint64_t announcement_ = 0;
     std::vector<double> computing_;
     std::vector<bool> owners_;  ///< who has sent a finished part
+    int parts_ = 1;
+    bool is_first_ = true;  ///< round
     bool is_copying_ = false, has_copied_ = false;
 };
 
 /// Predicts `of.topology`'s `all_reduce`, and writes what it takes into `of`.
 template <class Candidate, MessageModel Messages>
 void predict_measured(Candidate& of, const measured_costs& costs, const entry_costs& each, Messages messages) {
-    computed_messages<Messages> computed(messages, costs.link, each);
+    computed_messages<Messages> computed(messages, costs, each);
     const prediction found = predict_all_reduce(of.topology, costs.ranks, computed, measured_network::of(costs));
     of.rounds = found.rounds;
     of.network = found.elapsed;
+    // A rank that has lent its memory waits at the end until the others have read it.
+    if (costs.share_memory && each.sends && costs.ranks > 1) of.network = of.network + costs.link.link.latency;
     of.computing = computed.computing();
 }
 
@@ -34514,6 +38037,9 @@ struct gradient_shape {
     /// How the values of finished sums may be coded in the copy phase, where the topology has one; as `values`.
     value_coding copy = value_coding::raw;
     std::uint32_t bucket = 1024;  ///< see `coding`
+    /// Entries come in rows of so many adjacent coordinates, as those of embeddings: then one index may travel for
+    /// each row. From 1 to 65535; the last row may be shorter.
+    std::uint32_t row_length = 1;
     /// Whether the entries are selected from a dense gradient, so that not to compress saves the time of selecting.
     bool selects = false;
 
@@ -34559,7 +38085,10 @@ namespace detail {
 inline exchange_candidate dense_candidate(const rill::topology::any& shape, const measured_costs& costs,
                                           const gradient_shape& gradient) {
     exchange_candidate made{.topology = shape, .codings = {.when = dense_switch{0}}};
-    const entry_costs each{.bytes = sizeof(float), .fold = costs.computing.fold, .copy = costs.computing.copy};
+    const entry_costs each{.bytes = sizeof(float),
+                           .fold = costs.computing.fold,
+                           .copy = costs.computing.copy,
+                           .sends = !(costs.share_memory && folds_at_owners(shape))};
     predict_measured(made, costs, each, dense_messages<float>(gradient.dimension));
     return made;
 }
@@ -34569,9 +38098,12 @@ inline exchange_candidate stream_candidate(const rill::topology::any& shape, con
                                            const gradient_shape& gradient, std::size_t i, dense_switch when,
                                            value_coding values, value_coding copied) {
     const auto code = [&](value_coding each) {
-        return coding{.values = each, .indices = measured_codings[i], .bucket = gradient.bucket};
+        coding made{.values = each, .indices = measured_codings[i], .bucket = gradient.bucket};
+        if (made.indices == index_coding::whole_rows) made.row = static_cast<std::uint16_t>(gradient.row_length);
+        return made;
     };
-    const coding lossless{.indices = measured_codings[i]};
+    coding lossless = code(value_coding::raw);
+    lossless.bucket = coding{}.bucket;
     exchange_candidate made{
         .topology = shape,
         .compress = true,
@@ -34583,10 +38115,10 @@ inline exchange_candidate stream_candidate(const rill::topology::any& shape, con
     const entry_costs each{
         .bytes = most == 0 ? 1 : static_cast<double>(bytes - wire::header_bytes) / static_cast<double>(most),
         .fold = costs.computing.merge,
+        .folds_own = true,
         .encode = costs.computing.encode[i],
         .decode = costs.computing.decode[i],
-        .copy = costs.computing.copy_entry,
-        .keep = costs.computing.copy_entry};
+        .result = costs.computing.copy_entry};
     const shared_support supports =
         gradient.union_growth == 0
             ? shared_support{.density = gradient.density}
@@ -34596,6 +38128,12 @@ inline exchange_candidate stream_candidate(const rill::topology::any& shape, con
         made.computing =
             made.computing + duration(std::llround(costs.computing.select * static_cast<double>(gradient.dimension)));
     return made;
+}
+
+/// Of entries in rows, the codings whose lengths their number tells; of single entries, those that need no rows.
+constexpr bool is_meant_for_rows(index_coding codes, bool are_rows) {
+    if (codes == index_coding::whole_rows) return are_rows;
+    return !are_rows || (codes != index_coding::huffman && codes != index_coding::packed_gaps);
 }
 
 inline std::vector<exchange_candidate> all_candidates(const measured_costs& costs, const gradient_shape& gradient) {
@@ -34613,7 +38151,8 @@ inline std::vector<exchange_candidate> all_candidates(const measured_costs& cost
         if (!is_lossless(lossy)) codes.push_back(lossy);
         return codes;
     };
-    for (std::size_t i = 0; i < measured_codings.size(); ++i)
+    for (std::size_t i = 0; i < measured_codings.size(); ++i) {
+        if (!is_meant_for_rows(measured_codings[i], gradient.row_length > 1)) continue;
         for (const double factor : {1.0, 0.5})
             for (const auto& shape : shapes)
                 for (const value_coding values : permitted(gradient.values))
@@ -34621,22 +38160,11 @@ inline std::vector<exchange_candidate> all_candidates(const measured_costs& cost
                         if (is_lossless(copied) || has_copy_phase(shape))
                             all.push_back(
                                 stream_candidate(shape, costs, gradient, i, dense_switch{factor}, values, copied));
+    }
     // Of equally fast ones the first stays first: the simpler one.
     std::stable_sort(all.begin(), all.end(),
                      [](const exchange_candidate& a, const exchange_candidate& b) { return a.time() < b.time(); });
     return all;
-}
-
-constexpr const char* text_of_coding(value_coding codes) {
-    switch (codes) {
-        case value_coding::raw: return "raw";
-        case value_coding::bf16: return "bf16";
-        case value_coding::qsgd2: return "qsgd2";
-        case value_coding::qsgd4: return "qsgd4";
-        case value_coding::qsgd8: return "qsgd8";
-        case value_coding::own: return "own";
-    }
-    return "other";
 }
 
 inline std::string text_of_time(duration time) {
@@ -34659,7 +38187,7 @@ std::string composition_of(const Exchange& of) {
     const std::string text = of.topology.shape_name();
     if (!of.compress) return text + " with dense vectors";
     const auto rounded = [](const char* what, value_coding codes) {
-        return is_lossless(codes) ? std::string() : std::string(what) + text_of_coding(codes);
+        return is_lossless(codes) ? std::string() : what + std::string(name_of(codes));
     };
     return text + " with streams, indices as " + std::string(name_of(of.codings.contribution.indices)) +
            rounded(", values as ", of.codings.contribution.values) + rounded(", sums as ", of.codings.copy.values);
@@ -34684,7 +38212,8 @@ inline std::string what_decides(const exchange_candidate& chosen, const exchange
 /// Throws `mismatch` on all ranks unless all have asked for the same.
 template <class Group>
 void require_equal(Group& group, const gradient_shape& gradient) {
-    constexpr std::array names{"dimension", "density", "union_growth", "values", "copy", "bucket", "selects"};
+    constexpr std::array names{"dimension", "density", "union_growth", "values",
+                               "copy",      "bucket",  "row_length",   "selects"};
     using numbers = std::array<std::int64_t, names.size()>;
     const numbers own{static_cast<std::int64_t>(gradient.dimension),
                       std::bit_cast<std::int64_t>(gradient.density),
@@ -34692,12 +38221,13 @@ void require_equal(Group& group, const gradient_shape& gradient) {
                       static_cast<std::int64_t>(gradient.values),
                       static_cast<std::int64_t>(gradient.copy),
                       std::int64_t{gradient.bucket},
+                      std::int64_t{gradient.row_length},
                       gradient.selects ? 1 : 0};
     std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(group.size()));
     all_gather(group, own, all);
     const auto text = [&](std::size_t i, std::int64_t number) {
         if (i == 1 || i == 2) return text_of_number(std::bit_cast<double>(number));
-        if (i == 3 || i == 4) return std::string(text_of_coding(static_cast<value_coding>(number)));
+        if (i == 3 || i == 4) return std::string(name_of(static_cast<value_coding>(number)));
         return std::to_string(number);
     };
     for (std::size_t at = 0; at < all.size(); ++at) {
@@ -34719,6 +38249,8 @@ inline void require_gradient(const gradient_shape& gradient) {
                  "cost::choose: values are raw, bf16 or qsgd");
     RILL_EXPECTS(gradient.union_growth == 0 || gradient.union_growth >= 1,
                  "cost::choose: union_growth is at least 1, or 0 where it was not measured");
+    RILL_EXPECTS(gradient.row_length >= 1 && gradient.row_length <= 65535,
+                 "cost::choose: a row has 1 to 65535 coordinates");
 }
 
 }  // namespace detail
@@ -34782,6 +38314,7 @@ exchange_choice choose(Net& net, const gradient_shape& gradient, duration timeou
     probe.link.largest_bytes = std::min(probe.link.largest_bytes, largest);
     probe.dimension = std::clamp<std::size_t>(gradient.dimension, 1, std::size_t{1} << 22);
     probe.density = std::max(gradient.density, 1.0 / static_cast<double>(probe.dimension));
+    probe.row_length = static_cast<std::uint16_t>(gradient.row_length);
     return choose(measure_costs(workers, probe), gradient);
 }
 
@@ -40421,8 +43954,8 @@ RILL_DETAIL_ONCE void in_process::detail::run_ranks(int, function_ref<void(in_pr
 RILL_DETAIL_ONCE class session<in_process::endpoint>;
 RILL_DETAIL_ONCE class exchange<in_process::endpoint>;
 RILL_DETAIL_ONCE class detail::empty_state<in_process::endpoint>;
-RILL_DETAIL_ONCE void detail::run_rounds(exchange<in_process::endpoint>&, const detail::schedule_view&,
-                                         const detail::state_view<in_process::endpoint>&);
+RILL_DETAIL_ONCE void detail::run_rounds(exchange<in_process::endpoint>&, exchange<in_process::endpoint>&,
+                                         const detail::schedule_view&, const detail::state_view<in_process::endpoint>&);
 
 // For each element type.
 #define RILL_DETAIL_ONCE_OF(T)                                                                                \

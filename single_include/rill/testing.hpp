@@ -1751,18 +1751,6 @@ inline std::string storage_name(std::uint32_t code, std::uint64_t bytes) {
     return std::to_string(bytes / size) + " × " + kind + std::to_string(size * 8);
 }
 
-/// Each word is mixed in by a bijection, so a change within one word is always detected. Any other change goes
-/// undetected with probability 2^-64.
-inline std::uint64_t checksum(byte_view bytes) {
-    std::uint64_t sum = bytes.size();
-    for (std::size_t i = 0; i < bytes.size(); i += 8) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, bytes.data() + i, std::min<std::size_t>(8, bytes.size() - i));
-        sum = mix64(sum ^ word);
-    }
-    return sum;
-}
-
 }  // namespace detail
 
 /// A file of named arrays from which training resumes bit for bit.
@@ -1798,16 +1786,18 @@ class checkpoint {
             add(name, std::span(&value, 1));
         }
 
-        /// Writes a file in one step and durably. Throws `data_error`; what was at `path` is then untouched.
-        void save(const std::string& path) const {
+        /// The bytes of the file.
+        buffer bytes() const {
             buffer sealed = image_;
             put(sealed, 8, version);
             put(sealed, 12, static_cast<std::uint32_t>(names_.size()));
             put(sealed, 16, std::uint64_t{image_.size() + checksum_size});
             sealed.resize(image_.size() + checksum_size);
-            put(sealed, image_.size(), detail::checksum(byte_view(sealed).first(image_.size())));
-            replace_file(path, sealed);
+            put(sealed, image_.size(), checksum(byte_view(sealed).first(image_.size())));
+            return sealed;
         }
+        /// Writes a file in one step and durably. Throws `data_error`; what was at `path` is then untouched.
+        void save(const std::string& path) const { replace_file(path, bytes()); }
 
       private:
         void add_bytes(std::string_view name, std::uint32_t code, byte_view values) {
@@ -1842,6 +1832,12 @@ class checkpoint {
 
     /// Reads a file. Throws `data_error` where it is missing or damaged.
     static checkpoint load(const std::string& path) { return checkpoint(path, read_file(path)); }
+
+    /// Reads what `writer::bytes` has made. `name` stands for the path in errors. Throws `data_error` where it is
+    /// damaged.
+    static checkpoint of(std::string name, byte_view bytes) {
+        return checkpoint(std::move(name), std::vector<std::byte>(bytes.begin(), bytes.end()));
+    }
 
     /// As `load`, but what `load` would throw is thrown by whoever reads the result. For a `restore` that is
     /// collective: a rank whose file is missing or damaged takes part, so that all ranks throw at once, and none waits
@@ -1915,7 +1911,7 @@ class checkpoint {
         const auto size = get<std::uint64_t>(16);
         if (size != image_.size())
             fail(16, std::to_string(image_.size()) + ", the size of the file", std::to_string(size));
-        if (get<std::uint64_t>(end()) != detail::checksum(byte_view(image_).first(end())))
+        if (get<std::uint64_t>(end()) != checksum(byte_view(image_).first(end())))
             fail(end(), "the checksum of the contents", "another: the file is damaged");
     }
 

@@ -40,6 +40,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -279,18 +280,6 @@ inline std::string storage_name(std::uint32_t code, std::uint64_t bytes) {
     return std::to_string(bytes / size) + " × " + kind + std::to_string(size * 8);
 }
 
-/// Each word is mixed in by a bijection, so a change within one word is always detected. Any other change goes
-/// undetected with probability 2^-64.
-inline std::uint64_t checksum(byte_view bytes) {
-    std::uint64_t sum = bytes.size();
-    for (std::size_t i = 0; i < bytes.size(); i += 8) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, bytes.data() + i, std::min<std::size_t>(8, bytes.size() - i));
-        sum = mix64(sum ^ word);
-    }
-    return sum;
-}
-
 }  // namespace detail
 
 /// A file of named arrays from which training resumes bit for bit.
@@ -326,16 +315,18 @@ class checkpoint {
             add(name, std::span(&value, 1));
         }
 
-        /// Writes a file in one step and durably. Throws `data_error`; what was at `path` is then untouched.
-        void save(const std::string& path) const {
+        /// The bytes of the file.
+        buffer bytes() const {
             buffer sealed = image_;
             put(sealed, 8, version);
             put(sealed, 12, static_cast<std::uint32_t>(names_.size()));
             put(sealed, 16, std::uint64_t{image_.size() + checksum_size});
             sealed.resize(image_.size() + checksum_size);
-            put(sealed, image_.size(), detail::checksum(byte_view(sealed).first(image_.size())));
-            replace_file(path, sealed);
+            put(sealed, image_.size(), checksum(byte_view(sealed).first(image_.size())));
+            return sealed;
         }
+        /// Writes a file in one step and durably. Throws `data_error`; what was at `path` is then untouched.
+        void save(const std::string& path) const { replace_file(path, bytes()); }
 
       private:
         void add_bytes(std::string_view name, std::uint32_t code, byte_view values) {
@@ -370,6 +361,12 @@ class checkpoint {
 
     /// Reads a file. Throws `data_error` where it is missing or damaged.
     static checkpoint load(const std::string& path) { return checkpoint(path, read_file(path)); }
+
+    /// Reads what `writer::bytes` has made. `name` stands for the path in errors. Throws `data_error` where it is
+    /// damaged.
+    static checkpoint of(std::string name, byte_view bytes) {
+        return checkpoint(std::move(name), std::vector<std::byte>(bytes.begin(), bytes.end()));
+    }
 
     /// As `load`, but what `load` would throw is thrown by whoever reads the result. For a `restore` that is
     /// collective: a rank whose file is missing or damaged takes part, so that all ranks throw at once, and none waits
@@ -443,7 +440,7 @@ class checkpoint {
         const auto size = get<std::uint64_t>(16);
         if (size != image_.size())
             fail(16, std::to_string(image_.size()) + ", the size of the file", std::to_string(size));
-        if (get<std::uint64_t>(end()) != detail::checksum(byte_view(image_).first(end())))
+        if (get<std::uint64_t>(end()) != checksum(byte_view(image_).first(end())))
             fail(end(), "the checksum of the contents", "another: the file is damaged");
     }
 
@@ -657,6 +654,20 @@ inline void require_same_place(const std::string& path, const std::string& name,
 
 }}}  // namespace rill::RILL_ABI::train::detail
 
+// ===== rill/train/detail/shuffled_rows.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train { namespace detail {
+
+/// Fills `order` with an epoch's permutation of its rows, a pure function of (key, epoch).
+inline void shuffle_rows(std::vector<std::uint32_t>& order, random_key key, std::uint64_t epoch) {
+    std::iota(order.begin(), order.end(), 0U);
+    random_sequence random(key.derive(epoch));
+    for (std::size_t left = order.size(); left > 1; --left)
+        std::swap(order[left - 1], order[static_cast<std::size_t>(random.below(left))]);
+}
+
+}}}}  // namespace rill::RILL_ABI::train::detail
+
 // ===== rill/train/sampler.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -738,10 +749,7 @@ class sampler {
     std::size_t global_batch() const { return options_.batch * static_cast<std::size_t>(options_.ranks); }
 
     void shuffle() {
-        std::iota(order_.begin(), order_.end(), 0U);
-        random_sequence random(options_.key.derive(epoch_));
-        for (std::size_t left = order_.size(); left > 1; --left)
-            std::swap(order_[left - 1], order_[static_cast<std::size_t>(random.below(left))]);
+        detail::shuffle_rows(order_, options_.key, epoch_);
         is_epoch_over_ = false;
     }
 
@@ -1165,7 +1173,7 @@ class trainer {
                         sums = std::span(told).last(size);
         refusals[rank] = refused != nullptr ? 1 : 0;
         steps[rank] = static_cast<std::int64_t>(step);
-        if (Plan::replicas_equal) sums[rank] = static_cast<std::int64_t>(detail::checksum(std::as_bytes(parameters)));
+        if (Plan::replicas_equal) sums[rank] = static_cast<std::int64_t>(checksum(std::as_bytes(parameters)));
         strategy_.add_up(told);
         if (refused != nullptr) std::rethrow_exception(refused);
         const auto beside = [](std::size_t other) { return "compared with the file of rank " + std::to_string(other); };
@@ -5210,6 +5218,132 @@ server_replica(server_options, A, M) -> server_replica<A, M>;
 
 }}}  // namespace rill::RILL_ABI::train
 
+// ===== rill/train/shared_state.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// The part of a training's state that is alike on all members of a job, as one that joins gets it: parameters,
+/// optimizer, step, generator. What a rank has for itself (the residual of error feedback) does not belong to it.
+///
+/// `changes`: returns the update of the latest step as bytes (`update_bytes`). `apply`: called with these bytes, does
+/// what a member does with the update (`update_in`). `parts`: `Persistent` objects and contiguous ranges, which must
+/// outlive this object; their order and sizes are the same on all members. Memory: a copy of the parts in `pack`, two
+/// in `unpack`.
+template <class Changes, class Apply, class... Parts>
+class shared_state {
+  public:
+    shared_state(Changes changes, Apply apply, Parts&... parts)
+        : changes_(std::move(changes)), apply_(std::move(apply)), parts_(parts...) {}
+
+    buffer pack() const {
+        checkpoint::writer out;
+        for_each([&](const std::string& name, const auto& part) {
+            if constexpr (requires { part.save(out, name); })
+                part.save(out, name);
+            else
+                out.add(name, part);
+        });
+        return out.bytes();
+    }
+    /// Throws `data_error`, and changes nothing, if the bytes are damaged or of a state of other parts.
+    void unpack(byte_view bytes) {
+        const checkpoint in = checkpoint::of("the state of another rank", bytes);
+        const checkpoint before = checkpoint::of("the state of this rank", pack());
+        try {
+            restore(in);
+        } catch (...) {
+            restore(before);
+            throw;
+        }
+    }
+    buffer changes() const { return changes_(); }
+    void apply(byte_view update) { apply_(update); }
+
+  private:
+    void restore(const checkpoint& in) {
+        for_each([&](const std::string& name, auto& part) {
+            if constexpr (requires { part.restore(in, name); })
+                part.restore(in, name);
+            else
+                in.read(name, part);
+        });
+    }
+    template <class Visit>
+    void for_each(const Visit& visit) const {
+        std::apply(
+            [&](auto&... part) {
+                std::size_t number = 0;
+                (visit("part " + std::to_string(number++) + " ", part), ...);
+            },
+            parts_);
+    }
+
+    Changes changes_;
+    Apply apply_;
+    std::tuple<Parts&...> parts_;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/shares.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Which rows a rank works on in each step of a job whose members change.
+///
+/// Step s works on `batch` rows, whoever the members are: all of them together take the next rows of the epoch's
+/// permutation, as `sampler` does, and split them as evenly as they can. So the rows of a step are a pure function of
+/// (key, step), and the share of a rank one of (key, step, view): each row goes to one member in every view, a step
+/// that is repeated in another view works on the same rows, and who joins knows its rows without being told.
+///
+/// Shares differ by one row at most. The mean over the step's rows is that of the members' means, each weighted by its
+/// number of rows (`contribution{.weight = …}` with `aggregate::mean`). As the number of rows stays, so may the rate;
+/// of a result to which fewer have contributed, the receipt's weight is the number of rows in it. Memory: 4 bytes per
+/// row.
+class shares {
+  public:
+    struct options {
+        std::size_t rows = 0;
+        std::size_t batch = 32;  ///< rows per step, of all members together
+        rank_t rank = 0;         ///< this rank, as views name it
+        random_key key{};
+    };
+
+    explicit shares(const options& chosen) : options_(chosen), order_(chosen.rows) {
+        rill::detail::require_option(chosen.batch > 0 && chosen.batch <= chosen.rows, "train::shares: batch",
+                                     chosen.batch, text_of({"from 1 to ", chosen.rows, ", the number of rows"}));
+        RILL_EXPECTS(chosen.rows <= 0xFFFFFFFFU, "shares: rows that 32 bits can number");
+        detail::shuffle_rows(order_, chosen.key, epoch_);
+    }
+
+    std::size_t steps_per_epoch() const { return options_.rows / options_.batch; }
+
+    /// The rows of this rank in a step, counted from 0; valid until the next call. There are none where the members are
+    /// more than the rows. This rank must be a member. Cost: where another epoch begins, a permutation of all rows.
+    friend std::span<const std::uint32_t> share_of(shares& data, const view& crew, std::uint64_t step) {
+        return data.rows_of(crew, step);
+    }
+
+  private:
+    std::span<const std::uint32_t> rows_of(const view& crew, std::uint64_t step) {
+        RILL_EXPECTS(crew.contains(options_.rank), "share_of: this rank must be a member");
+        const std::uint64_t epoch = step / steps_per_epoch();
+        if (epoch != epoch_) detail::shuffle_rows(order_, options_.key, epoch);
+        epoch_ = epoch;
+        const auto place = std::lower_bound(crew.members.begin(), crew.members.end(), options_.rank);
+        const segment own =
+            split(options_.batch, crew.members.size(), static_cast<std::size_t>(place - crew.members.begin()));
+        const auto first = static_cast<std::size_t>(step % steps_per_epoch()) * options_.batch;
+        return std::span<const std::uint32_t>(order_).subspan(first + own.begin, own.size());
+    }
+
+    options options_;
+    std::vector<std::uint32_t> order_;
+    std::uint64_t epoch_ = 0;  ///< of `order_`
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
 // ===== rill/train/sign_bsp.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -5900,7 +6034,7 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 
 namespace detail {
 
-using saved_costs = std::array<std::uint64_t, 12 + 2 * cost::measured_codings.size()>;
+using saved_costs = std::array<std::uint64_t, 15 + 2 * cost::measured_codings.size()>;
 
 inline saved_costs numbers_of(const cost::measured_costs& costs) {
     const cost::measured_link& link = costs.link;
@@ -5911,9 +6045,11 @@ inline saved_costs numbers_of(const cost::measured_costs& costs) {
                         link.both_ways,
                         link.all_to_one,
                         link.one_to_all,
-                        link.round_trip_from};
-    std::size_t i = 7;
-    for (const double each : {computing.fold, computing.merge, computing.copy, computing.copy_entry, computing.select})
+                        link.round_trip_from,
+                        costs.share_memory ? std::uint64_t{1} : std::uint64_t{0}};
+    std::size_t i = 8;
+    for (const double each : {computing.fold, computing.merge, computing.copy, computing.copy_entry, computing.select,
+                              computing.fetch, computing.rewrite})
         numbers[i++] = std::bit_cast<std::uint64_t>(each);
     for (const auto* of : {&computing.encode, &computing.decode})
         for (const double each : *of) numbers[i++] = std::bit_cast<std::uint64_t>(each);
@@ -5921,16 +6057,19 @@ inline saved_costs numbers_of(const cost::measured_costs& costs) {
 }
 inline cost::measured_costs costs_of(const saved_costs& numbers) {
     const auto real = [&](std::size_t i) { return std::bit_cast<double>(numbers[i]); };
-    cost::measured_costs costs{
-        .ranks = static_cast<int>(numbers[0]),
-        .link = {.link = {duration(static_cast<std::int64_t>(numbers[1])), numbers[2]},
-                 .both_ways = numbers[3],
-                 .all_to_one = numbers[4],
-                 .one_to_all = numbers[5],
-                 .round_trip_from = numbers[6]},
-        .computing = {.fold = real(7), .merge = real(8), .copy = real(9), .copy_entry = real(10), .select = real(11)}};
-    std::size_t i = 12;
-    for (auto* of : {&costs.computing.encode, &costs.computing.decode})
+    cost::measured_costs costs{.ranks = static_cast<int>(numbers[0]),
+                               .share_memory = numbers[7] != 0,
+                               .link = {.link = {duration(static_cast<std::int64_t>(numbers[1])), numbers[2]},
+                                        .both_ways = numbers[3],
+                                        .all_to_one = numbers[4],
+                                        .one_to_all = numbers[5],
+                                        .round_trip_from = numbers[6]}};
+    cost::computing_costs& computing = costs.computing;
+    std::size_t i = 8;
+    for (double* each : {&computing.fold, &computing.merge, &computing.copy, &computing.copy_entry, &computing.select,
+                         &computing.fetch, &computing.rewrite})
+        *each = real(i++);
+    for (auto* of : {&computing.encode, &computing.decode})
         for (double& each : *of) each = real(i++);
     return costs;
 }
@@ -6266,6 +6405,26 @@ template <class Optimizer, class Rate, class Start = straggler::majority>
 constexpr eager_sgd_plan<Start, Optimizer, Rate> eager_sgd(const Optimizer& optimizer, const Rate& rate,
                                                            const Start& start = {}) {
     return {{}, start, {}, {}, {optimizer, rate}, {}};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
+// ===== rill/system/fault_tolerant_tree.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// Parallel SGD over a tree that goes round links that fall silent (Padrão 2020, chapter 6).
+///
+/// Deviation from the source: silence is measured by default; `detect::fixed(milliseconds(500))` is the thesis.
+template <class Optimizer, class Rate, class Clip = train::no_clip>
+using fault_tolerant_tree_strategy = train::bsp<topology::backup_tree, Optimizer, Rate, Clip>;
+
+/// Makes a strategy for `train::trainer`. `rate` multiplies the mean gradient in the optimizer; `tree` says the degree
+/// and when a link is silent; `clip` acts on each rank's own gradient.
+template <class Optimizer, class Rate, class Clip = train::no_clip>
+constexpr fault_tolerant_tree_strategy<Optimizer, Rate, Clip> fault_tolerant_tree(
+    const Optimizer& optimizer, const Rate& rate, const topology::backup_tree& tree = {}, const Clip& clip = {}) {
+    return {tree, optimizer, rate, clip};
 }
 
 }}}  // namespace rill::RILL_ABI::systems

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
@@ -68,8 +69,9 @@ struct control {
     std::vector<report> reports{};      ///< aborts, none of which is known to be the first
     std::vector<question> questions{};  ///< of others, not yet answered
     std::vector<answer> answers{};      ///< from each peer and context
-    int ranks_left = 0;                 ///< on rank 0
-    bool all_left = false;
+    std::uint32_t rounds_heard = 0;     ///< of leaving, by bit
+    int rounds_told = 0;
+    bool has_left = false;
     bool has_departed = false;  ///< this rank's body has returned
     bool any_failed = false;    ///< of those that left
 
@@ -160,8 +162,8 @@ enum class note : std::uint8_t {
     verdict,          ///< the notice that ended a context
     question,         ///< asks whether the receiver has entered call `id` of `context`; answered once it has
     answer,           ///< the call that was entered
-    leave,            ///< to rank 0: this rank has ended; it has failed if `id` is not 0
-    all_left          ///< from rank 0: all ranks have ended; one has failed if `id` is not 0
+    leave  ///< in round k, to the rank 2^k above: this rank and the 2^k - 1 below it have ended; `id` is 2 k,
+           ///< and one more if one of them has failed
 };
 
 /// What precedes the bytes of every message between ranks.
@@ -321,7 +323,7 @@ inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t
         case note::ask:
             return content.empty() && 0 < head.tag && head.tag <= most_data_tag && 0 < head.context &&
                    head.context <= most_parts;
-        default: return head.kind <= note::all_left && content.empty();
+        default: return head.kind <= note::leave && content.empty();
     }
 }
 
@@ -764,7 +766,8 @@ struct part_end {
 /// Any other port ignores the lock and the deadline.
 ///
 /// `take_loss` says once of each peer that it has gone without a farewell, `no_rank` if there is none. What stands for
-/// messages from or to a peer that has gone has ended.
+/// messages from or to a peer that has gone has ended. A port need not notice it of a peer that it has exchanged
+/// nothing with, until `watch` is called for it.
 ///
 /// An error of the network is thrown as `library_error`. The engine calls a port that is not concurrent from one
 /// thread; any other under a mutex, except `rank`, `size`, `neighbours` and `now`.
@@ -790,6 +793,7 @@ concept MailPort = std::constructible_from<typename P::library_error, rank_t, co
                        { P::wakes } -> std::convertible_to<bool>;
                        port.await_note(lock, until);
                        { port.take_loss() } -> std::same_as<rank_t>;
+                       port.watch(peer);
                        { port.send_part(from, size, peer, tag) } -> std::same_as<typename P::request>;
                        { port.receive_part(into, size, peer, tag) } -> std::same_as<typename P::request>;
                        { static_cast<bool>(begun) };
@@ -1273,6 +1277,9 @@ class post_office {
     void decide(std::uint64_t context);
     void answer_questions(std::uint64_t context);
     void depart();
+    void leave(bool failed);
+    bool have_all_left() const;
+    void watch_leaving();
 
   private:
     /// Bytes of two kinds: of messages that are handed over, and of messages that go unasked.
@@ -1285,7 +1292,7 @@ class post_office {
         credit owed{};                 ///< taken by this rank, which has not told the peer
         std::size_t came_unasked = 0;  ///< bytes of such messages whose sender has not been told that they are taken
         bool want_sent = false;
-        bool has_left = false;
+        bool has_gone = false;
         bool wanted = false;
         std::vector<outgoing*> unasked{};                                 ///< being sent, in order
         std::vector<unasked_arrival<typename Port::request>> arrivals{};  ///< being received
@@ -1330,13 +1337,19 @@ class post_office {
     void handle(rank_t source, const envelope& head, const std::byte* payload);
     [[noreturn]] void refuse(rank_t source, const envelope& head) const;
     void handle_control(rank_t source, const envelope& head, const std::byte* payload);
-    bool may_say(rank_t source, note kind) const;
+    bool may_say(rank_t source, const envelope& head) const;
     void deliver(rank_t source, const envelope& head, const std::byte* payload);
     void keep_payload(node& n, const std::byte* payload, std::size_t size);
     void hear(rank_t source, const abort_notice& report);
     bool judge();
     bool mourn();
-    void count_left(rank_t peer, bool failed);
+    int leaving_rounds() const { return static_cast<int>(std::bit_width(static_cast<unsigned>(size() - 1))); }
+    /// The rank 2^round below this one, or above it.
+    rank_t below(int round, int sign = 1) const {
+        return static_cast<rank_t>((rank() + std::int64_t{size()} - sign * (std::int64_t{1} << round)) % size());
+    }
+    bool is_heard(int round) const;
+    void go_on_leaving();
 
     options chosen_{};
     std::uint32_t incarnation_ = 0;
@@ -1377,15 +1390,18 @@ void post_office<Port>::handle_control(rank_t source, const envelope& head, cons
             std::memcpy(&call, payload, sizeof call);
             return control_.learn(source, head.context, call);
         }
-        case note::leave: return count_left(source, head.id != 0);
-        default: control_.any_failed = head.id != 0; control_.all_left = true;
+        default:
+            control_.rounds_heard |= std::uint32_t{1} << (head.id / 2);
+            control_.any_failed |= head.id % 2 != 0;
+            go_on_leaving();
     }
 }
 
-/// Whether `source` may send this rank a note of this kind: only rank 0 receives `leave`, and only it sends `all_left`.
+/// Whether `source` may send this rank such a note.
 template <class Port>
-bool post_office<Port>::may_say(rank_t source, note kind) const {
-    return kind == note::leave ? rank() == 0 : kind != note::all_left || source == 0;
+bool post_office<Port>::may_say(rank_t source, const envelope& head) const {
+    return head.kind != note::leave ||
+           (head.id / 2 < static_cast<unsigned>(leaving_rounds()) && source == below(static_cast<int>(head.id / 2)));
 }
 
 /// Stores a report of an abort. If the context has already ended, rank 0 answers with the notice that ended it.
@@ -1407,14 +1423,38 @@ bool post_office<Port>::judge() {
     return true;
 }
 
-/// On rank 0: counts a rank that has ended, once.
+/// This rank has ended.
 template <class Port>
-void post_office<Port>::count_left(rank_t peer, bool failed) {
-    if (std::exchange(state_of(peer).has_left, true)) return;
+void post_office<Port>::leave(bool failed) {
+    control_.has_left = true;
     control_.any_failed |= failed;
-    if (++control_.ranks_left < size()) return;
-    tell_others({.id = control_.any_failed ? 1U : 0U, .kind = note::all_left});
-    control_.all_left = true;
+    go_on_leaving();
+}
+/// Whether the rank that tells this one in a round has done so, or has gone.
+template <class Port>
+bool post_office<Port>::is_heard(int round) const {
+    return (control_.rounds_heard >> round & 1) != 0 || peers_[static_cast<std::size_t>(below(round))].has_gone;
+}
+/// After as many rounds as the number of ranks has bits, each rank knows that all have ended.
+template <class Port>
+void post_office<Port>::go_on_leaving() {
+    for (int& told = control_.rounds_told;
+         control_.has_left && told < leaving_rounds() && (told == 0 || is_heard(told - 1)); ++told)
+        tell(below(told, -1),
+             {.id = 2U * static_cast<unsigned>(told) + (control_.any_failed ? 1U : 0U), .kind = note::leave});
+}
+template <class Port>
+bool post_office<Port>::have_all_left() const {
+    if (!control_.has_left) return false;
+    for (int round = 0; round < leaving_rounds(); ++round)
+        if (!is_heard(round)) return false;
+    return true;
+}
+/// Lets the port notice it when a rank goes that this one waits for.
+template <class Port>
+void post_office<Port>::watch_leaving() {
+    for (int round = 0; round < leaving_rounds(); ++round)
+        if (!is_heard(round)) port_.watch(below(round));
 }
 
 /// Ends all contexts when a peer has gone; true when one has. Each rank learns it from its own port. Called only when
@@ -1430,8 +1470,8 @@ bool post_office<Port>::mourn() {
         control_.learn(notice);
         tell_others({.kind = note::verdict}, packed_notice(notice).view());
     }
-    if (rank() == 0) count_left(gone, true);
-    if (gone == 0) control_.any_failed = control_.all_left = true;
+    state_of(gone).has_gone = control_.any_failed = true;
+    go_on_leaving();
     return true;
 }
 
@@ -2044,7 +2084,7 @@ namespace rill { inline namespace RILL_ABI { namespace mail {
 template <class Port>
 void post_office<Port>::handle(rank_t source, const envelope& head, const std::byte* payload) {
     if (head.incarnation != incarnation_ && head.kind != note::ask) return;
-    if (!is_whole(head, payload, transfers_.small()) || !may_say(source, head.kind)) refuse(source, head);
+    if (!is_whole(head, payload, transfers_.small()) || !may_say(source, head)) refuse(source, head);
     peer_state& peer = state_of(source);
     switch (head.kind) {
         case note::lent:
@@ -2660,12 +2700,12 @@ class endings : public waiting<Port> {
         return office_.knowledge().origin_of(told);
     }
 
-    /// Tells rank 0 that this rank has ended.
+    /// Tells the others that this rank has ended.
     void leave(bool failed) {
         const guard lock(mutex_);
         require_alive();
         if (!failed) office_.depart();
-        office_.tell(0, {.id = failed ? 1U : 0U, .kind = note::leave});
+        office_.leave(failed);
     }
     /// Waits until all ranks have left; returns the notice that ended the run, if a rank has failed. After a failure,
     /// it waits only for a limited time.
@@ -2673,10 +2713,11 @@ class endings : public waiting<Port> {
         guard lock(mutex_);
         const control& known = office_.knowledge();
         const auto failed = [&] { return find_notice(every_context) != nullptr; };
-        const auto all_left = [&] { return known.all_left && (!known.any_failed || failed()); };
+        office_.watch_leaving();
+        const auto all_left = [&] { return office_.have_all_left() && (!known.any_failed || failed()); };
         wait_regardless(lock, deadline::never, [&] { return failed() || all_left(); });
         wait_regardless(lock, Port::now() + chosen().failure_timeout, all_left);
-        if (!failed() || (known.all_left && !known.any_failed)) return std::nullopt;
+        if (!failed() || (office_.have_all_left() && !known.any_failed)) return std::nullopt;
         return *find_notice(every_context);
     }
 
@@ -3630,6 +3671,7 @@ class port {
 
     /// MPI ends the job when a process ends early.
     static rank_t take_loss() { return no_rank; }
+    static void watch(rank_t) {}
 
     request send_part(const std::byte* bytes, std::size_t size, rank_t peer, std::uint32_t tag) const {
         request begun;
