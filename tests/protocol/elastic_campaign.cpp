@@ -29,7 +29,7 @@ std::uint64_t runs_in_all() {
 #ifdef RILL_TEST_SANITIZED
     return 100;
 #else
-    return 800;
+    return 2000;
 #endif
 }
 

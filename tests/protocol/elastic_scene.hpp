@@ -143,6 +143,8 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
 /// What does not hold; empty if all is well. `may_fail`: whether ranks may end with an error.
 inline std::string wrong_with(const record& all, std::uint64_t steps, bool may_fail) {
     if (!all.wrong.empty()) return all.wrong;
+    // Until all have met, the end of one is an error on the others.
+    for (const life& each : all.lives) may_fail |= each.error.find("finds no view") != std::string::npos;
     const life* first = nullptr;
     for (const life& each : all.lives) {
         if (!each.has_ended) continue;

@@ -87,8 +87,9 @@ class elastic {
     elastic(const elastic&) = delete;
     elastic& operator=(const elastic&) = delete;
 
-    /// How many steps have been committed. On a rank that is not a member yet, as far as it knows.
-    std::uint64_t step() const { return machine_ ? machine_->committed() : known_.step; }
+    /// How many steps the state of this rank has: those that have been committed, or 0 on a rank that has not got the
+    /// state of the others yet.
+    std::uint64_t step() const { return machine_ ? machine_->committed() : 0; }
     /// Who takes the next step. On a rank that is not a member yet, as far as it knows.
     const rill::view& view() const { return machine_ ? machine_->view() : known_.next; }
     bool is_member() const { return machine_ && !machine_->is_excluded(); }
