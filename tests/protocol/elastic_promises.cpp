@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -109,4 +110,45 @@ TEST_CASE("a body that keeps to itself that a collective has failed has no resul
         });
     }
     CHECK(repeated > 0);
+}
+
+TEST_CASE("a rank of the first view that has other options is told so, and the others are") {
+    using rill::quorum;
+    for (const rill::elastic_options& odd :
+         {rill::elastic_options{.least = 2}, rill::elastic_options{.quorum = quorum::reachable},
+          rill::elastic_options{.patience = rill::seconds(1)}, rill::elastic_options{.build = 1}})
+        sim::run(3, with({}), [&](auto& net) {
+            std::string why;
+            try {
+                rill::elastic team{net, rill::topology::ring{}, net.rank() == 1 ? odd : rill::elastic_options{}};
+            } catch (const rill::mismatch& thrown) {
+                why = thrown.what();
+            }
+            CHECK(why.find("rank 1") != std::string::npos);
+            CHECK(why.find("other options") != std::string::npos);
+        });
+}
+
+TEST_CASE("a newcomer with other options gets no state, and the others train on") {
+    sim::run(3, with({faults::kill(1).at(rill::microseconds(4200)), faults::restart(1).at(rill::milliseconds(5))}),
+             [](auto& net) {
+                 rill::elastic_options chosen = options;
+                 if (net.restarts() > 0) chosen.seed = 7;
+                 model state;
+                 std::string why;
+                 try {
+                     rill::elastic team{net, rill::topology::ring{}, chosen};
+                     while (team.step() < 60) {
+                         team.settle(state);
+                         net.sleep_until(net.now() + rill::milliseconds(1));
+                         std::vector<double> own(20, net.rank() + 1.0), sum(20);
+                         if (team.attempt([&](auto& workers) { rill::all_reduce(workers, own, sum); })) state.add(sum);
+                     }
+                     team.finish();
+                 } catch (const rill::peer_failure& thrown) {
+                     why = thrown.what();
+                 }
+                 CHECK((why.find("rank 1 gets no state") != std::string::npos) == (net.restarts() > 0));
+                 CHECK(state.steps == (net.restarts() > 0 ? 0 : 60));
+             });
 }

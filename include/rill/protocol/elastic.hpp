@@ -11,6 +11,8 @@
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/fingerprint.hpp>
+#include <rill/core/random.hpp>
 #include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -69,13 +71,14 @@ class elastic {
   public:
     using group_type = step_group<subgroup<Net>, typename topology::with_collectives<Shape>::type>;
 
-    /// Errors: `timeout` if not all ranks of the first view come, `peer_failure` if one ends before that.
+    /// Errors: `timeout` if not all ranks of the first view come, `peer_failure` if one ends before that, `mismatch` if
+    /// one has another topology or other options.
     explicit elastic(Net& net, Shape shape = {}, elastic_options options = {})
         : net_(&net),
           shape_(std::move(shape)),
           options_(options),
           session_(net, "elastic", options.timeout, session_kind::open),
-          exchange_(net, {.build = options.build, .catch_up_bytes = options.catch_up_bytes}) {
+          exchange_(net, {.build = build(), .catch_up_bytes = options.catch_up_bytes}) {
         options.require_options(net.rank());
         for (rank_t rank = 0; rank < net.size(); ++rank)
             if (rank != net.rank()) others_.push_back(rank);
@@ -210,6 +213,9 @@ class elastic {
                in.incarnations[static_cast<std::size_t>(found - in.members.begin())] == life;
     }
 
+    /// What all ranks must have alike.
+    std::uint64_t build() const { return mix64(fingerprint(options_), fingerprint_if_named(shape_)); }
+
     // --- a step
 
     /// Returns whether it is committed.
@@ -326,11 +332,13 @@ class elastic {
         detail::agreement_message made;
         made.kind = kind;
         made.joins = {{net_->rank(), life_of(net_->rank())}};
+        made.build = build();
         return made;
     }
     void take_before(rank_t from, const detail::agreement_frame& frame) {
         const detail::agreement_message& m = frame.message;
         if (m.kind == message_is::hello) {
+            if (m.build != build() && !is_newcomer_) throw_mismatch(from);
             std::uint64_t& told = told_[static_cast<std::size_t>(from)];
             if (told != 0 && told != frame.life && !is_newcomer_)
                 throw_ended(text_of({"rank ", from, " has begun anew before the first view was there"}));
@@ -501,6 +509,12 @@ class elastic {
                                              : text_of({"elastic: ", text_of_ranks(missing), " of the first view ",
                                                         missing.size() == 1 ? "has" : "have", " not come within ",
                                                         options_.timeout.seconds(), " s"})));
+    }
+    [[noreturn, gnu::cold]] void throw_mismatch(rank_t odd) const {
+        abort_notice told = notice(
+            odd, text_of({"elastic: rank ", odd, " has another topology or other options than rank ", net_->rank()}));
+        told.kind = failure::mismatch;
+        throw mismatch(told);
     }
     [[noreturn, gnu::cold]] void throw_ended(const std::string& why) const {
         abort_notice told = notice(no_rank, text_of({"elastic: rank ", net_->rank(), " finds no view: ", why}));

@@ -11,7 +11,8 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Options of an elastic team. They must be the same on all ranks.
+/// Options of an elastic team. They must be the same on all ranks, except for `catch_up_bytes`: ranks of the first view
+/// that differ get `mismatch`, and one that comes later gets no state.
 struct elastic_options {
     int least = 1;  ///< with fewer members, `settle` waits for `timeout`, and then throws
     rill::quorum quorum = rill::quorum::majority;
@@ -26,6 +27,19 @@ struct elastic_options {
     /// A hash of what all ranks must hold alike, the layout of the state for instance. Who differs gets no state.
     std::uint64_t build = 0;
 
+    static constexpr const char* name = "elastic";
+
+    /// Calls `visit(name, value)` for each option that must be the same on all ranks.
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("least", least);
+        visit("quorum", static_cast<int>(quorum));
+        visit("timeout (ns)", timeout.ns);
+        visit("patience (ns)", patience.ns);
+        visit("repeat (ns)", repeat.ns);
+        visit("seed", seed);
+        visit("build", build);
+    }
     void require_options(rank_t rank) const {
         detail::require_option(least >= 1, "elastic_options: least", least, "at least 1", rank);
         detail::require_option(timeout.ns > 0, "elastic_options: timeout (ns)", timeout.ns, "above 0", rank);

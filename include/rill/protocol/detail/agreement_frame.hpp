@@ -109,7 +109,7 @@ inline buffer to_message(const agreement_frame& frame) {
     agreement_writer to;
     for (const std::uint64_t number :
          {agreement_magic, frame.life, static_cast<std::uint64_t>(m.kind), std::uint64_t{m.epoch}, m.prepared,
-          m.committed, std::uint64_t{m.leaves}, std::uint64_t{m.lacks}})
+          m.committed, std::uint64_t{m.leaves}, std::uint64_t{m.lacks}, m.build})
         to.put(number);
     to.put(m.at);
     to.put(m.accepted_at);
@@ -137,8 +137,8 @@ inline agreement_frame read_agreement_frame(byte_view bytes, int seats) {
     agreement_reader::require(1 <= kind && kind <= static_cast<std::uint64_t>(agreement_message::what::finished),
                               "unknown kind");
     m.kind = static_cast<agreement_message::what>(kind);
-    from.get(m.leaves), from.get(m.lacks), from.get(m.at), from.get(m.accepted_at), from.get(m.value.next.epoch),
-        from.get(m.value.step);
+    from.get(m.leaves), from.get(m.lacks), from.get(m.build), from.get(m.at), from.get(m.accepted_at),
+        from.get(m.value.next.epoch), from.get(m.value.step);
     from.get(m.value.is_fruitless), from.get(m.value.next.members), from.get(m.value.next.incarnations);
     from.get(m.value.unheard), from.get(m.others), from.get(m.ended), from.get(m.joins);
     from.end();

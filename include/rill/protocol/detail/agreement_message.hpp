@@ -60,7 +60,8 @@ struct agreement_message {
     std::uint64_t prepared = 0;   ///< of an answer: the last step of which the sender has the whole result
     std::uint64_t committed = 0;  ///< of an answer
     bool leaves = false;          ///< of an answer: the sender is to be left out
-    bool lacks = false;  ///< of an answer: it has given up the result of `prepared`, which it has not committed
+    bool lacks = false;       ///< of an answer: it has given up the result of `prepared`, which it has not committed
+    std::uint64_t build = 0;  ///< of a hello: a hash of what all ranks must have alike
     std::vector<rank_t> others{};
     std::vector<rank_t> ended{};          ///< of an answer: members whose end the sender has been told
     std::vector<agreement_seat> joins{};  ///< of an answer: newcomers that it knows; of a join or hello: the sender

@@ -227,7 +227,7 @@ class state_exchange {
         std::string reason = text_of({"rank ", self, " gets no state: "});
         switch (fetcher_->reason()) {
             case why::other_build:
-                reason += why_not_.empty() ? text_of({"rank ", from, " has a state of another kind"})
+                reason += why_not_.empty() ? text_of({"rank ", from, " has a state of another kind, or other options"})
                                            : text_of({"that of rank ", from, " does not fit: ", why_not_});
                 break;
             case why::old_life: reason += text_of({"rank ", from, " knows a later life of rank ", self}); break;
