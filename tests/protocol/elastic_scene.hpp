@@ -144,7 +144,9 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
 inline std::string wrong_with(const record& all, std::uint64_t steps, bool may_fail) {
     if (!all.wrong.empty()) return all.wrong;
     // Until all have met, the end of one is an error on the others.
-    for (const life& each : all.lives) may_fail |= each.error.find("finds no view") != std::string::npos;
+    for (const life& each : all.lives)
+        may_fail |= each.error.find("finds no view") != std::string::npos ||
+                    each.error.find("of the first view") != std::string::npos;
     const life* first = nullptr;
     for (const life& each : all.lives) {
         if (!each.has_ended) continue;
