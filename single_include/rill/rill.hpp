@@ -29240,7 +29240,8 @@ struct agreement_message {
     std::uint64_t prepared = 0;   ///< of an answer: the last step of which the sender has the whole result
     std::uint64_t committed = 0;  ///< of an answer
     bool leaves = false;          ///< of an answer: the sender is to be left out
-    bool lacks = false;  ///< of an answer: it has given up the result of `prepared`, which it has not committed
+    bool lacks = false;       ///< of an answer: it has given up the result of `prepared`, which it has not committed
+    std::uint64_t build = 0;  ///< of a hello: a hash of what all ranks must have alike
     std::vector<rank_t> others{};
     std::vector<rank_t> ended{};          ///< of an answer: members whose end the sender has been told
     std::vector<agreement_seat> joins{};  ///< of an answer: newcomers that it knows; of a join or hello: the sender
@@ -29346,7 +29347,7 @@ inline buffer to_message(const agreement_frame& frame) {
     agreement_writer to;
     for (const std::uint64_t number :
          {agreement_magic, frame.life, static_cast<std::uint64_t>(m.kind), std::uint64_t{m.epoch}, m.prepared,
-          m.committed, std::uint64_t{m.leaves}, std::uint64_t{m.lacks}})
+          m.committed, std::uint64_t{m.leaves}, std::uint64_t{m.lacks}, m.build})
         to.put(number);
     to.put(m.at);
     to.put(m.accepted_at);
@@ -29374,8 +29375,8 @@ inline agreement_frame read_agreement_frame(byte_view bytes, int seats) {
     agreement_reader::require(1 <= kind && kind <= static_cast<std::uint64_t>(agreement_message::what::finished),
                               "unknown kind");
     m.kind = static_cast<agreement_message::what>(kind);
-    from.get(m.leaves), from.get(m.lacks), from.get(m.at), from.get(m.accepted_at), from.get(m.value.next.epoch),
-        from.get(m.value.step);
+    from.get(m.leaves), from.get(m.lacks), from.get(m.build), from.get(m.at), from.get(m.accepted_at),
+        from.get(m.value.next.epoch), from.get(m.value.step);
     from.get(m.value.is_fruitless), from.get(m.value.next.members), from.get(m.value.next.incarnations);
     from.get(m.value.unheard), from.get(m.others), from.get(m.ended), from.get(m.joins);
     from.end();
@@ -30753,7 +30754,7 @@ class state_exchange {
         std::string reason = text_of({"rank ", self, " gets no state: "});
         switch (fetcher_->reason()) {
             case why::other_build:
-                reason += why_not_.empty() ? text_of({"rank ", from, " has a state of another kind"})
+                reason += why_not_.empty() ? text_of({"rank ", from, " has a state of another kind, or other options"})
                                            : text_of({"that of rank ", from, " does not fit: ", why_not_});
                 break;
             case why::old_life: reason += text_of({"rank ", from, " knows a later life of rank ", self}); break;
@@ -30801,7 +30802,8 @@ class no_quorum : public error {
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Options of an elastic team. They must be the same on all ranks.
+/// Options of an elastic team. They must be the same on all ranks, except for `catch_up_bytes`: ranks of the first view
+/// that differ get `mismatch`, and one that comes later gets no state.
 struct elastic_options {
     int least = 1;  ///< with fewer members, `settle` waits for `timeout`, and then throws
     rill::quorum quorum = rill::quorum::majority;
@@ -30816,6 +30818,19 @@ struct elastic_options {
     /// A hash of what all ranks must hold alike, the layout of the state for instance. Who differs gets no state.
     std::uint64_t build = 0;
 
+    static constexpr const char* name = "elastic";
+
+    /// Calls `visit(name, value)` for each option that must be the same on all ranks.
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("least", least);
+        visit("quorum", static_cast<int>(quorum));
+        visit("timeout (ns)", timeout.ns);
+        visit("patience (ns)", patience.ns);
+        visit("repeat (ns)", repeat.ns);
+        visit("seed", seed);
+        visit("build", build);
+    }
     void require_options(rank_t rank) const {
         detail::require_option(least >= 1, "elastic_options: least", least, "at least 1", rank);
         detail::require_option(timeout.ns > 0, "elastic_options: timeout (ns)", timeout.ns, "above 0", rank);
@@ -30863,13 +30878,14 @@ class elastic {
   public:
     using group_type = step_group<subgroup<Net>, typename topology::with_collectives<Shape>::type>;
 
-    /// Errors: `timeout` if not all ranks of the first view come, `peer_failure` if one ends before that.
+    /// Errors: `timeout` if not all ranks of the first view come, `peer_failure` if one ends before that, `mismatch` if
+    /// one has another topology or other options.
     explicit elastic(Net& net, Shape shape = {}, elastic_options options = {})
         : net_(&net),
           shape_(std::move(shape)),
           options_(options),
           session_(net, "elastic", options.timeout, session_kind::open),
-          exchange_(net, {.build = options.build, .catch_up_bytes = options.catch_up_bytes}) {
+          exchange_(net, {.build = build(), .catch_up_bytes = options.catch_up_bytes}) {
         options.require_options(net.rank());
         for (rank_t rank = 0; rank < net.size(); ++rank)
             if (rank != net.rank()) others_.push_back(rank);
@@ -30881,8 +30897,9 @@ class elastic {
     elastic(const elastic&) = delete;
     elastic& operator=(const elastic&) = delete;
 
-    /// How many steps have been committed. On a rank that is not a member yet, as far as it knows.
-    std::uint64_t step() const { return machine_ ? machine_->committed() : known_.step; }
+    /// How many steps the state of this rank has: those that have been committed, or 0 on a rank that has not got the
+    /// state of the others yet.
+    std::uint64_t step() const { return machine_ ? machine_->committed() : 0; }
     /// Who takes the next step. On a rank that is not a member yet, as far as it knows.
     const rill::view& view() const { return machine_ ? machine_->view() : known_.next; }
     bool is_member() const { return machine_ && !machine_->is_excluded(); }
@@ -31003,6 +31020,9 @@ class elastic {
                in.incarnations[static_cast<std::size_t>(found - in.members.begin())] == life;
     }
 
+    /// What all ranks must have alike.
+    std::uint64_t build() const { return mix64(fingerprint(options_), fingerprint_if_named(shape_)); }
+
     // --- a step
 
     /// Returns whether it is committed.
@@ -31119,11 +31139,13 @@ class elastic {
         detail::agreement_message made;
         made.kind = kind;
         made.joins = {{net_->rank(), life_of(net_->rank())}};
+        made.build = build();
         return made;
     }
     void take_before(rank_t from, const detail::agreement_frame& frame) {
         const detail::agreement_message& m = frame.message;
         if (m.kind == message_is::hello) {
+            if (m.build != build() && !is_newcomer_) throw_mismatch(from);
             std::uint64_t& told = told_[static_cast<std::size_t>(from)];
             if (told != 0 && told != frame.life && !is_newcomer_)
                 throw_ended(text_of({"rank ", from, " has begun anew before the first view was there"}));
@@ -31294,6 +31316,12 @@ class elastic {
                                              : text_of({"elastic: ", text_of_ranks(missing), " of the first view ",
                                                         missing.size() == 1 ? "has" : "have", " not come within ",
                                                         options_.timeout.seconds(), " s"})));
+    }
+    [[noreturn, gnu::cold]] void throw_mismatch(rank_t odd) const {
+        abort_notice told = notice(
+            odd, text_of({"elastic: rank ", odd, " has another topology or other options than rank ", net_->rank()}));
+        told.kind = failure::mismatch;
+        throw mismatch(told);
     }
     [[noreturn, gnu::cold]] void throw_ended(const std::string& why) const {
         abort_notice told = notice(no_rank, text_of({"elastic: rank ", net_->rank(), " finds no view: ", why}));
