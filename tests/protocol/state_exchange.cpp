@@ -176,7 +176,8 @@ TEST_CASE("state exchange: a rank of another build is refused") {
         job other = of;
         other.options.build = 4;
         CHECK_THROWS_WITH_AS(join(net, other, {2, 0, 1}),
-                             "rill: rank 3 gets no state: rank 2 has a state of another kind, or other options", rill::peer_failure);
+                             "rill: rank 3 gets no state: rank 2 has a state of another kind, or other options",
+                             rill::peer_failure);
         for (rank_t member = 0; member < job::members; ++member)
             net.post(member, job::done, buffer(), rill::deadline::never);
     });
