@@ -152,3 +152,30 @@ TEST_CASE("a newcomer with other options gets no state, and the others train on"
                  CHECK(state.steps == (net.restarts() > 0 ? 0 : 60));
              });
 }
+
+TEST_CASE("a rank that comes when all steps are done has the state, or an error") {
+    int late = 0;
+    sim::run(3, with({faults::kill(1).at(rill::microseconds(4200)), faults::restart(1).at(rill::milliseconds(100))}),
+             [&](auto& net) {
+                 model state;
+                 bool has_failed = false;
+                 try {
+                     rill::elastic team{net, rill::topology::ring{}, options};
+                     CHECK(team.step() == 0);
+                     while (team.step() < 10) {
+                         team.settle(state);
+                         net.sleep_until(net.now() + rill::milliseconds(1));
+                         std::vector<double> own(20, net.rank() + 1.0), sum(20);
+                         if (team.attempt([&](auto& workers) { rill::all_reduce(workers, own, sum); })) state.add(sum);
+                     }
+                     if (net.rank() == 2) net.sleep_until(net.now() + rill::seconds(1));  // before it finishes
+                     team.finish();
+                 } catch (const rill::error&) {
+                     has_failed = true;
+                 }
+                 late += net.restarts();
+                 CHECK((has_failed || state.steps == 10));
+                 CHECK((!has_failed || net.restarts() > 0));
+             });
+    CHECK(late == 1);
+}
