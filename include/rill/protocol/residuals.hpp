@@ -78,7 +78,9 @@ bool take_residual(Net& net, rank_t from, channel on, Codec& codec, deadline unt
     frame_reader frames(got->pieces());
     wire::detail::require(frames.peek().kind == detail::residual_kind, "it is no residual");
     const std::span<const T> more = detail::next_values<T>(frames);
-    wire::detail::require(more.size() == codec.dimension(), "the residual is of another dimension");
+    if (more.size() != codec.dimension())
+        throw protocol_error(text_of({"take_residual: the residual of rank ", from, " has ", more.size(),
+                                      " elements, and that of rank ", net.rank(), " has ", codec.dimension()}));
     detail::residual_keeper(codec).add_to_residual(more);
     return true;
 }
