@@ -126,6 +126,8 @@ TEST_CASE("a rank of the first view that has other options is told so, and the o
             }
             CHECK(why.find("rank 1") != std::string::npos);
             CHECK(why.find("other options") != std::string::npos);
+            if (net.rank() == 0)
+                CHECK(why == "rill: elastic: rank 1 has another topology or other options than rank 0");
         });
 }
 
