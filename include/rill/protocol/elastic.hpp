@@ -314,26 +314,32 @@ class elastic {
         std::erase(present_, net_->rank());
         while (!machine_ && !is_newcomer_) {
             if (now() >= end) throw_alone();
-            for (const rank_t rank : known_.next.members)
-                if (rank != net_->rank()) post(rank, introduction(message_is::hello));
-            pump(std::min(end, now() + options_.repeat));
+            introduce_again(message_is::hello);
+            pump(std::min(end, introduces_at_));
             if (machine_ || is_newcomer_) return;
             const auto has_told = [&](rank_t rank) { return told_[static_cast<std::size_t>(rank)] != 0; };
             if (!std::all_of(known_.next.members.begin(), known_.next.members.end(), has_told)) continue;
             for (const rank_t rank : known_.next.members)
                 known_.next.incarnations.push_back(told_[static_cast<std::size_t>(rank)]);
             // Others may have missed what this rank has said before they began.
-            for (const rank_t rank : known_.next.members)
-                if (rank != net_->rank()) post(rank, introduction(message_is::hello));
+            introduce(message_is::hello);
             machine_.emplace(known_, net_->rank(), options_.quorum, limits());
         }
     }
-    detail::agreement_message introduction(message_is kind) const {
+    /// Tells the members that this rank knows that it is there, or that it has the state.
+    void introduce(message_is kind) {
         detail::agreement_message made;
         made.kind = kind;
         made.joins = {{net_->rank(), life_of(net_->rank())}};
         made.build = build();
-        return made;
+        for (const rank_t rank : known_.next.members)
+            if (rank != net_->rank()) post(rank, made);
+    }
+    /// Once in `repeat`: messages that come must not bring forth messages.
+    void introduce_again(message_is kind) {
+        if (now() < introduces_at_) return;
+        introduces_at_ = now() + options_.repeat;
+        introduce(kind);
     }
     void take_before(rank_t from, const detail::agreement_frame& frame) {
         const detail::agreement_message& m = frame.message;
@@ -371,9 +377,8 @@ class elastic {
         while (!machine_) {
             if (now() >= end) throw_alone();
             if (exchange_.fetch(state, now() + options_.repeat)) {
-                for (const rank_t rank : known_.next.members)
-                    if (rank != net_->rank()) post(rank, introduction(message_is::join));
-                pump(now() + options_.repeat);
+                introduce_again(message_is::join);
+                pump(std::min(end, introduces_at_));
             } else {
                 pump(deadline::immediate);
             }
@@ -534,6 +539,7 @@ class elastic {
     std::vector<bool> finished_{};
     detail::agreement_decision known_{};  ///< the view that this rank knows, until it is a member
     bool is_newcomer_ = false;
+    time_point introduces_at_{};
     std::optional<detail::agreement_machine> machine_{};
     step_scope scope_{};
     std::vector<std::unique_ptr<crew>> crews_{};
