@@ -123,6 +123,7 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
         team.finish();
     } catch (const rill::excluded& thrown) {
         all.lives[own].is_excluded = true;
+        all.lives[own].is_late = net.restarts() > 0 && all.committed.size() == steps;
         all.lives[own].why = thrown.what();
     } catch (const rill::no_quorum& thrown) {
         all.lives[own].is_excluded = true;
@@ -144,14 +145,13 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
 inline std::string wrong_with(const record& all, std::uint64_t steps, bool may_fail) {
     if (!all.wrong.empty()) return all.wrong;
     // Until all have met, the end of one is an error on the others.
-    for (const life& each : all.lives)
-        may_fail |= each.error.find("finds no view") != std::string::npos ||
-                    each.error.find("of the first view") != std::string::npos;
+    for (const life& each : all.lives) may_fail |= all.committed.empty() && !each.has_ended;
     const life* first = nullptr;
     for (const life& each : all.lives) {
         if (!each.has_ended) continue;
         const std::string name = "rank " + std::to_string(each.rank);
-        if (!may_fail && !each.error.empty()) return name + " throws: " + each.error;
+        const bool met_nobody = each.error.find("of the first view") != std::string::npos;
+        if (!may_fail && !each.error.empty() && !met_nobody) return name + " throws: " + each.error;
         if (!may_fail && each.is_excluded && !each.is_late) return name + " is left out: " + each.why;
         if (each.is_excluded || !each.error.empty()) continue;
         if (each.at_the_end.steps != static_cast<double>(steps)) return name + " lacks a step";

@@ -323,17 +323,19 @@ class elastic {
                 known_.next.incarnations.push_back(told_[static_cast<std::size_t>(rank)]);
             // Others may have missed what this rank has said before they began.
             introduce(message_is::hello);
-            machine_.emplace(known_, net_->rank(), options_.quorum, limits());
+            take_part();
         }
     }
     /// Tells the members that this rank knows that it is there, or that it has the state.
     void introduce(message_is kind) {
         detail::agreement_message made;
         made.kind = kind;
-        made.joins = {{net_->rank(), life_of(net_->rank())}};
         made.build = build();
-        for (const rank_t rank : known_.next.members)
-            if (rank != net_->rank()) post(rank, made);
+        for (const rank_t rank : known_.next.members) {
+            if (rank == net_->rank()) continue;
+            made.joins = {{net_->rank(), life_of(net_->rank())}, {rank, life_of(rank)}};
+            post(rank, made);
+        }
     }
     /// Once in `repeat`: messages that come must not bring forth messages.
     void introduce_again(message_is kind) {
@@ -344,6 +346,8 @@ class elastic {
     void take_before(rank_t from, const detail::agreement_frame& frame) {
         const detail::agreement_message& m = frame.message;
         if (m.kind == message_is::hello) {
+            const bool is_for_this_life = m.joins.size() == 2 && m.joins[1].incarnation == life_of(net_->rank());
+            if (!is_for_this_life) return;
             if (m.build != build() && !is_newcomer_) throw_mismatch(from);
             std::uint64_t& told = told_[static_cast<std::size_t>(from)];
             if (told != 0 && told != frame.life && !is_newcomer_)
@@ -354,11 +358,18 @@ class elastic {
         if (is_newcomer_ && m.value.next.epoch < known_.next.epoch) return;
         known_ = m.value;
         is_newcomer_ = true;
-        if (lists(known_.next, net_->rank(), life_of(net_->rank())))
-            machine_.emplace(known_, net_->rank(), options_.quorum, limits());
+        if (lists(known_.next, net_->rank(), life_of(net_->rank()))) take_part();
+    }
+    /// From now on this rank is a member of the view that it knows.
+    void take_part() {
+        machine_.emplace(known_, net_->rank(), options_.quorum, limits());
+        for (const auto& [rank, life] : ended_before_)
+            tell({.happened = event::what::changed, .peer = rank, .change = peer_change::ended, .incarnation = life});
+        ended_before_.clear();
     }
     void changed_before(rank_t from, const peer_event& changed) {
         std::erase(present_, from);
+        if (changed.kind == peer_change::ended) ended_before_.emplace_back(from, changed.incarnation);
         if (changed.kind != peer_change::ended) return present_.push_back(from);
         if (present_.empty()) throw_ended("all others have ended");
     }
@@ -534,7 +545,8 @@ class elastic {
     detail::state_exchange<Net> exchange_;
     std::uint64_t probes_ = 0;  ///< a context in which nobody announces anything
     std::vector<rank_t> others_{};
-    std::vector<rank_t> present_{};      ///< the others that have not ended, until this rank is a member
+    std::vector<rank_t> present_{};  ///< the others that have not ended, until this rank is a member
+    std::vector<std::pair<rank_t, std::uint64_t>> ended_before_{};  ///< with the life that has ended, until then
     std::vector<std::uint64_t> told_{};  ///< the lives of those who have said that they are there
     std::vector<bool> finished_{};
     detail::agreement_decision known_{};  ///< the view that this rank knows, until it is a member

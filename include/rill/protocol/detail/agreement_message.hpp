@@ -64,7 +64,8 @@ struct agreement_message {
     std::uint64_t build = 0;  ///< of a hello: a hash of what all ranks must have alike
     std::vector<rank_t> others{};
     std::vector<rank_t> ended{};          ///< of an answer: members whose end the sender has been told
-    std::vector<agreement_seat> joins{};  ///< of an answer: newcomers that it knows; of a join or hello: the sender
+    /// Of an answer: newcomers that it knows. Of a join or hello: the sender, and whom it means.
+    std::vector<agreement_seat> joins{};
 };
 
 }}}  // namespace rill::RILL_ABI::detail
