@@ -67,7 +67,8 @@ struct life {
     rill::rank_t rank = rill::no_rank;
     bool has_ended = false;    ///< it was not killed
     bool is_excluded = false;  ///< or found no quorum
-    bool is_late = false;      ///< it came when all was over
+    bool is_late = false;      ///< it came when all was over, or anew before all had met
+    bool has_met = false;      ///< it has known a view
     std::string why{};
     std::string error{};
     model at_the_end{};
@@ -97,6 +98,7 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
     model state;
     try {
         rill::elastic team{net, rill::topology::ring{}, options};
+        all.lives[own].has_met = true;
         const bool is_new = !team.is_member();
         while (team.step() < steps) {
             const rill::view crew = team.settle(state);
@@ -123,7 +125,10 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
         team.finish();
     } catch (const rill::excluded& thrown) {
         all.lives[own].is_excluded = true;
-        all.lives[own].is_late = net.restarts() > 0 && all.committed.size() == steps;
+        // Some of the others may wait for the life that ended before it had met all.
+        const bool is_doubled = std::any_of(all.lives.begin(), all.lives.begin() + static_cast<std::ptrdiff_t>(own),
+                                            [&](const life& each) { return each.rank == net.rank() && !each.has_met; });
+        all.lives[own].is_late = is_doubled || (net.restarts() > 0 && all.committed.size() == steps);
         all.lives[own].why = thrown.what();
     } catch (const rill::no_quorum& thrown) {
         all.lives[own].is_excluded = true;
