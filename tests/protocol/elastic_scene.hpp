@@ -96,6 +96,9 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
     const std::size_t own = all.lives.size();
     all.lives.push_back({.rank = net.rank()});
     model state;
+    // An earlier life has ended before it knew a view: some of the others may wait for that one.
+    const bool is_doubled = std::any_of(all.lives.begin(), all.lives.begin() + static_cast<std::ptrdiff_t>(own),
+                                        [&](const life& each) { return each.rank == net.rank() && !each.has_met; });
     try {
         rill::elastic team{net, rill::topology::ring{}, options};
         all.lives[own].has_met = true;
@@ -125,9 +128,6 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
         team.finish();
     } catch (const rill::excluded& thrown) {
         all.lives[own].is_excluded = true;
-        // Some of the others may wait for the life that ended before it had met all.
-        const bool is_doubled = std::any_of(all.lives.begin(), all.lives.begin() + static_cast<std::ptrdiff_t>(own),
-                                            [&](const life& each) { return each.rank == net.rank() && !each.has_met; });
         all.lives[own].is_late = is_doubled || (net.restarts() > 0 && all.committed.size() == steps);
         all.lives[own].why = thrown.what();
     } catch (const rill::no_quorum& thrown) {
@@ -137,9 +137,10 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
         all.lives[own].error = thrown.what();
         // Who comes when all is over finds nobody.
         const std::string& said = all.lives[own].error;
-        if (net.restarts() > 0 && (said.find("all others have ended") != std::string::npos ||
-                                   said.find("no member has answered") != std::string::npos ||
-                                   said.find("have not come within") != std::string::npos))
+        const auto says = [&](const char* what) { return said.find(what) != std::string::npos; };
+        const bool is_alone =
+            says("all others have ended") || says("no member has answered") || says("have not come within");
+        if (is_doubled || (net.restarts() > 0 && is_alone))
             all.lives[own] = {.rank = net.rank(), .is_excluded = true, .is_late = true};
     }
     all.lives[own].has_ended = true;

@@ -138,6 +138,8 @@ class elastic {
         require_member();
         pump(deadline::immediate);
         if (machine_->knows_newcomers()) end_view("a rank comes");
+        // Not in a collective, where others may still be in the view before, and wait for this rank.
+        if (machine_->has_dead_member()) end_view("a rank has ended");
         agree_if_asked();
         if (view().epoch != settled_ || machine_->committed() < machine_->base()) return false;
         try {
@@ -178,6 +180,11 @@ class elastic {
             }
             pump(std::min(end, next));
             try {
+                // A member that is still in the last step may wait for the one that has ended.
+                if (machine_->has_dead_member() && left_ != view().epoch) {
+                    left_ = view().epoch;
+                    abort_group("a rank has ended");
+                }
                 agree_if_asked();
             } catch (const error&) {  // whoever has ended has nothing left to decide
                 return;
@@ -556,6 +563,7 @@ class elastic {
     step_scope scope_{};
     std::vector<std::unique_ptr<crew>> crews_{};
     std::optional<std::uint32_t> serves_{};  ///< the epoch of the view that others are served in
+    std::optional<std::uint32_t> left_{};    ///< the epoch of the view whose group `finish` has ended
     std::uint32_t settled_ = 0;              ///< the epoch of the view that `settle` has returned
     std::uint64_t given_ = 0;                ///< the step of the latest state that others can get
     buffer room_{};

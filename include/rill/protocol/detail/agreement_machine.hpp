@@ -131,6 +131,10 @@ class agreement_machine {
     const agreement_decision& last() const { return last_; }
     /// How many attempts this rank has seen, in all epochs.
     std::uint32_t ballots() const { return std::max(seen_, promised_.attempt); }
+    /// Whether a member has ended, of which this rank has been told.
+    bool has_dead_member() const {
+        return std::any_of(members_.begin(), members_.end(), [](const member& each) { return each.has_ended; });
+    }
     /// Whether a member is lost to this rank, or has ended.
     bool has_lost(rank_t rank) const {
         const member* const of = find(rank);
