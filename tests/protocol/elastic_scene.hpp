@@ -67,7 +67,7 @@ struct life {
     rill::rank_t rank = rill::no_rank;
     bool has_ended = false;    ///< it was not killed
     bool is_excluded = false;  ///< or found no quorum
-    bool is_late = false;      ///< it came when all was over, or anew before all had met
+    bool is_late = false;      ///< it came when all was over
     bool has_met = false;      ///< it has known a view
     std::string why{};
     std::string error{};
@@ -96,9 +96,6 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
     const std::size_t own = all.lives.size();
     all.lives.push_back({.rank = net.rank()});
     model state;
-    // An earlier life has ended before it knew a view: some of the others may wait for that one.
-    const bool is_doubled = std::any_of(all.lives.begin(), all.lives.begin() + static_cast<std::ptrdiff_t>(own),
-                                        [&](const life& each) { return each.rank == net.rank() && !each.has_met; });
     try {
         rill::elastic team{net, rill::topology::ring{}, options};
         all.lives[own].has_met = true;
@@ -128,7 +125,7 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
         team.finish();
     } catch (const rill::excluded& thrown) {
         all.lives[own].is_excluded = true;
-        all.lives[own].is_late = is_doubled || (net.restarts() > 0 && all.committed.size() == steps);
+        all.lives[own].is_late = net.restarts() > 0 && all.committed.size() == steps;
         all.lives[own].why = thrown.what();
     } catch (const rill::no_quorum& thrown) {
         all.lives[own].is_excluded = true;
@@ -140,8 +137,7 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
         const auto says = [&](const char* what) { return said.find(what) != std::string::npos; };
         const bool is_alone =
             says("all others have ended") || says("no member has answered") || says("have not come within");
-        if (is_doubled || (net.restarts() > 0 && is_alone))
-            all.lives[own] = {.rank = net.rank(), .is_excluded = true, .is_late = true};
+        if (net.restarts() > 0 && is_alone) all.lives[own] = {.rank = net.rank(), .is_excluded = true, .is_late = true};
     }
     all.lives[own].has_ended = true;
     all.lives[own].at_the_end = state;
@@ -151,12 +147,13 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
 inline std::string wrong_with(const record& all, std::uint64_t steps, bool may_fail) {
     if (!all.wrong.empty()) return all.wrong;
     // Until all have met, the end of one is an error on the others.
-    for (const life& each : all.lives) may_fail |= all.committed.empty() && !each.has_ended;
+    for (const life& each : all.lives) may_fail |= !each.has_ended && !each.has_met;
     const life* first = nullptr;
     for (const life& each : all.lives) {
         if (!each.has_ended) continue;
         const std::string name = "rank " + std::to_string(each.rank);
-        const bool met_nobody = each.error.find("of the first view") != std::string::npos;
+        const bool met_nobody = each.error.find("of the first view") != std::string::npos ||
+                                each.error.find("before the first view") != std::string::npos;
         if (!may_fail && !each.error.empty() && !met_nobody) return name + " throws: " + each.error;
         if (!may_fail && each.is_excluded && !each.is_late) return name + " is left out: " + each.why;
         if (each.is_excluded || !each.error.empty()) continue;

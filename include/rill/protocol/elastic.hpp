@@ -198,6 +198,8 @@ class elastic {
   private:
     using event = detail::agreement_event;
     using message_is = detail::agreement_message::what;
+    /// In notices: the group has ended because its view ends, and not by a failure of a step.
+    static constexpr std::uint64_t end_of_view = ~std::uint64_t{0};
     /// What is made for a view.
     struct crew {
         subgroup<Net> net;
@@ -231,6 +233,7 @@ class elastic {
         const std::uint64_t next = machine_->committed() + 1;
         std::exception_ptr failed;
         std::string own;  // why this rank alone has failed
+        bool is_failure = true;
         try {
             group_type& all = workers();
             body(all);
@@ -240,17 +243,18 @@ class elastic {
             barrier(all);
             tell({.happened = event::what::all_prepared});
             return true;
-        } catch (const error&) {
+        } catch (const error& thrown) {
             if (net_->aborted(every_context)) throw;
             failed = std::current_exception();
+            is_failure = thrown.notice().operation != end_of_view;
         } catch (const std::exception& thrown) {
             failed = std::current_exception();
             own = text_of({"rank ", net_->rank(), ": ", thrown.what()});
         }
-        end_view(own.empty() ? "a step has failed" : own);
+        end_view(own.empty() ? "a step has failed" : own, next);
         agree_if_asked();
         if (machine_->committed() >= next) return true;
-        if (!own.empty() || machine_->last().is_fruitless) std::rethrow_exception(failed);
+        if (!own.empty() || (is_failure && machine_->last().is_fruitless)) std::rethrow_exception(failed);
         return false;
     }
 
@@ -457,14 +461,17 @@ class elastic {
         return *own.workers;
     }
     /// Whoever is in an attempt of this view, or begins one, leaves it.
-    void abort_group(const std::string& why) {
+    void abort_group(const std::string& why, std::uint64_t operation = end_of_view) {
         crew& own = crew_of_view();
         if (!own.workers && !own.unmade) own.unmade.emplace(own.net, of_group().name, options_.timeout);
         const std::uint64_t context = own.workers ? own.workers->context() : own.unmade->context();
-        own.net.abort({.context = context, .culprit = own.net.rank(), .reason = text_of({"elastic: ", why})});
+        own.net.abort({.context = context,
+                       .operation = operation,
+                       .culprit = own.net.rank(),
+                       .reason = text_of({"elastic: ", why})});
     }
-    void end_view(const std::string& why) {
-        abort_group(why);
+    void end_view(const std::string& why, std::uint64_t operation = end_of_view) {
+        abort_group(why, operation);
         tell({.happened = event::what::ends});
     }
 
