@@ -1,4 +1,5 @@
 #include <rill/collective/all_reduce.hpp>
+#include <rill/collective/barrier.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/top_k.hpp>
@@ -36,4 +37,7 @@ TEST_CASE("a process with a NaN in its gradient leaves; the others repeat the st
     else
         all_steps();
     CHECK(steps_done == (net.rank() == leaver ? 10 : 20));
+    // An endpoint that is closed answers nobody: all stay until none has a question left.
+    rill::group everyone{net, rill::topology::tree{}, {.timeout = rill::seconds(100), .name = "everyone"}};
+    rill::barrier(everyone);
 }
