@@ -22440,7 +22440,9 @@ namespace rill { inline namespace RILL_ABI {
 ///   that the round is over, and answers without values.
 /// - Contributions and states are handed over: a rank waits for a slower one only as far as the completion and the
 ///   staleness ask it to, and for room in a full mailbox (whose messages add up to more than the transport's bound). A
-///   rank with children passes states on when it calls `next`.
+///   rank with children passes states on when it calls `next`, and to a child that comes late also in `reduce`. So the
+///   loop must not wait for all ranks, in a barrier for instance, unless the completion is `wait_all`: one that came late
+///   may be in `next` until its parent is in one of these calls again.
 /// - A rank that has died or is cut off is one whose contribution does not come. A rank that waits longer than the
 ///   group's timeout throws `timeout`, which names where the standstill begins: the root for all ranks, another rank
 ///   for itself alone, because the others may go on.
@@ -29244,7 +29246,8 @@ struct agreement_message {
     std::uint64_t build = 0;  ///< of a hello: a hash of what all ranks must have alike
     std::vector<rank_t> others{};
     std::vector<rank_t> ended{};          ///< of an answer: members whose end the sender has been told
-    std::vector<agreement_seat> joins{};  ///< of an answer: newcomers that it knows; of a join or hello: the sender
+    /// Of an answer: newcomers that it knows. Of a join or hello: the sender, and whom it means.
+    std::vector<agreement_seat> joins{};
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -29533,6 +29536,10 @@ class agreement_machine {
     const agreement_decision& last() const { return last_; }
     /// How many attempts this rank has seen, in all epochs.
     std::uint32_t ballots() const { return std::max(seen_, promised_.attempt); }
+    /// Whether a member has ended, of which this rank has been told.
+    bool has_dead_member() const {
+        return std::any_of(members_.begin(), members_.end(), [](const member& each) { return each.has_ended; });
+    }
     /// Whether a member is lost to this rank, or has ended.
     bool has_lost(rank_t rank) const {
         const member* const of = find(rank);
@@ -30945,6 +30952,8 @@ class elastic {
         require_member();
         pump(deadline::immediate);
         if (machine_->knows_newcomers()) end_view("a rank comes");
+        // Not in a collective, where others may still be in the view before, and wait for this rank.
+        if (machine_->has_dead_member()) end_view("a rank has ended");
         agree_if_asked();
         if (view().epoch != settled_ || machine_->committed() < machine_->base()) return false;
         try {
@@ -30985,6 +30994,11 @@ class elastic {
             }
             pump(std::min(end, next));
             try {
+                // A member that is still in the last step may wait for the one that has ended.
+                if (machine_->has_dead_member() && left_ != view().epoch) {
+                    left_ = view().epoch;
+                    abort_group("a rank has ended");
+                }
                 agree_if_asked();
             } catch (const error&) {  // whoever has ended has nothing left to decide
                 return;
@@ -30998,6 +31012,8 @@ class elastic {
   private:
     using event = detail::agreement_event;
     using message_is = detail::agreement_message::what;
+    /// In notices: the group has ended because its view ends, and not by a failure of a step.
+    static constexpr std::uint64_t end_of_view = ~std::uint64_t{0};
     /// What is made for a view.
     struct crew {
         subgroup<Net> net;
@@ -31031,6 +31047,7 @@ class elastic {
         const std::uint64_t next = machine_->committed() + 1;
         std::exception_ptr failed;
         std::string own;  // why this rank alone has failed
+        bool is_failure = true;
         try {
             group_type& all = workers();
             body(all);
@@ -31040,17 +31057,18 @@ class elastic {
             barrier(all);
             tell({.happened = event::what::all_prepared});
             return true;
-        } catch (const error&) {
+        } catch (const error& thrown) {
             if (net_->aborted(every_context)) throw;
             failed = std::current_exception();
+            is_failure = thrown.notice().operation != end_of_view;
         } catch (const std::exception& thrown) {
             failed = std::current_exception();
             own = text_of({"rank ", net_->rank(), ": ", thrown.what()});
         }
-        end_view(own.empty() ? "a step has failed" : own);
+        end_view(own.empty() ? "a step has failed" : own, next);
         agree_if_asked();
         if (machine_->committed() >= next) return true;
-        if (!own.empty() || machine_->last().is_fruitless) std::rethrow_exception(failed);
+        if (!own.empty() || (is_failure && machine_->last().is_fruitless)) std::rethrow_exception(failed);
         return false;
     }
 
@@ -31121,30 +31139,40 @@ class elastic {
         std::erase(present_, net_->rank());
         while (!machine_ && !is_newcomer_) {
             if (now() >= end) throw_alone();
-            for (const rank_t rank : known_.next.members)
-                if (rank != net_->rank()) post(rank, introduction(message_is::hello));
-            pump(std::min(end, now() + options_.repeat));
+            introduce_again(message_is::hello);
+            pump(std::min(end, introduces_at_));
             if (machine_ || is_newcomer_) return;
             const auto has_told = [&](rank_t rank) { return told_[static_cast<std::size_t>(rank)] != 0; };
             if (!std::all_of(known_.next.members.begin(), known_.next.members.end(), has_told)) continue;
             for (const rank_t rank : known_.next.members)
                 known_.next.incarnations.push_back(told_[static_cast<std::size_t>(rank)]);
             // Others may have missed what this rank has said before they began.
-            for (const rank_t rank : known_.next.members)
-                if (rank != net_->rank()) post(rank, introduction(message_is::hello));
-            machine_.emplace(known_, net_->rank(), options_.quorum, limits());
+            introduce(message_is::hello);
+            take_part();
         }
     }
-    detail::agreement_message introduction(message_is kind) const {
+    /// Tells the members that this rank knows that it is there, or that it has the state.
+    void introduce(message_is kind) {
         detail::agreement_message made;
         made.kind = kind;
-        made.joins = {{net_->rank(), life_of(net_->rank())}};
         made.build = build();
-        return made;
+        for (const rank_t rank : known_.next.members) {
+            if (rank == net_->rank()) continue;
+            made.joins = {{net_->rank(), life_of(net_->rank())}, {rank, life_of(rank)}};
+            post(rank, made);
+        }
+    }
+    /// Once in `repeat`: messages that come must not bring forth messages.
+    void introduce_again(message_is kind) {
+        if (now() < introduces_at_) return;
+        introduces_at_ = now() + options_.repeat;
+        introduce(kind);
     }
     void take_before(rank_t from, const detail::agreement_frame& frame) {
         const detail::agreement_message& m = frame.message;
         if (m.kind == message_is::hello) {
+            const bool is_for_this_life = m.joins.size() == 2 && m.joins[1].incarnation == life_of(net_->rank());
+            if (!is_for_this_life) return;
             if (m.build != build() && !is_newcomer_) throw_mismatch(from);
             std::uint64_t& told = told_[static_cast<std::size_t>(from)];
             if (told != 0 && told != frame.life && !is_newcomer_)
@@ -31155,11 +31183,18 @@ class elastic {
         if (is_newcomer_ && m.value.next.epoch < known_.next.epoch) return;
         known_ = m.value;
         is_newcomer_ = true;
-        if (lists(known_.next, net_->rank(), life_of(net_->rank())))
-            machine_.emplace(known_, net_->rank(), options_.quorum, limits());
+        if (lists(known_.next, net_->rank(), life_of(net_->rank()))) take_part();
+    }
+    /// From now on this rank is a member of the view that it knows.
+    void take_part() {
+        machine_.emplace(known_, net_->rank(), options_.quorum, limits());
+        for (const auto& [rank, life] : ended_before_)
+            tell({.happened = event::what::changed, .peer = rank, .change = peer_change::ended, .incarnation = life});
+        ended_before_.clear();
     }
     void changed_before(rank_t from, const peer_event& changed) {
         std::erase(present_, from);
+        if (changed.kind == peer_change::ended) ended_before_.emplace_back(from, changed.incarnation);
         if (changed.kind != peer_change::ended) return present_.push_back(from);
         if (present_.empty()) throw_ended("all others have ended");
     }
@@ -31178,9 +31213,8 @@ class elastic {
         while (!machine_) {
             if (now() >= end) throw_alone();
             if (exchange_.fetch(state, now() + options_.repeat)) {
-                for (const rank_t rank : known_.next.members)
-                    if (rank != net_->rank()) post(rank, introduction(message_is::join));
-                pump(now() + options_.repeat);
+                introduce_again(message_is::join);
+                pump(std::min(end, introduces_at_));
             } else {
                 pump(deadline::immediate);
             }
@@ -31241,14 +31275,17 @@ class elastic {
         return *own.workers;
     }
     /// Whoever is in an attempt of this view, or begins one, leaves it.
-    void abort_group(const std::string& why) {
+    void abort_group(const std::string& why, std::uint64_t operation = end_of_view) {
         crew& own = crew_of_view();
         if (!own.workers && !own.unmade) own.unmade.emplace(own.net, of_group().name, options_.timeout);
         const std::uint64_t context = own.workers ? own.workers->context() : own.unmade->context();
-        own.net.abort({.context = context, .culprit = own.net.rank(), .reason = text_of({"elastic: ", why})});
+        own.net.abort({.context = context,
+                       .operation = operation,
+                       .culprit = own.net.rank(),
+                       .reason = text_of({"elastic: ", why})});
     }
-    void end_view(const std::string& why) {
-        abort_group(why);
+    void end_view(const std::string& why, std::uint64_t operation = end_of_view) {
+        abort_group(why, operation);
         tell({.happened = event::what::ends});
     }
 
@@ -31336,15 +31373,18 @@ class elastic {
     detail::state_exchange<Net> exchange_;
     std::uint64_t probes_ = 0;  ///< a context in which nobody announces anything
     std::vector<rank_t> others_{};
-    std::vector<rank_t> present_{};      ///< the others that have not ended, until this rank is a member
+    std::vector<rank_t> present_{};  ///< the others that have not ended, until this rank is a member
+    std::vector<std::pair<rank_t, std::uint64_t>> ended_before_{};  ///< with the life that has ended, until then
     std::vector<std::uint64_t> told_{};  ///< the lives of those who have said that they are there
     std::vector<bool> finished_{};
     detail::agreement_decision known_{};  ///< the view that this rank knows, until it is a member
     bool is_newcomer_ = false;
+    time_point introduces_at_{};
     std::optional<detail::agreement_machine> machine_{};
     step_scope scope_{};
     std::vector<std::unique_ptr<crew>> crews_{};
     std::optional<std::uint32_t> serves_{};  ///< the epoch of the view that others are served in
+    std::optional<std::uint32_t> left_{};    ///< the epoch of the view whose group `finish` has ended
     std::uint32_t settled_ = 0;              ///< the epoch of the view that `settle` has returned
     std::uint64_t given_ = 0;                ///< the step of the latest state that others can get
     buffer room_{};
@@ -35120,7 +35160,9 @@ bool take_residual(Net& net, rank_t from, channel on, Codec& codec, deadline unt
     frame_reader frames(got->pieces());
     wire::detail::require(frames.peek().kind == detail::residual_kind, "it is no residual");
     const std::span<const T> more = detail::next_values<T>(frames);
-    wire::detail::require(more.size() == codec.dimension(), "the residual is of another dimension");
+    if (more.size() != codec.dimension())
+        throw protocol_error(text_of({"take_residual: the residual of rank ", from, " has ", more.size(),
+                                      " elements, and that of rank ", net.rank(), " has ", codec.dimension()}));
     detail::residual_keeper(codec).add_to_residual(more);
     return true;
 }
