@@ -22441,8 +22441,8 @@ namespace rill { inline namespace RILL_ABI {
 /// - Contributions and states are handed over: a rank waits for a slower one only as far as the completion and the
 ///   staleness ask it to, and for room in a full mailbox (whose messages add up to more than the transport's bound). A
 ///   rank with children passes states on when it calls `next`, and to a child that comes late also in `reduce`. So the
-///   loop must not wait for all ranks, in a barrier for instance, unless the completion is `wait_all`: one that came late
-///   may be in `next` until its parent is in one of these calls again.
+///   loop must not wait for all ranks, in a barrier for instance, unless the completion is `wait_all`: one that came
+///   late may be in `next` until its parent is in one of these calls again.
 /// - A rank that has died or is cut off is one whose contribution does not come. A rank that waits longer than the
 ///   group's timeout throws `timeout`, which names where the standstill begins: the root for all ranks, another rank
 ///   for itself alone, because the others may go on.
@@ -29245,7 +29245,7 @@ struct agreement_message {
     bool lacks = false;       ///< of an answer: it has given up the result of `prepared`, which it has not committed
     std::uint64_t build = 0;  ///< of a hello: a hash of what all ranks must have alike
     std::vector<rank_t> others{};
-    std::vector<rank_t> ended{};          ///< of an answer: members whose end the sender has been told
+    std::vector<rank_t> ended{};  ///< of an answer: members whose end the sender has been told
     /// Of an answer: newcomers that it knows. Of a join or hello: the sender, and whom it means.
     std::vector<agreement_seat> joins{};
 };

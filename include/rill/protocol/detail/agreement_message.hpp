@@ -63,7 +63,7 @@ struct agreement_message {
     bool lacks = false;       ///< of an answer: it has given up the result of `prepared`, which it has not committed
     std::uint64_t build = 0;  ///< of a hello: a hash of what all ranks must have alike
     std::vector<rank_t> others{};
-    std::vector<rank_t> ended{};          ///< of an answer: members whose end the sender has been told
+    std::vector<rank_t> ended{};  ///< of an answer: members whose end the sender has been told
     /// Of an answer: newcomers that it knows. Of a join or hello: the sender, and whom it means.
     std::vector<agreement_seat> joins{};
 };
