@@ -396,6 +396,7 @@ class elastic {
                     providers.end());
         exchange_.begin_fetch(known_.next.epoch, providers, std::nullopt);
         const time_point end = now() + options_.timeout;
+        introduces_at_ = {};  // what it says now is new
         while (!machine_) {
             if (now() >= end) throw_alone();
             if (exchange_.fetch(state, now() + options_.repeat)) {

@@ -117,11 +117,11 @@ struct backup_tree {
 
   private:
     constexpr tree plain() const { return {arity}; }
-    /// Whether `other` is a brother or an uncle of `rank`.
-    constexpr bool backs_up(int size, rank_t rank, rank_t other) const {
-        const rank_t above = parent(size, rank), above_other = parent(size, other);
-        if (above == no_rank || above_other == no_rank || other == rank || other == above) return false;
-        return above_other == above || above_other == parent(size, above);
+    /// Whether `helper` is a brother or an uncle of `child`.
+    constexpr bool backs_up(int size, rank_t child, rank_t helper) const {
+        const rank_t above = parent(size, child), above_helper = parent(size, helper);
+        if (above == no_rank || above_helper == no_rank || helper == child || helper == above) return false;
+        return above_helper == above || above_helper == parent(size, above);
     }
 };
 

@@ -99,9 +99,12 @@ class delivery_machine {
 
     delivery_machine() = default;
     delivery_machine(const Ways& ways, int size, rank_t self)
-        : ways_(ways), size_(size), self_(self), links_(static_cast<std::size_t>(size)) {
-        children_ = ways_.children(size, self);
-        parent_ = ways_.parent(size, self);
+        : ways_(ways),
+          size_(size),
+          self_(self),
+          parent_(ways.parent(size, self)),
+          children_(ways.children(size, self)),
+          links_(static_cast<std::size_t>(size)) {
         for (rank_t rank = 1; rank < size; ++rank) {
             const rank_t above = ways_.parent(size, rank);
             const rank_t beside = size > 2 ? ways_.detour(size, rank, above, 0) : no_rank;

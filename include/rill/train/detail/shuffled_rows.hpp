@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill { inline namespace RILL_ABI { namespace train { namespace detail {
+namespace rill { inline namespace RILL_ABI { namespace train::detail {
 
 /// Fills `order` with an epoch's permutation of its rows, a pure function of (key, epoch).
 inline void shuffle_rows(std::vector<std::uint32_t>& order, random_key key, std::uint64_t epoch) {
@@ -19,4 +19,4 @@ inline void shuffle_rows(std::vector<std::uint32_t>& order, random_key key, std:
         std::swap(order[left - 1], order[static_cast<std::size_t>(random.below(left))]);
 }
 
-}}}}  // namespace rill::RILL_ABI::train::detail
+}}}  // namespace rill::RILL_ABI::train::detail
