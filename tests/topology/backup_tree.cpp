@@ -71,7 +71,7 @@ static_assert(rill::topology::computes_all_reduce(backup_tree{}, 7));
 
 /// Whether each pair of ranks still reaches each other over one link or two, without these links.
 bool reach_each_other(int size, const std::set<std::pair<rank_t, rank_t>>& lost, const backup_tree& tree) {
-    const auto works = [&](rank_t a, rank_t b) { return lost.count(std::minmax(a, b)) == 0; };
+    const auto works = [&](rank_t a, rank_t b) { return !lost.contains(std::minmax(a, b)); };
     for (rank_t one = 0; one < size; ++one)
         for (rank_t other = 0; other < one; ++other) {
             bool reached = works(one, other);
