@@ -2490,9 +2490,12 @@ class delivery_machine {
 
     delivery_machine() = default;
     delivery_machine(const Ways& ways, int size, rank_t self)
-        : ways_(ways), size_(size), self_(self), links_(static_cast<std::size_t>(size)) {
-        children_ = ways_.children(size, self);
-        parent_ = ways_.parent(size, self);
+        : ways_(ways),
+          size_(size),
+          self_(self),
+          parent_(ways.parent(size, self)),
+          children_(ways.children(size, self)),
+          links_(static_cast<std::size_t>(size)) {
         for (rank_t rank = 1; rank < size; ++rank) {
             const rank_t above = ways_.parent(size, rank);
             const rank_t beside = size > 2 ? ways_.detour(size, rank, above, 0) : no_rank;
@@ -23058,11 +23061,11 @@ struct backup_tree {
 
   private:
     constexpr tree plain() const { return {arity}; }
-    /// Whether `other` is a brother or an uncle of `rank`.
-    constexpr bool backs_up(int size, rank_t rank, rank_t other) const {
-        const rank_t above = parent(size, rank), above_other = parent(size, other);
-        if (above == no_rank || above_other == no_rank || other == rank || other == above) return false;
-        return above_other == above || above_other == parent(size, above);
+    /// Whether `helper` is a brother or an uncle of `child`.
+    constexpr bool backs_up(int size, rank_t child, rank_t helper) const {
+        const rank_t above = parent(size, child), above_helper = parent(size, helper);
+        if (above == no_rank || above_helper == no_rank || helper == child || helper == above) return false;
+        return above_helper == above || above_helper == parent(size, above);
     }
 };
 
@@ -31210,6 +31213,7 @@ class elastic {
                     providers.end());
         exchange_.begin_fetch(known_.next.epoch, providers, std::nullopt);
         const time_point end = now() + options_.timeout;
+        introduces_at_ = {};  // what it says now is new
         while (!machine_) {
             if (now() >= end) throw_alone();
             if (exchange_.fetch(state, now() + options_.repeat)) {

@@ -656,7 +656,7 @@ inline void require_same_place(const std::string& path, const std::string& name,
 
 // ===== rill/train/detail/shuffled_rows.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace train { namespace detail {
+namespace rill { inline namespace RILL_ABI { namespace train::detail {
 
 /// Fills `order` with an epoch's permutation of its rows, a pure function of (key, epoch).
 inline void shuffle_rows(std::vector<std::uint32_t>& order, random_key key, std::uint64_t epoch) {
@@ -666,7 +666,7 @@ inline void shuffle_rows(std::vector<std::uint32_t>& order, random_key key, std:
         std::swap(order[left - 1], order[static_cast<std::size_t>(random.below(left))]);
 }
 
-}}}}  // namespace rill::RILL_ABI::train::detail
+}}}  // namespace rill::RILL_ABI::train::detail
 
 // ===== rill/train/sampler.hpp
 
