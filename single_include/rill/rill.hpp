@@ -30893,10 +30893,9 @@ class elastic {
     explicit elastic(Net& net, Shape shape = {}, elastic_options options = {})
         : net_(&net),
           shape_(std::move(shape)),
-          options_(options),
+          options_(checked(options, net.rank())),
           session_(net, "elastic", options.timeout, session_kind::open),
           exchange_(net, {.build = build(), .catch_up_bytes = options.catch_up_bytes}) {
-        options.require_options(net.rank());
         for (rank_t rank = 0; rank < net.size(); ++rank)
             if (rank != net.rank()) others_.push_back(rank);
         finished_.resize(static_cast<std::size_t>(net.size()));
@@ -30985,7 +30984,7 @@ class elastic {
     /// Call it after the last step. Answers other members until all have called it or ended: one that has not committed
     /// the last step may need this rank.
     ///
-    /// Waits for the timeout at most.
+    /// Waits for the timeout at most, and then for the end of an agreement that is under way.
     void finish() {
         const time_point end = now() + options_.timeout;
         time_point next = now();
@@ -31039,6 +31038,11 @@ class elastic {
                in.incarnations[static_cast<std::size_t>(found - in.members.begin())] == life;
     }
 
+    /// Throws before anything uses the transport.
+    static const elastic_options& checked(const elastic_options& given, rank_t rank) {
+        given.require_options(rank);
+        return given;
+    }
     /// What all ranks must have alike.
     std::uint64_t build() const { return mix64(fingerprint(options_), fingerprint_if_named(shape_)); }
 

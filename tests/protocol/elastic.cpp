@@ -233,3 +233,23 @@ TEST_CASE("below the least number of members a team waits, and then says so") {
         CHECK(said == "rill: elastic: epoch 1 of ranks 0-1 has 2 members, and at least 3 are wanted");
     });
 }
+
+TEST_CASE("ranks that wait for one of the first view greet at intervals") {
+    constexpr int ranks = 5, greetings = 40;
+    const sim::report all = sim::run(ranks, with({}), [](auto& net) {
+        const rill::elastic_options often{.timeout = rill::seconds(20), .repeat = rill::milliseconds(50)};
+        if (net.rank() == 4) net.sleep_until(net.now() + often.repeat * greetings);
+        rill::elastic team{net, rill::topology::ring{}, often};
+        CHECK(team.is_member());
+    });
+    CHECK(all.messages >= greetings * 4 * 4);
+    CHECK(all.messages < 2 * greetings * 4 * 4);
+}
+
+TEST_CASE("options of an elastic team are checked before anything uses the transport") {
+    const sim::report all = sim::run(2, with({}), [](auto& net) {
+        CHECK_THROWS_AS((rill::elastic{net, rill::topology::ring{}, {.timeout = rill::seconds(0)}}),
+                        rill::contract_violation);
+    });
+    CHECK(all.messages == 0);
+}
