@@ -137,7 +137,7 @@ TEST_CASE("an elastic team commits a step on all members or on none, under up to
 TEST_CASE("runs of an elastic team that once went wrong") {
     // A decision that only one rank hears, before it waits in a collective; a rank that has ended, for which another
     // waits in the last step; a newcomer that comes when all is over.
-    for (const std::uint64_t seed : {38311, 25142, 1828}) {
+    for (const std::uint64_t seed : {38311U, 25142U, 1828U}) {
         CAPTURE(seed);
         CHECK(drawn_run(seed).play() == "");
     }
