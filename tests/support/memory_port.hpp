@@ -39,7 +39,7 @@ struct network {
         std::shared_ptr<end> ends;
     };
 
-    explicit network(int ranks) : notes(static_cast<std::size_t>(ranks)) {}
+    explicit network(int ranks) : notes(static_cast<std::size_t>(ranks)), losses(notes.size()) {}
 
     void deliver() {
         const bool held = std::exchange(holds, false);
@@ -59,7 +59,8 @@ struct network {
         receives.erase(found);
     }
 
-    std::vector<std::deque<note>> notes;  ///< to each rank
+    std::vector<std::deque<note>> notes;     ///< to each rank
+    std::vector<std::deque<rank_t>> losses;  ///< that each rank has not been told
     std::list<part> sends, receives;
     bool holds = false;
     std::function<void(rank_t)> idle;  ///< what others do while this rank finds no note
@@ -127,7 +128,13 @@ class port {
         while (at(rank_).empty()) net_.idle(rank_);
     }
 
-    static rank_t take_loss() { return no_rank; }
+    rank_t take_loss() const {
+        auto& untold = net_.losses[static_cast<std::size_t>(rank_)];
+        if (untold.empty()) return no_rank;
+        const rank_t lost = untold.front();
+        untold.pop_front();
+        return lost;
+    }
     static void watch(rank_t) {}
 
     request send_part(const std::byte* from, std::size_t bytes, rank_t peer, std::uint32_t tag) const {

@@ -9,15 +9,16 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 using namespace rill;
 
 namespace {
 
-using engine = mail::engine<memory::port>;
 using bytes = std::vector<std::byte>;
 constexpr channel on{.context = 7, .tag = 1};
 
@@ -32,9 +33,22 @@ bytes patterned(std::size_t size, std::size_t seed) {
 
 const memory::port::options unasked{.sends_unasked = true};
 
+/// A port that wakes, though nobody else could wake its only thread.
+struct waking_port : memory::port {
+    using memory::port::look, memory::port::port;
+    static constexpr bool wakes = true;
+    void look() const {}
+    void wake() const noexcept {}
+    template <class Lock>
+    void await_note(Lock&, deadline) const {}
+};
+static_assert(mail::MailPort<waking_port>);
+
 /// The engines of some ranks. `step(r)` lets rank r look at its notes.
-struct ranks {
-    explicit ranks(int count, const memory::port::options& chosen = {.sends_unasked = false}) : net(count) {
+template <class Port>
+struct ranks_of {
+    using engine = mail::engine<Port>;
+    explicit ranks_of(int count, const memory::port::options& chosen = {.sends_unasked = false}) : net(count) {
         for (rank_t r = 0; r < count; ++r) {
             all.push_back(std::make_shared<engine>(memory::port::place{net, r}));
             all.back()->open(chosen);
@@ -77,6 +91,7 @@ struct ranks {
     std::vector<std::shared_ptr<engine>> all;
     std::vector<bool> listens;
 };
+using ranks = ranks_of<memory::port>;
 
 }  // namespace
 
@@ -214,6 +229,59 @@ TEST_CASE("mail: rank 0 says which of two aborts was the first; where it is sile
     CHECK(of[1].abort({.context = 8, .culprit = 1, .reason = "silence"}).culprit == 1);
     of.step(2);
     CHECK(of[2].aborted(8)->reason == "silence");
+}
+
+TEST_CASE("mail: where rank 0 is silent, any rank that knows what ended a context tells it to one that asks") {
+    ranks of(3);
+    of.attend();
+    of[0].abort({.context = 7, .culprit = 0, .reason = "one"});
+    of.net.notes[1].clear();
+    of.listens[0] = false;
+    CHECK(of[1].abort({.context = 7, .culprit = 1, .reason = "two"}).culprit == 0);
+}
+
+TEST_CASE("mail: that a rank has gone which told of a failure is told to those that it has not told") {
+    ranks of(3);
+    of[0].abort({.context = every_context, .culprit = 0, .reason = "one"});
+    of.net.notes[2].clear();
+    of.step(1);
+    of.net.losses[1].push_back(0);
+    of.step_all();
+    const auto heard = of[2].aborted(every_context);
+    REQUIRE(heard.has_value());
+    CHECK(heard->reason == "rank 0 has gone without a farewell");
+    CHECK(of[1].aborted(every_context)->reason == "one");
+}
+
+TEST_CASE(
+    "mail: memory that a port uses is given back when it no longer does, also where the network fails meanwhile") {
+    ranks_of<waking_port> of(2);
+    const bytes large = filled(5000, 2);
+    const std::uint64_t id = of[0].post(1, on, byte_view(large));
+    of.net.holds = true;
+    of.step(1);
+    CHECK_FALSE(of.takes(1, 0, large));
+    of.step(0);
+    of.net.idle = [&, failures = 0](rank_t) mutable {
+        if (++failures <= 3) throw memory::port::library_error(0, "broken");
+        of.net.deliver();
+    };
+    of[0].settle_sent(id, 7);
+    CHECK(of.net.sends.empty());
+    of.net.idle = nullptr;
+    CHECK(of.takes(1, 0, large));
+}
+
+TEST_CASE_TEMPLATE("mail: an abort ends in time where the network fails at every look", Thrown,
+                   memory::port::library_error, std::bad_alloc) {
+    ranks_of<waking_port> of(2);
+    of.net.idle = [](rank_t) {
+        if constexpr (std::is_same_v<Thrown, std::bad_alloc>)
+            throw Thrown();
+        else
+            throw Thrown(0, "broken");
+    };
+    CHECK(of[1].abort({.context = 7, .culprit = 1, .reason = "one"}).reason == "one");
 }
 
 TEST_CASE("mail: mailboxes are bounded, and credit returns with what is taken") {

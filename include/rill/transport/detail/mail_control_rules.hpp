@@ -6,6 +6,7 @@
 #include <rill/core/error.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/mail_post_office.hpp>
+#include <rill/transport/detail/same_failure.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -43,13 +44,14 @@ bool post_office<Port>::may_say(rank_t source, const envelope& head) const {
            (head.id / 2 < static_cast<unsigned>(leaving_rounds()) && source == below(static_cast<int>(head.id / 2)));
 }
 
-/// Stores a report of an abort. If the context has already ended, rank 0 answers with the notice that ended it.
+/// Stores a report of an abort. If the context has already ended here, answers with the notice that ended it: who told
+/// it may have gone before it told all.
 template <class Port>
 void post_office<Port>::hear(rank_t source, const abort_notice& report) {
     const abort_notice* const first = control_.first_before(report);
     if (first == nullptr)
         control_.reports.push_back({source, report});
-    else if (rank() == 0)
+    else
         tell(source, {.kind = note::verdict}, packed_notice(*first).view());
 }
 
@@ -96,8 +98,9 @@ void post_office<Port>::watch_leaving() {
         if (!is_heard(round)) port_.watch(below(round));
 }
 
-/// Ends all contexts when a peer has gone; true when one has. Each rank learns it from its own port. Called only when
-/// no note is left to read, since a verdict of before comes first.
+/// Ends all contexts when a peer has gone; true when one has. Called only when no note is left to read, since a verdict
+/// of before comes first. Others hear of it also where another failure has ended this rank's contexts: the peer may
+/// have been the one that told of that, and may not have told all.
 template <class Port>
 bool post_office<Port>::mourn() {
     const rank_t gone = port_.take_loss();
@@ -105,10 +108,10 @@ bool post_office<Port>::mourn() {
     const abort_notice notice{.context = every_context,
                               .culprit = gone,
                               .reason = "rank " + std::to_string(gone) + " has gone without a farewell"};
-    if (control_.first_before(notice) == nullptr) {
-        control_.learn(notice);
+    const abort_notice* const first = control_.first_before(notice);
+    if (first == nullptr || !rill::detail::same_failure(*first, notice))
         tell_others({.kind = note::verdict}, packed_notice(notice).view());
-    }
+    control_.learn(notice);
     state_of(gone).has_gone = control_.any_failed = true;
     go_on_leaving();
     return true;

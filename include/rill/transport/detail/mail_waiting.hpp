@@ -189,9 +189,9 @@ class waiting {
                 return wait_regardless(lock, until, ready);
             } catch (const typename Port::library_error&) {
                 if constexpr (!Port::wakes) return true;
-                if (has_passed(until, 0)) return false;  // where every step throws
             } catch (...) {
             }
+            if (has_passed(until, 0)) return false;  // where every step throws
         }
     }
 
