@@ -181,6 +181,28 @@ TEST_CASE("options that cannot be are refused before anybody is asked") {
     refused("farewell_timeout must not be negative", [](tcp::options& own) { own.farewell_timeout = seconds(-1); });
 }
 
+TEST_CASE("a meeting point that is unknown or has no port is named by the rank, before anybody is asked") {
+    const auto refused = [](const std::string& points, const std::string& text) {
+        CAPTURE(points);
+        try {
+            tcp::endpoint net({.rank = 1, .ranks = 2, .meeting = points});
+            FAIL("nothing was thrown");
+        } catch (const tcp::library_error& caught) {
+            CHECK_MESSAGE(has(caught.what(), text), caught.what());
+            CHECK(caught.culprit() == 1);
+        }
+    };
+    const std::string fine = "127.0.0.1:9, ";
+    for (const std::string bad : {"localhost", "localhost:", "localhost:http", "localhost:0", "localhost:65537",
+                                  "localhost:-1", "localhost:9 ", "29400"}) {
+        refused(bad, "rank 1: the meeting point " + bad + " has no port from 1 to 65535");
+        refused(fine + bad, "rank 1: the meeting point " + bad + " has no port from 1 to 65535");
+    }
+    refused("", "rank 1: the meeting point  has no port");
+    refused(":9", "rank 1: the meeting point :9 is unknown: ");
+    refused(":9, :8", "rank 1: the meeting point :9 is unknown: ");
+}
+
 TEST_CASE("a taken port is named") {
     const auto points = tcp::detail::resolve("127.0.0.1:0", no_rank);
     const auto taken = tcp::detail::listen_at(points.front(), 1);

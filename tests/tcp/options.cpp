@@ -50,7 +50,18 @@ TEST_CASE("each launcher's variables say who and where") {
     CHECK(own.meeting == "[::1]:5");
     CHECK(own.job == "j");
     CHECK(own.security == tcp::security::open);
-    CHECK(read({{"MASTER_ADDR", "fe80::1"}, {"MASTER_PORT", "5"}}).meeting == "[fe80::1]:5");
+    for (const char* const host : {"fe80::1", "[fe80::1]"})
+        CHECK(read({{"MASTER_ADDR", host}, {"MASTER_PORT", "5"}}).meeting == "[fe80::1]:5");
+}
+
+TEST_CASE("a launcher inside a job of Slurm says who, not Slurm") {
+    const std::map<std::string, std::string> slurm{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}};
+    for (auto inner : {std::map<std::string, std::string>{{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "8"}},
+                       std::map<std::string, std::string>{{"PMI_RANK", "3"}, {"PMI_SIZE", "8"}}}) {
+        inner.insert(slurm.begin(), slurm.end());
+        CHECK(read(inner).rank == 3);
+        CHECK(read(inner).ranks == 8);
+    }
 }
 
 TEST_CASE("the key is in a variable or in a file") {
@@ -90,8 +101,15 @@ TEST_CASE("gaps and contradictions name the variable") {
         {{{"RANK", "4"}, {"WORLD_SIZE", "4"}}, "the variable RANK is 4, but WORLD_SIZE is only 4"},
         {{{"RANK", "x"}, {"WORLD_SIZE", "4"}}, "the variable RANK is \"x\", which is no number from 0 to 65535"},
         {{{"RANK", "0"}, {"WORLD_SIZE", "0"}}, "the variable WORLD_SIZE is \"0\", which is no number from 1 to 65535"},
+        {{{"RANK", " 0"}, {"WORLD_SIZE", "4"}}, "the variable RANK is \" 0\", which is no number from 0 to 65535"},
+        {{{"RANK", "0"}, {"WORLD_SIZE", ""}}, "the variable WORLD_SIZE is \"\", which is no number from 1 to 65535"},
+        {{{"RANK", "0"}, {"WORLD_SIZE", "99999999999999999999"}},
+         "the variable WORLD_SIZE is \"99999999999999999999\""},
         {{{"MASTER_ADDR", "h"}}, "the variable MASTER_ADDR is set, but MASTER_PORT is not"},
+        {{{"MASTER_PORT", "1"}}, "the variable MASTER_PORT is set, but MASTER_ADDR is not"},
+        {{{"MASTER_ADDR", "h"}, {"MASTER_PORT", "65536"}}, "the variable MASTER_PORT is \"65536\""},
         {{{"RILL_KEY", "short"}}, "the variable RILL_KEY has no key of at least 22 characters"},
+        {{{"RILL_KEY", " 0123456789012345678 \n "}}, "the variable RILL_KEY has no key of at least 22 characters"},
         {{{"RILL_KEY", "k"}, {"RILL_KEY_FILE", "f"}}, "the variables RILL_KEY and RILL_KEY_FILE are both set"},
         {{{"RILL_KEY", "k"}, {"RILL_SECURITY", "open"}}, "the variable RILL_SECURITY is open, but RILL_KEY is set"},
         {{{"RILL_KEY_FILE", "/no/such/file"}}, "the key file /no/such/file cannot be opened"},

@@ -13,7 +13,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <fstream>
+#include <istream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -27,16 +29,19 @@ inline bool is_file(const std::string& point) { return point.starts_with("file:"
 /// one is known.
 inline std::vector<socket_address> resolve_all(const std::string& points, rank_t rank) {
     std::vector<socket_address> all;
-    std::string first_error, each;
-    for (std::istringstream from(points); std::getline(from, each, ',');) try {
+    std::exception_ptr unknown;
+    std::string each;
+    for (std::istringstream from(points); std::getline(from >> std::ws, each, ',');) {
+        port_of(each, rank, 1);
+        try {
             const std::vector<socket_address> some = resolve(each, rank);
             all.insert(all.end(), some.begin(), some.end());
-        } catch (const library_error& caught) {
-            if (first_error.empty()) first_error = caught.notice().reason;
+        } catch (const library_error&) {
+            if (unknown == nullptr) unknown = std::current_exception();
         }
-    if (all.empty() && first_error.empty()) return resolve(points, rank);
-    if (all.empty()) throw library_error(no_rank, first_error);
-    return all;
+    }
+    if (all.empty() && unknown != nullptr) std::rethrow_exception(unknown);
+    return all.empty() ? resolve(points, rank) : all;
 }
 
 /// The addresses of this host's interfaces, with port 0: of the loopback interface, or of all others. Link-local ones

@@ -76,11 +76,12 @@ struct options {
     static constexpr duration nap{};
 
     /// Reads who this process is from the variables of its launcher, the first that is there: RILL_RANK and RILL_RANKS;
-    /// RANK and WORLD_SIZE (torchrun); SLURM_PROCID and SLURM_NTASKS; PMI_RANK and PMI_SIZE; OMPI_COMM_WORLD_RANK and
-    /// OMPI_COMM_WORLD_SIZE. The meeting point is RILL_MEETING, or MASTER_ADDR and MASTER_PORT, or the default.
-    /// RILL_JOB or SLURM_JOB_ID names the job; RILL_SECURITY is `keyed`, `open` or `encrypted`. The key is in RILL_KEY,
-    /// or in the file that RILL_KEY_FILE names, or in `~/.config/rill/key`. Without any of them: one rank, no key.
-    /// Throws `library_error` that names the variable which is missing or wrong, or the file.
+    /// RANK and WORLD_SIZE (torchrun); OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE; PMI_RANK and PMI_SIZE;
+    /// SLURM_PROCID and SLURM_NTASKS, which a launcher inside a job of Slurm leaves as they are. The meeting point is
+    /// RILL_MEETING, or MASTER_ADDR and MASTER_PORT, or the default. RILL_JOB or SLURM_JOB_ID names the job;
+    /// RILL_SECURITY is `keyed`, `open` or `encrypted`. The key is in RILL_KEY, or in the file that RILL_KEY_FILE
+    /// names, or in `~/.config/rill/key`. Without any of them: one rank, no key. Throws `library_error` that names the
+    /// variable which is missing or wrong, or the file.
     static options from_environment() {
         return from_variables([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
     }
@@ -111,9 +112,9 @@ options options::from_variables(Get&& get) {
     constexpr std::int64_t most_ranks = 65'535;
     constexpr std::pair<const char*, const char*> launchers[] = {{"RILL_RANK", "RILL_RANKS"},
                                                                  {"RANK", "WORLD_SIZE"},
-                                                                 {"SLURM_PROCID", "SLURM_NTASKS"},
+                                                                 {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                                                  {"PMI_RANK", "PMI_SIZE"},
-                                                                 {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}};
+                                                                 {"SLURM_PROCID", "SLURM_NTASKS"}};
     options read;
     for (const auto& [rank, ranks] : launchers) {
         const char* const own = get(rank);
@@ -135,8 +136,11 @@ options options::from_variables(Get&& get) {
         const char* const port = get("MASTER_PORT");
         if (port == nullptr) detail::refuse_variable("the variable MASTER_ADDR is set, but MASTER_PORT is not");
         const std::string text(host);
-        read.meeting = (text.find(':') == std::string::npos ? text : "[" + text + "]") + ":" +
+        const bool needs_brackets = text.find(':') != std::string::npos && text.front() != '[';
+        read.meeting = (needs_brackets ? "[" + text + "]" : text) + ":" +
                        std::to_string(detail::whole_number("MASTER_PORT", port, 1, 65'535));
+    } else if (get("MASTER_PORT") != nullptr) {
+        detail::refuse_variable("the variable MASTER_PORT is set, but MASTER_ADDR is not");
     }
     for (const char* const name : {"RILL_JOB", "SLURM_JOB_ID"})
         if (const char* const job = get(name); job != nullptr && read.job.empty()) read.job = job;
@@ -159,9 +163,11 @@ options options::from_variables(Get&& get) {
             detail::refuse_variable(std::string("the variable RILL_SECURITY is open, but ") +
                                     (key != nullptr ? "RILL_KEY" : "RILL_KEY_FILE") + " is set");
     } else if (key != nullptr) {
-        if (std::string_view(key).size() < tcp::key::least_text)
+        try {
+            read.key = tcp::key::from_text(key);
+        } catch (const library_error&) {
             detail::refuse_variable("the variable RILL_KEY has no key of at least 22 characters");
-        read.key = tcp::key::from_text(key);
+        }
     } else if (file != nullptr) {
         read.key = tcp::key::from_file(file);
     } else if (const char* const home = get("HOME"); home != nullptr && read.ranks > 1) {

@@ -19,12 +19,14 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -112,12 +114,21 @@ struct socket_address {
     }
 };
 
+/// The port of a meeting point; throws `library_error` where it is not a number from `least` on.
+inline std::uint16_t port_of(const std::string& point, rank_t rank, std::uint16_t least = 0) {
+    const std::size_t colon = point.rfind(':');
+    const char* const end = point.data() + point.size();
+    std::uint16_t port = 0;
+    const auto [rest, failed] = std::from_chars(colon == std::string::npos ? end : &point[colon + 1], end, port);
+    if (failed != std::errc{} || rest != end || port < least)
+        throw library_error(rank, "the meeting point " + point + " has no port from 1 to 65535");
+    return port;
+}
+
 /// All addresses of a meeting point, `host:port` or `[address]:port`; of a link-local one `[address%interface]:port`.
 inline std::vector<socket_address> resolve(const std::string& point, rank_t rank) {
-    const std::size_t colon = point.rfind(':');
-    if (colon == std::string::npos) throw library_error(rank, "the meeting point " + point + " has no port");
-    std::string host = point.substr(0, colon);
-    const std::string port = point.substr(colon + 1);
+    const std::string port = std::to_string(port_of(point, rank));
+    std::string host = point.substr(0, point.rfind(':'));
     if (host.size() > 1 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
     addrinfo wanted{};
     wanted.ai_family = AF_UNSPEC;
