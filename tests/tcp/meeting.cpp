@@ -9,7 +9,11 @@
 #include <doctest/doctest.h>
 
 #include <ifaddrs.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -36,16 +40,68 @@ std::vector<std::string> meet(int count, Change&& change) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+/// What rank 1 is told where `answer(connection)` is what a process says to each that dials the meeting point.
+template <class Answer>
+std::string told_at(Answer&& answer) {
+    using namespace tcp::detail;
+    const auto listener = listen_at(resolve("127.0.0.1:0", no_rank).front(), 64);
+    std::atomic<bool> is_over = false;
+    std::thread stranger([&] {
+        std::deque<tcp::detail::socket> held;
+        while (!is_over) {
+            pollfd one{.fd = listener.get(), .events = POLLIN, .revents = 0};
+            ::poll(&one, 1, 5);
+            tcp::detail::socket came(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+            if (came) held.push_back(answer(std::move(came)));
+        }
+    });
+    const tcp::options own{.rank = 1,
+                           .ranks = 2,
+                           .meeting = socket_address::local_of(listener).text(),
+                           .meeting_timeout = milliseconds(100)};
+    std::string said = ranks::text_of(ranks::thrown_by([&] { tcp::endpoint net(own); }));
+    is_over = true;
+    stranger.join();
+    return said;
+}
+/// Agrees as rank 0 does.
+tcp::detail::socket agree(tcp::detail::socket came) {
+    using namespace tcp::detail;
+    handshake::identity own = meeting({}).run().own;
+    own.why = handshake::purpose::meeting;
+    own.ranks = 2;
+    const int other = ::dup(came.get());
+    pending_connection guest = pending_connection::accepted(std::move(came), own, {}, wall_clock());
+    while (guest.proceed() && !guest.is_settled()) {
+        if (guest.now() == handshake::state::asks) guest.accept(0);
+        pollfd one{.fd = guest.on().get(), .events = guest.wanted(), .revents = 0};
+        wait_for({&one, 1}, wall_clock() + seconds(1));
+    }
+    return tcp::detail::socket(other);
+}
+tcp::detail::socket say(tcp::detail::socket to, const std::string& text) {
+    CHECK(::send(to.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size()));
+    return to;
+}
+
 }  // namespace
 
-TEST_CASE("who has not come by the deadline is named on every rank that has") {
+TEST_CASE("who has not come by the deadline is named on every rank that has, with what came instead") {
     const auto said = meet(4, [](tcp::options& own) {
-        if (own.rank == 2) own.ranks = 0;
+        if (own.rank != 2) return;
+        for (int i = 0; i < 20; ++i) {  // until rank 0 listens
+            using namespace tcp::detail;
+            const auto stranger = start_connecting(resolve(own.meeting, no_rank).front());
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            ::send(stranger.get(), "rill\x07", 6, MSG_NOSIGNAL);
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+        own.ranks = 0;
     });
     for (const int rank : {0, 1, 3}) {
         const std::string& text = said[static_cast<std::size_t>(rank)];
         CHECK_MESSAGE(has(text, "rank 2 has not come to 127.0.0.1:"), text);
-        CHECK_MESSAGE(has(text, " within 0.400000 s"), text);
+        CHECK_MESSAGE(has(text, " within 0.400000 s: a process with another version of rill came"), text);
     }
 }
 
@@ -54,6 +110,25 @@ TEST_CASE("without rank 0 the others name it") {
         if (own.rank == 0) own.ranks = 0;
     });
     CHECK_MESSAGE(has(said[1], "rank 0 has not come to 127.0.0.1:"), said[1]);
+}
+
+TEST_CASE("a rank tells what has answered at the meeting point, where that is not rank 0 of its build") {
+    std::string said = told_at([](auto came) { return say(std::move(came), "HTTP/1.1 400 Bad Request\r\n\r\n"); });
+    CHECK_MESSAGE(has(said, " within 0.100000 s: rank 1 cannot connect: what answers is no rank of a job"), said);
+    said = told_at([](auto came) { return say(std::move(came), "rill\x07"); });
+    CHECK_MESSAGE(has(said, "rank 0 has not come to"), said);
+    said = told_at([](auto came) { return say(std::move(came), std::string("rill\x07\0", 6)); });
+    CHECK(said == "rill: rank 1 has another version of rill");
+}
+
+TEST_CASE("rank 0 that is lost, falls silent or talks nonsense while the ranks meet is named") {
+    CHECK(told_at([](auto came) { return agree(std::move(came)), tcp::detail::socket(); }) ==
+          "rill: rank 1: the connection to rank 0 is lost while the ranks meet");
+    CHECK(told_at([](auto came) { return agree(std::move(came)); }) ==
+          "rill: rank 1: rank 0 has not answered within 0.100000 s");
+    const std::string said =
+        told_at([](auto came) { return say(agree(std::move(came)), std::string("\x02\0\0\0\xff\xff\xff\xff", 8)); });
+    CHECK_MESSAGE(has(said, "rank 0 sent rank 1 a word that none may tell"), said);
 }
 
 TEST_CASE("ranks with one key meet, and one with another key or none is told and named") {

@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -209,15 +210,37 @@ pid_t start_to_meet(const tcp::options& chosen) {
         if (said.find("rank 2 has another key than rank 0") != said.npos) ::_exit(3);
         if (said.find("rank 2 belongs to another job") != said.npos) ::_exit(4);
         if (said.find("two processes say that they are rank 2") != said.npos) ::_exit(5);
+        if (said.find("rank 2 has another version of rill") != said.npos) ::_exit(6);
         ::_exit(1);
     }
     ::_exit(0);
 }
 
+/// Starts a process that has the key but is of another build; it exits with 6 where it is told so.
+pid_t start_other_build(const tcp::options& chosen) {
+    using namespace tcp::detail;
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    ::alarm(60);
+    const handshake::identity own{
+        .why = handshake::purpose::meeting, .build = 1, .ranks = chosen.ranks, .rank = chosen.rank, .incarnation = 1};
+    for (;;) {
+        pending_connection dial = pending_connection::dialled(
+            start_connecting(resolve(chosen.meeting, chosen.rank).front()), own, {}, chosen.key.prover(), wall_clock());
+        while (dial.proceed() && !dial.is_settled()) {
+            pollfd one{.fd = dial.on().get(), .events = dial.wanted(), .revents = 0};
+            wait_for({&one, 1}, wall_clock() + seconds(1));
+        }
+        if (dial.is_settled()) ::_exit(dial.said().why() == handshake::refusal::build ? 6 : 1);
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+}
+
 }  // namespace
 
 TEST_CASE(
-    "a process with a wrong key keeps none from meeting; a rank of another job or a second one ends the meeting") {
+    "a process with a wrong key keeps none from meeting; a rank of another job or build or a second one ends the "
+    "meeting") {
     tcp::options first{.ranks = 3, .meeting = ranks::free_point(), .failure_timeout = seconds(5)};
     first.key = tcp::key::from_text("0123456789abcdefghijklmnopqrstuv");
     tcp::options second = first, third = first;
@@ -236,6 +259,9 @@ TEST_CASE(
         tcp::options wrong = third;
         wrong.job = "other";
         for (const pid_t child : {start_to_meet(first), start_to_meet(wrong)}) CHECK(end_of(child) == 4);
+    }
+    SUBCASE("another build") {
+        for (const pid_t child : {start_to_meet(first), start_other_build(third)}) CHECK(end_of(child) == 6);
     }
     SUBCASE("two of one rank") {
         for (const pid_t child : {start_to_meet(first), start_to_meet(third), start_to_meet(third)})
