@@ -131,6 +131,29 @@ TEST_CASE("rank 0 that is lost, falls silent or talks nonsense while the ranks m
     CHECK_MESSAGE(has(said, "rank 0 sent rank 1 a word that none may tell"), said);
 }
 
+TEST_CASE("a rank that ends as the last ones meet is missed by the others, and rank 0 is not blamed") {
+    using namespace tcp::detail;
+    const std::string point = ranks::free_point();
+    const auto thrown = ranks::on_threads(2, {.meeting = point}, [&](const tcp::options& own) {
+        if (own.rank == 0)
+            return tcp::run([](auto& net) { net.receive(1, {.context = 1}, net.now() + seconds(30)); }, own);
+        handshake::identity said = meeting({}).run().own;
+        said.why = handshake::purpose::meeting;
+        said.ranks = 2;
+        said.rank = 1;
+        const meeting_word::option options[] = {{"", own.eager_bytes}, {"", own.chunk_bytes}, {"", own.mailbox_bytes}};
+        const roster_entry entry{.rank = 1,
+                                 .incarnation = said.incarnation,
+                                 .host = "h",
+                                 .addresses = {roster_address_of(resolve(ranks::free_point(), 1).front())}};
+        const line to = ranks::dial(point, said).take();
+        CHECK(to.write(meeting_word::of_entry(options, entry)) > 0);
+        const linger at_once{.l_onoff = 1, .l_linger = 0};
+        ::setsockopt(to.on().get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    });
+    CHECK(ranks::text_of(thrown[0]) == "rill: rank 1 has gone without a farewell");
+}
+
 TEST_CASE("ranks with one key meet, and one with another key or none is told and named") {
     const tcp::key one = tcp::key::from_text("0123456789abcdefghijklmnopqrstuv");
     const tcp::key other = tcp::key::from_text("0123456789abcdefghijklmnopqrstuV");

@@ -8,7 +8,6 @@
 
 #include <doctest/doctest.h>
 
-#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -224,16 +223,8 @@ pid_t start_other_build(const tcp::options& chosen) {
     ::alarm(60);
     const handshake::identity own{
         .why = handshake::purpose::meeting, .build = 1, .ranks = chosen.ranks, .rank = chosen.rank, .incarnation = 1};
-    for (;;) {
-        pending_connection dial = pending_connection::dialled(
-            start_connecting(resolve(chosen.meeting, chosen.rank).front()), own, {}, chosen.key.prover(), wall_clock());
-        while (dial.proceed() && !dial.is_settled()) {
-            pollfd one{.fd = dial.on().get(), .events = dial.wanted(), .revents = 0};
-            wait_for({&one, 1}, wall_clock() + seconds(1));
-        }
-        if (dial.is_settled()) ::_exit(dial.said().why() == handshake::refusal::build ? 6 : 1);
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    const pending_connection told = ranks::dial(chosen.meeting, own, chosen.key.prover());
+    ::_exit(told.said().why() == handshake::refusal::build ? 6 : 1);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <rill/transport/tcp.hpp>
 
+#include <poll.h>
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <string>
@@ -16,6 +18,24 @@ inline std::string free_point(const std::string& host = "127.0.0.1") {
     using namespace rill::tcp::detail;
     const auto points = resolve(host + ":0", rill::no_rank);
     return host + ":" + std::to_string(socket_address::local_of(listen_at(points.front(), 1)).port());
+}
+
+/// Dials the meeting point as `own` until somebody has agreed or refused.
+inline rill::tcp::detail::pending_connection dial(const std::string& point,
+                                                  const rill::tcp::detail::handshake::identity& own,
+                                                  const rill::tcp::detail::credentials& by = {}) {
+    using namespace rill::tcp::detail;
+    for (;;) {
+        pending_connection made =
+            pending_connection::dialled(start_connecting(resolve(point, own.rank).front()), own, {}, by, wall_clock());
+        while (made.proceed() && !made.is_settled()) {
+            if (made.now() == handshake::state::asks) made.prove(0);
+            pollfd one{.fd = made.on().get(), .events = made.wanted(), .revents = 0};
+            wait_for({&one, 1}, wall_clock() + rill::seconds(1));
+        }
+        if (made.is_settled()) return made;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
 }
 
 /// All ranks encrypt what they say, by the same key.

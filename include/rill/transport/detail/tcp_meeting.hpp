@@ -260,7 +260,8 @@ class meeting final : contacts::owner {
         if (is_file(chosen_.meeting) && meeting_file::read(file_path()).incarnation == made_.own.incarnation)
             ::unlink(file_path().c_str());
         const std::vector<std::byte> roster = meeting_word::of_roster(made_.roster);
-        for (rank_t peer = 1; peer < chosen_.ranks; ++peer) send_all(peer, roster);
+        for (rank_t peer = 1; peer < chosen_.ranks; ++peer)
+            send_all(peer, roster);  // who has ended since is missed later
     }
 
     newcomer expected(rank_t peer) const { return {.words = meeting_reader(chosen_.ranks, 0, peer)}; }
@@ -371,7 +372,7 @@ class meeting final : contacts::owner {
         here = socket_address::local_of(listener);
         roster_entry own = own_entry();
         own.addresses = {roster_address_of(here)};
-        send_all(0, meeting_word::of_entry(equal_options(), own));
+        if (!send_all(0, meeting_word::of_entry(equal_options(), own))) fail_for_loss();
         receive_roster();
         for (roster_entry& each : made_.roster)
             scope_link_local(each, socket_address::peer_of(line_to(0).on()).scope());
@@ -422,12 +423,13 @@ class meeting final : contacts::owner {
         return made;
     }
 
+    [[noreturn]] void fail_for_loss() const { fail("the connection to rank 0 is lost while the ranks meet"); }
     void receive_roster() {
         meeting_reader words(chosen_.ranks, chosen_.rank, 0);
         // Rank 0 waits until the same deadline, by its own start; then it says who is missing.
         const time_point last = until_ + chosen_.meeting_timeout;
         while (!words.is_whole()) {
-            if (!read(words, line_to(0))) fail("the connection to rank 0 is lost while the ranks meet");
+            if (!read(words, line_to(0))) fail_for_loss();
             if (words.is_whole()) break;
             if (wall_clock() >= last) fail("rank 0 has not answered" + within());
             pollfd one{.fd = line_to(0).on().get(), .events = POLLIN, .revents = 0};
@@ -450,7 +452,8 @@ class meeting final : contacts::owner {
         }
         return true;
     }
-    void send_all(rank_t peer, byte_view bytes) {
+    /// False where the connection is lost, or takes too long.
+    bool send_all(rank_t peer, byte_view bytes) {
         const line& to = line_to(peer);
         while (!bytes.empty() || to.owes()) {
             const ssize_t sent = to.write(bytes);
@@ -458,11 +461,11 @@ class meeting final : contacts::owner {
                 bytes = bytes.subspan(static_cast<std::size_t>(sent));
                 continue;
             }
-            if (errno != EAGAIN || wall_clock() >= until_)
-                fail("the connection to " + name_of(peer) + " is lost while the ranks meet: " + system_text());
+            if (errno != EAGAIN || wall_clock() >= until_) return false;
             pollfd one{.fd = to.on().get(), .events = POLLOUT, .revents = 0};
             wait_for({&one, 1}, until_);
         }
+        return true;
     }
 
     const options& chosen_;
