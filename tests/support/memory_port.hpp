@@ -39,7 +39,8 @@ struct network {
         std::shared_ptr<end> ends;
     };
 
-    explicit network(int ranks) : notes(static_cast<std::size_t>(ranks)), losses(notes.size()) {}
+    explicit network(int ranks)
+        : notes(static_cast<std::size_t>(ranks)), losses(notes.size()), goodbyes(notes.size()) {}
 
     void deliver() {
         const bool held = std::exchange(holds, false);
@@ -59,8 +60,8 @@ struct network {
         receives.erase(found);
     }
 
-    std::vector<std::deque<note>> notes;     ///< to each rank
-    std::vector<std::deque<rank_t>> losses;  ///< that each rank has not been told
+    std::vector<std::deque<note>> notes;               ///< to each rank
+    std::vector<std::deque<rank_t>> losses, goodbyes;  ///< that each rank has not been told
     std::list<part> sends, receives;
     bool holds = false;
     std::function<void(rank_t)> idle;  ///< what others do while this rank finds no note
@@ -128,13 +129,8 @@ class port {
         while (at(rank_).empty()) net_.idle(rank_);
     }
 
-    rank_t take_loss() const {
-        auto& untold = net_.losses[static_cast<std::size_t>(rank_)];
-        if (untold.empty()) return no_rank;
-        const rank_t lost = untold.front();
-        untold.pop_front();
-        return lost;
-    }
+    rank_t take_loss() const { return take_first(net_.losses); }
+    rank_t take_goodbye() const { return take_first(net_.goodbyes); }
     static void watch(rank_t) {}
 
     request send_part(const std::byte* from, std::size_t bytes, rank_t peer, std::uint32_t tag) const {
@@ -169,6 +165,13 @@ class port {
     [[noreturn]] void end_job() const noexcept { std::abort(); }
 
   private:
+    rank_t take_first(std::vector<std::deque<rank_t>>& told) const {
+        auto& own = told[static_cast<std::size_t>(rank_)];
+        if (own.empty()) return no_rank;
+        const rank_t first = own.front();
+        own.pop_front();
+        return first;
+    }
     std::deque<network::note>& at(rank_t peer) const { return net_.notes[static_cast<std::size_t>(peer)]; }
 
     static inline std::int64_t clock = 0;

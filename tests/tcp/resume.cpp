@@ -1,4 +1,7 @@
 #include <rill/collective/group.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
 #include <rill/testing/transport_laws.hpp>
 #include <rill/topology/ring.hpp>
@@ -188,6 +191,29 @@ TEST_CASE("a rank that leaves before the one that watches it has reached it is n
             CHECK(net.receive(peer, {.context = 1}, net.now() + seconds(30)).has_value());
             CHECK_FALSE(net.receive(peer, {.context = 2}, net.now() + milliseconds(20)).has_value());
         }
+    });
+    for (const auto& each : thrown) CHECK(ranks::text_of(each) == "");
+}
+
+TEST_CASE("a wait for a rank that has left takes what that rank has said, and then throws, and others go on") {
+    tcp::options chosen{.meeting = ranks::free_point()};
+    const auto thrown = ranks::on_threads(3, chosen, [&](const tcp::options& own) {
+        tcp::endpoint net(own);
+        const channel on{.context = 1};
+        if (own.rank == 1) {
+            CHECK(net.post(0, on, buffer(8)));
+            return;
+        }
+        const rank_t peer = 2 - own.rank;
+        if (own.rank == 0) {
+            CHECK(net.receive(1, on, deadline::never).has_value());
+            CHECK_THROWS_WITH_AS(net.receive(1, on, deadline::never),
+                                 doctest::Contains("rank 1 has left, and rank 0 waits for it"), peer_failure);
+            for (const deadline until : {deadline::immediate, deadline(net.now() + milliseconds(5))})
+                CHECK_FALSE(net.receive(1, on, until).has_value());
+        }
+        CHECK(net.post(peer, on, buffer(8)));
+        CHECK(net.receive(peer, on, net.now() + seconds(30)).has_value());
     });
     for (const auto& each : thrown) CHECK(ranks::text_of(each) == "");
 }

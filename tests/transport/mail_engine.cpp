@@ -298,6 +298,38 @@ TEST_CASE("mail: mailboxes are bounded, and credit returns with what is taken") 
     CHECK(of[0].post(1, on, second, deadline::immediate));
 }
 
+TEST_CASE("mail: who waits for a rank that has left is told so, once it has taken what that rank had said") {
+    ranks of(3, {.mailbox_bytes = 10'000, .sends_unasked = false});
+    of.attend();
+    const bytes small = filled(100, 1), large = filled(5000, 2);
+    const rank_t left = 0, both[] = {0, 2};
+    of[0].post(1, on, byte_view(small));
+    of.net.goodbyes[1].push_back(left);
+    of.listens[0] = false;
+    const std::uint64_t never_taken = of[1].post(left, on, byte_view(large));
+    buffer first(9000), second(9000);
+    CHECK(of[1].post(left, on, first, deadline::immediate));
+
+    auto* const got = of[1].receive({&left, 1}, on, deadline::never);
+    REQUIRE(got != nullptr);
+    of[1].release(*got);
+    const auto text = doctest::Contains("rank 0 has left, and rank 1 waits for it");
+    bytes target(5000);
+    const byte_span there(target);
+    CHECK_THROWS_WITH_AS(of[1].receive({&left, 1}, on, deadline::never), text, peer_failure);
+    CHECK_THROWS_WITH_AS(of[1].receive_latest({&left, 1}, on, deadline::never), text, peer_failure);
+    CHECK_THROWS_WITH_AS(of[1].receive_into(left, on, {&there, 1}, deadline::never), text, peer_failure);
+    CHECK_THROWS_WITH_AS(of[1].await(never_taken, on, deadline::never), text, peer_failure);
+    CHECK_THROWS_WITH_AS(of[1].post(left, on, second, deadline::never), text, peer_failure);
+    CHECK(of[1].inquire(left, 7, 5, deadline::never)->kind == operation::departure);
+    for (const deadline until : {deadline::immediate, deadline(memory::port::now() + milliseconds(20))})
+        CHECK(of[1].receive({&left, 1}, on, until) == nullptr);
+    of.net.idle = [&](rank_t) { of[2].post(1, on, byte_view(small)); };
+    auto* const other = of[1].receive(both, on, deadline::never);
+    CHECK(other->source == 2);
+    of[1].release(*other);
+}
+
 TEST_CASE("mail: all leave together; a port that has ended throws") {
     ranks of(2);
     of.attend();

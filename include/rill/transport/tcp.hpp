@@ -49,7 +49,8 @@ void run(Body&& body, const options& chosen = options::from_environment());
 /// Two ranks connect when either has something to say to the other; each also connects to the next one, whose end it
 /// would notice. A connection that is lost is made anew, and each message arrives once all the same. A peer is gone
 /// when its process has ended without a farewell, or when it says nothing for `options::patience`: then all waits of
-/// all other ranks throw `peer_failure` that names it.
+/// all other ranks throw `peer_failure` that names it. When a peer's endpoint has ended, waits without a deadline
+/// for that peer throw it, where a connection with it had been made.
 ///
 /// Any thread of the rank may call it. A thread of its own makes progress while nobody waits. Destruction waits at most
 /// `options::farewell_timeout` until the peers have taken what was sent to them; handed-over messages larger than

@@ -8,9 +8,11 @@
 #include <rill/transport/detail/mail_post_office.hpp>
 #include <rill/transport/detail/same_failure.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -115,6 +117,22 @@ bool post_office<Port>::mourn() {
     state_of(gone).has_gone = control_.any_failed = true;
     go_on_leaving();
     return true;
+}
+
+/// Learns that a peer has left; true when one has. Called only when no note is left to read, and after the transfers:
+/// what the peer has said before is here.
+template <class Port>
+bool post_office<Port>::hear_goodbye() {
+    const rank_t left = port_.take_goodbye();
+    return left != no_rank && (state_of(left).has_left = true);
+}
+template <class Port>
+void post_office<Port>::require_any(std::span<const rank_t> peers) const {
+    if (peers.empty() || !std::all_of(peers.begin(), peers.end(), [this](rank_t peer) { return has_left(peer); }))
+        return;
+    throw_error({.culprit = peers.front(),
+                 .reason = "rank " + std::to_string(peers.front()) + " has left, and rank " + std::to_string(rank()) +
+                           " waits for it"});
 }
 
 template <class Port>

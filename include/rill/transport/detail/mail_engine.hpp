@@ -74,7 +74,7 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
             require_alive();
             if (office_.post(peer, on, bytes)) return true;
         }
-        return wait(on, until, [&] { return office_.post(peer, on, bytes); });
+        return wait_for({&peer, 1}, on, until, [&] { return office_.post(peer, on, bytes); });
     }
     bool is_done(std::uint64_t id) {
         guard lock(mutex_);
@@ -84,7 +84,8 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
         return office_.is_done(id);
     }
     bool await(std::uint64_t id, channel on, deadline until) {
-        return wait(on, until, [&] { return office_.is_done(id); });
+        const rank_t peer = receiver_of(id);
+        return wait_for({&peer, 1}, on, until, [&] { return office_.is_done(id); });
     }
     /// Withdraws a message that nobody has asked for; waits for one that is being sent.
     void settle_sent(std::uint64_t id, std::uint64_t context) noexcept {
@@ -104,12 +105,12 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
 
     node* receive(std::span<const rank_t> peers, channel on, deadline until) {
         node* found = nullptr;
-        wait(on, until, [&] { return (found = office_.take(peers, on)) != nullptr; });
+        wait_for(peers, on, until, [&] { return (found = office_.take(peers, on)) != nullptr; });
         return found;
     }
     node* receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
         node* found = nullptr;
-        wait(on, until, [&] { return (found = office_.take_latest(peers, on)) != nullptr; });
+        wait_for(peers, on, until, [&] { return (found = office_.take_latest(peers, on)) != nullptr; });
         return found;
     }
     /// The message, which may already lie in the targets (`node::straight`); null when `until` has passed.
@@ -159,6 +160,20 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
     }
 
   private:
+    /// Waits for what only these peers can bring about. Throws where all of them have left and no deadline would end
+    /// the wait.
+    template <class Ready>
+    bool wait_for(std::span<const rank_t> peers, channel on, deadline until, Ready&& ready) {
+        return wait(on, until, [&] {
+            if (ready()) return true;
+            if (until.is_never()) office_.require_any(peers);
+            return false;
+        });
+    }
+    rank_t receiver_of(std::uint64_t id) {
+        const guard lock(mutex_);
+        return office_.receiver_of(id);
+    }
     void redirect(guard& lock, node& n) {
         redirection<Port> under_way = office_.redirect(n);
         settle(lock, n.source, n.on.context, [&] { return under_way.look(); });
@@ -187,7 +202,7 @@ typename engine<Port>::node* engine<Port>::receive_into(rank_t peer, channel on,
         if (alive_) office_.unclaim(*claimed);
     };
     try {
-        if (!wait(on, until, arrives)) return give_back(), nullptr;
+        if (!wait_for({&peer, 1}, on, until, arrives)) return give_back(), nullptr;
     } catch (...) {
         give_back();
         throw;
@@ -210,6 +225,7 @@ std::optional<call_signature> engine<Port>::inquire(rank_t peer, std::uint64_t c
         answer = peer == rank()    ? known.calls.entered(context, number)
                  : told != nullptr ? told->entered(number)
                                    : std::nullopt;
+        if (!answer && office_.has_left(peer)) answer = {.number = number, .kind = operation::departure};
         if (!answer && !std::exchange(asked, true))
             office_.tell(peer, {.context = context, .id = number, .kind = note::question});
         return answer.has_value();

@@ -41,7 +41,8 @@ struct part_end {
 ///
 /// `take_loss` says once of each peer that it has gone without a farewell, `no_rank` if there is none. What stands for
 /// messages from or to a peer that has gone has ended. A port need not notice it of a peer that it has exchanged
-/// nothing with, until `watch` is called for it.
+/// nothing with, until `watch` is called for it. `take_goodbye` says the same of a peer that has left with a farewell,
+/// once all its notes have been received: nothing comes from it any more.
 ///
 /// An error of the network is thrown as `library_error`. The engine calls a port that is not concurrent from one
 /// thread; any other under a mutex, except `rank`, `size`, `neighbours` and `now`.
@@ -67,6 +68,7 @@ concept MailPort = std::constructible_from<typename P::library_error, rank_t, co
                        { P::wakes } -> std::convertible_to<bool>;
                        port.await_note(lock, until);
                        { port.take_loss() } -> std::same_as<rank_t>;
+                       { port.take_goodbye() } -> std::same_as<rank_t>;
                        port.watch(peer);
                        { port.send_part(from, size, peer, tag) } -> std::same_as<typename P::request>;
                        { port.receive_part(into, size, peer, tag) } -> std::same_as<typename P::request>;

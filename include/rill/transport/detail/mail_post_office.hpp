@@ -107,6 +107,10 @@ class post_office {
     node* claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room);
     /// Gives back a claimed message in any state. One that arrives straight must have been redirected before.
     void unclaim(node& n);
+    /// Throws `peer_failure` where all of the peers have left: what this rank waits for from them, or for them to take,
+    /// does not happen any more.
+    void require_any(std::span<const rank_t> peers) const;
+    bool has_left(rank_t peer) const { return peers_[static_cast<std::size_t>(peer)].has_left; }
     /// Completes the receive of a claimed message that has arrived.
     void accept(node& n) {
         repay(n);
@@ -164,7 +168,7 @@ class post_office {
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
         std::byte* const at = landing_.data() + parcel::lead;
         const received_note note = port_.receive_note(at, landing_.size() - parcel::lead);
-        if (note.source == no_rank) return mourn() || judge() || moved;
+        if (note.source == no_rank) return mourn() || hear_goodbye() || judge() || moved;
         envelope head;
         if (note.size >= sizeof head) std::memcpy(&head, at, sizeof head);
         if (note.size != sizeof head + head.size) refuse(note.source, head);
@@ -195,6 +199,7 @@ class post_office {
         std::size_t came_unasked = 0;  ///< bytes of such messages whose sender has not been told that they are taken
         bool want_sent = false;
         bool has_gone = false;
+        bool has_left = false;
         bool wanted = false;
         std::vector<outgoing*> unasked{};                                 ///< being sent, in order
         std::vector<unasked_arrival<typename Port::request>> arrivals{};  ///< being received
@@ -245,6 +250,7 @@ class post_office {
     void hear(rank_t source, const abort_notice& report);
     bool judge();
     bool mourn();
+    bool hear_goodbye();
     int leaving_rounds() const { return static_cast<int>(std::bit_width(static_cast<unsigned>(size() - 1))); }
     /// The rank 2^round below this one, or above it.
     rank_t below(int round, int sign = 1) const {

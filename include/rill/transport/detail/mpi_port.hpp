@@ -138,6 +138,7 @@ class port {
 
     /// MPI ends the job when a process ends early.
     static rank_t take_loss() { return no_rank; }
+    static rank_t take_goodbye() { return no_rank; }
     static void watch(rank_t) {}
 
     request send_part(const std::byte* bytes, std::size_t size, rank_t peer, std::uint32_t tag) const {

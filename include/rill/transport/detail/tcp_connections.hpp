@@ -162,12 +162,9 @@ class connections final : contacts::owner {
     void watch(rank_t peer) {
         if (at(peer).is_open && !at(peer).is_known) dial(at(peer), wall_clock());
     }
-    rank_t take_loss() {
-        if (losses_.empty()) return no_rank;
-        const rank_t lost = losses_.front();
-        losses_.erase(losses_.begin());
-        return lost;
-    }
+    rank_t take_loss() { return take_first(losses_); }
+    /// Of a peer whose notes have been taken.
+    rank_t take_goodbye() { return notes_.empty() ? take_first(goodbyes_) : no_rank; }
 
     /// Says goodbye, waits a limited time until the peers have taken all that was sent, and closes.
     void leave() noexcept {
@@ -257,13 +254,23 @@ class connections final : contacts::owner {
             if (!done->is_given_up) keep(*done);
             done->ended = true;
         }
-        void goodbye() { peer.said_goodbye = true; }
+        void goodbye() {
+            peer.said_goodbye = true;
+            of.goodbyes_.push_back(peer.rank);
+        }
     };
 
     /// Copies a part that came while its receive was given up.
     static void keep(receive& of) {
         if (!of.own.empty()) std::memcpy(of.into.data(), of.own.data(), of.own.size());
         of.own = {};
+    }
+
+    static rank_t take_first(std::vector<rank_t>& of) {
+        if (of.empty()) return no_rank;
+        const rank_t first = of.front();
+        of.erase(of.begin());
+        return first;
     }
 
     peer_state& at(rank_t peer) { return *peers_[static_cast<std::size_t>(peer)]; }
@@ -477,7 +484,7 @@ class connections final : contacts::owner {
     std::vector<std::unique_ptr<peer_state>> peers_;
     std::deque<note> notes_;
     std::vector<std::vector<std::byte>> spare_;
-    std::vector<rank_t> losses_;
+    std::vector<rank_t> losses_, goodbyes_;  ///< not yet told
 };
 
 }}}  // namespace rill::RILL_ABI::tcp::detail

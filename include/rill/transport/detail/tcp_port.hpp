@@ -70,6 +70,7 @@ class port {
     void dismiss() const noexcept { lines_->waits().dismiss(); }
     void watch(rank_t peer) const { lines_->watch(peer); }
     rank_t take_loss() const { return lines_->take_loss(); }
+    rank_t take_goodbye() const { return lines_->take_goodbye(); }
     /// Says goodbye to all peers and closes all connections.
     void leave() const noexcept { lines_->leave(); }
 
