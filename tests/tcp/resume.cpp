@@ -217,3 +217,34 @@ TEST_CASE("a wait for a rank that has left takes what that rank has said, and th
     });
     for (const auto& each : thrown) CHECK(ranks::text_of(each) == "");
 }
+
+TEST_CASE("a rank that says what none may say is named") {
+    using namespace tcp::detail;
+    const std::pair<frame_head, const char*> wrong[] = {
+        {{.size = 1, .kind = frame_kind::part, .value = std::uint64_t{1} << 40}, "a part that is too long"},
+        {{.size = 8, .kind = frame_kind::part, .tag = 3, .value = 8}, "a part that was not asked for"},
+        {{.size = ~std::uint32_t{0}, .kind = frame_kind::note}, "a note that is too long"}};
+    for (const auto& [head, fault] : wrong) {
+        std::promise<void> over;
+        const auto thrown = ranks::on_threads(2, {.meeting = ranks::free_point()}, [&](const tcp::options& own) {
+            if (own.rank == 0) {
+                const auto told = ranks::thrown_by([&] {
+                    tcp::endpoint net(own);
+                    net.receive(1, {.context = 1}, net.now() + seconds(30));
+                });
+                over.set_value();
+                if (told) std::rethrow_exception(told);
+                return;
+            }
+            mesh met = meeting(own).run();
+            met.own.attempt = 1;
+            const line to = ranks::dial(socket_address_of(met.roster[0].addresses.front()).text(), met.own).take();
+            std::byte bytes[frame_head::size_bytes];
+            head.write(bytes);
+            CHECK(to.write(byte_view(bytes)) == static_cast<ssize_t>(sizeof bytes));
+            over.get_future().wait();
+        });
+        const std::string said = ranks::text_of(thrown[0]);
+        CHECK_MESSAGE(said.find(std::string("rank 1 sent rank 0 ") + fault) != said.npos, said);
+    }
+}
