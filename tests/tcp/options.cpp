@@ -100,6 +100,7 @@ TEST_CASE("gaps and contradictions name the variable") {
         {{{"WORLD_SIZE", "1"}}, "the variable WORLD_SIZE is set, but RANK is not"},
         {{{"RANK", "4"}, {"WORLD_SIZE", "4"}}, "the variable RANK is 4, but WORLD_SIZE is only 4"},
         {{{"RANK", "x"}, {"WORLD_SIZE", "4"}}, "the variable RANK is \"x\", which is no number from 0 to 65535"},
+        {{{"RANK", "-0"}, {"WORLD_SIZE", "4"}}, "the variable RANK is \"-0\", which is no number from 0 to 65535"},
         {{{"RANK", "0"}, {"WORLD_SIZE", "0"}}, "the variable WORLD_SIZE is \"0\", which is no number from 1 to 65535"},
         {{{"RANK", " 0"}, {"WORLD_SIZE", "4"}}, "the variable RANK is \" 0\", which is no number from 0 to 65535"},
         {{{"RANK", "0"}, {"WORLD_SIZE", ""}}, "the variable WORLD_SIZE is \"\", which is no number from 1 to 65535"},

@@ -99,7 +99,8 @@ namespace detail {
 inline std::int64_t whole_number(const char* name, std::string_view text, std::int64_t least, std::int64_t most) {
     std::int64_t number = 0;
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failed != std::errc{} || end != text.data() + text.size() || number < least || number > most)
+    const bool is_signed = text.starts_with('-');  // as in "-0"
+    if (is_signed || failed != std::errc{} || end != text.data() + text.size() || number < least || number > most)
         refuse_variable(std::string("the variable ") + name + " is \"" + std::string(text) +
                         "\", which is no number from " + std::to_string(least) + " to " + std::to_string(most));
     return number;
