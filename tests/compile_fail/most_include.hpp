@@ -1,4 +1,4 @@
-// What most samples include. It is compiled in advance.
+// What most samples include. It is compiled in advance for g++.
 #include <rill/aggregate/mean.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/compress/top_k.hpp>
