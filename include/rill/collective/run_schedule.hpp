@@ -59,13 +59,30 @@ class schedule_view {
     static const Plan& as(const void* plan) {
         return *static_cast<const Plan*>(plan);
     }
+    // Functions, where captureless lambdas would be two functions each for the compiler.
     template <class Plan>
-    static constexpr calls calls_of{
-        [](const void* plan, int round) -> action { return as<Plan>(plan).kind(round); },
-        [](const void* plan, int round) -> int { return as<Plan>(plan).sends(round); },
-        [](const void* plan, int round, int i) -> transfer { return as<Plan>(plan).send(round, i); },
-        [](const void* plan, int round) -> int { return as<Plan>(plan).receives(round); },
-        [](const void* plan, int round, int i) -> transfer { return as<Plan>(plan).receive(round, i); }};
+    static action kind_of(const void* plan, int round) {
+        return as<Plan>(plan).kind(round);
+    }
+    template <class Plan>
+    static int sends_of(const void* plan, int round) {
+        return as<Plan>(plan).sends(round);
+    }
+    template <class Plan>
+    static transfer send_of(const void* plan, int round, int i) {
+        return as<Plan>(plan).send(round, i);
+    }
+    template <class Plan>
+    static int receives_of(const void* plan, int round) {
+        return as<Plan>(plan).receives(round);
+    }
+    template <class Plan>
+    static transfer receive_of(const void* plan, int round, int i) {
+        return as<Plan>(plan).receive(round, i);
+    }
+    template <class Plan>
+    static constexpr calls calls_of{&kind_of<Plan>, &sends_of<Plan>, &send_of<Plan>, &receives_of<Plan>,
+                                    &receive_of<Plan>};
 
     const void* plan_;
     const calls* calls_;
@@ -108,10 +125,20 @@ class state_view {
         return *static_cast<State*>(state);
     }
     template <class State>
+    static byte_pieces outgoing_of(void* state, part_range parts, action kind) {
+        return as<State>(state).outgoing(parts, kind);
+    }
+    template <class State>
+    static void fold_in(void* state, arrivals given) {
+        as<State>(state).fold(given);
+    }
+    template <class State>
+    static void copy_in(void* state, arrivals given) {
+        as<State>(state).copy(given);
+    }
+    template <class State>
     static constexpr calls made_for() {
-        calls made{[](void* state, part_range parts, action kind) { return as<State>(state).outgoing(parts, kind); },
-                   [](void* state, arrivals given) { as<State>(state).fold(given); },
-                   [](void* state, arrivals given) { as<State>(state).copy(given); }};
+        calls made{&outgoing_of<State>, &fold_in<State>, &copy_in<State>};
         if constexpr (ExpectingTransport<Net> && PlacingState<State, Net>) {
             made.place_for = [](void* state, part_range parts) { return as<State>(state).place_for(parts); };
             made.has_free_place = [](void* state, part_range parts) { return as<State>(state).has_free_place(parts); };

@@ -22,13 +22,16 @@ class function_ref<Result(Arguments...)> {
                  std::is_invocable_r_v<Result, Body&, Arguments...>)
     function_ref(Body&& body)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
         : body_(const_cast<void*>(static_cast<const void*>(__builtin_addressof(body)))),
-          call_([](void* of, Arguments... arguments) -> Result {
-              return (*static_cast<std::remove_reference_t<Body>*>(of))(static_cast<Arguments&&>(arguments)...);
-          }) {}
+          call_(&call_body<std::remove_reference_t<Body>>) {}
 
     Result operator()(Arguments... arguments) const { return call_(body_, static_cast<Arguments&&>(arguments)...); }
 
   private:
+    template <class Body>
+    static Result call_body(void* of, Arguments... arguments) {
+        return (*static_cast<Body*>(of))(static_cast<Arguments&&>(arguments)...);
+    }
+
     void* body_;
     Result (*call_)(void*, Arguments...);
 };

@@ -22,7 +22,7 @@ class plain_vector {
     template <class... From>
     explicit plain_vector(std::size_t count, const From&... from) : plain_vector() {
         memory_.reserve(layout, count, 0);
-        for (; size_ < count; ++size_) ::new (static_cast<void*>(end())) T(from...);
+        for (T* at = begin(); size_ < count; ++size_) ::new (static_cast<void*>(at++)) T(from...);
     }
     plain_vector(plain_vector&& other) noexcept { swap(other); }
     plain_vector& operator=(plain_vector&& other) noexcept {
@@ -30,7 +30,7 @@ class plain_vector {
         return *this;
     }
     ~plain_vector() {
-        clear();
+        if constexpr (!std::is_trivially_destructible_v<T>) clear();
         memory_.release(layout);
     }
 
@@ -41,7 +41,7 @@ class plain_vector {
     }
     T& add(T value) {
         if (size_ == memory_.room()) grow(size_ + least_room);
-        T* const added = ::new (static_cast<void*>(end())) T(std::move(value));
+        T* const added = ::new (static_cast<void*>(begin() + size_)) T(std::move(value));
         ++size_;
         return *added;
     }
@@ -50,7 +50,7 @@ class plain_vector {
         if constexpr (std::is_trivially_destructible_v<T>)
             size_ = 0;
         else
-            while (size_ != 0) pop_back();
+            for (T* const first = begin(); size_ != 0;) first[--size_].~T();
     }
     /// `count` copies of `value`, in place of what was there.
     void assign(std::size_t count, const T& value) {
@@ -82,12 +82,15 @@ class plain_vector {
         if constexpr (std::is_trivially_copyable_v<T>)
             memory_.grow(layout, least, size_);
         else
-            memory_.grow(layout, least, size_, [](void* to, void* from, std::size_t count) {
-                T* const old = static_cast<T*>(from);
-                for (std::size_t i = 0; i < count; ++i)
-                    ::new (static_cast<void*>(static_cast<T*>(to) + i)) T(std::move(old[i]));
-                for (std::size_t i = 0; i < count; ++i) old[i].~T();
-            });
+            memory_.grow(layout, least, size_, &move_all);
+    }
+    static void move_all(void* to, void* from, std::size_t count) {
+        T* const old = static_cast<T*>(from);
+        T* const moved = static_cast<T*>(to);
+        for (std::size_t i = 0; i < count; ++i) {
+            ::new (static_cast<void*>(moved + i)) T(std::move(old[i]));
+            old[i].~T();
+        }
     }
 
     detail::element_memory memory_;

@@ -12,8 +12,8 @@ class owned {
   public:
     owned() = default;
     template <class Object>
-    explicit owned(Object* made) : object_(made), destroy_([](void* object) { delete static_cast<Object*>(object); }) {}
-    owned(owned&& other) noexcept : object_(std::exchange(other.object_, nullptr)), destroy_(other.destroy_) {}
+    explicit owned(Object* made) : object_(made), destroy_(&destroy<Object>) {}
+    owned(owned&& other) noexcept : object_(other.object_), destroy_(other.destroy_) { other.object_ = nullptr; }
     owned& operator=(owned other) noexcept {
         std::swap(object_, other.object_);
         std::swap(destroy_, other.destroy_);
@@ -26,6 +26,11 @@ class owned {
     void* get() const { return object_; }
 
   private:
+    template <class Object>
+    static void destroy(void* object) {
+        delete static_cast<Object*>(object);
+    }
+
     void* object_ = nullptr;
     void (*destroy_)(void*) = nullptr;
 };

@@ -20,10 +20,8 @@ class witnesses {
         : net_(&net),
           self_(std::as_const(net).rank()),
           size_(std::as_const(net).size()),
-          ask_([](void* of, rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
-              return static_cast<Net*>(of)->inquire(peer, context, number, until);
-          }),
-          now_([](const void* of) { return static_cast<const Net*>(of)->now(); }) {}
+          ask_(&ask_by<Net>),
+          now_(&now_by<Net>) {}
 
     rank_t self() const { return self_; }
     int size() const { return size_; }
@@ -34,6 +32,16 @@ class witnesses {
     }
 
   private:
+    template <class Net>
+    static std::optional<call_signature> ask_by(void* net, rank_t peer, std::uint64_t context, std::uint64_t number,
+                                                deadline until) {
+        return static_cast<Net*>(net)->inquire(peer, context, number, until);
+    }
+    template <class Net>
+    static time_point now_by(const void* net) {
+        return static_cast<const Net*>(net)->now();
+    }
+
     void* net_;
     rank_t self_;
     int size_;
