@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstddef>
 #include <new>
-#include <utility>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -92,9 +91,14 @@ class buffer_shelf {
         for (std::size_t i = at.count; i-- > 0;)
             if (at.kept[i].room == room) {
                 bytes_ -= room;
-                return std::exchange(at.kept[i], at.kept[--at.count]).memory;
+                return take_out(at, i).memory;
             }
         return nullptr;
+    }
+    static piece take_out(row& of, std::size_t place) {
+        const piece taken = of.kept[place];
+        of.kept[place] = of.kept[--of.count];
+        return taken;
     }
     bool keep(void* memory, std::size_t room) {
         row& at = row_of(room);
@@ -106,7 +110,7 @@ class buffer_shelf {
     }
 
     void drop(row& from, std::size_t place) {
-        const piece dropped = std::exchange(from.kept[place], from.kept[--from.count]);
+        const piece dropped = take_out(from, place);
         bytes_ -= dropped.room;
         ::operator delete(dropped.memory, alignment);
     }

@@ -31,15 +31,17 @@ class chain {
     };
 
     chain() = default;
-    chain(chain&& other) noexcept
-        : first_(std::exchange(other.first_, nullptr)), last_(std::exchange(other.last_, nullptr)) {}
+    chain(chain&& other) noexcept : first_(other.first_), last_(other.last_) { other.first_ = other.last_ = nullptr; }
     chain& operator=(chain other) noexcept {
         std::swap(first_, other.first_);
         std::swap(last_, other.last_);
         return *this;
     }
     ~chain() {
-        while (first_ != nullptr) delete std::exchange(first_, first_->next);
+        for (link* next = nullptr; first_ != nullptr; first_ = next) {
+            next = first_->next;
+            delete first_;
+        }
     }
 
     T& add(T value) {

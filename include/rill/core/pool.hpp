@@ -12,15 +12,17 @@ template <class T>
 class pool {
   public:
     pool() = default;
-    pool(pool&& other) noexcept
-        : first_(std::exchange(other.first_, nullptr)), taken_(std::exchange(other.taken_, nullptr)) {}
+    pool(pool&& other) noexcept : first_(other.first_), taken_(other.taken_) { other.first_ = other.taken_ = nullptr; }
     pool& operator=(pool other) noexcept {
         std::swap(first_, other.first_);
         std::swap(taken_, other.taken_);
         return *this;
     }
     ~pool() {
-        while (first_ != nullptr) delete std::exchange(first_, first_->next);
+        for (link* next = nullptr; first_ != nullptr; first_ = next) {
+            next = first_->next;
+            delete first_;
+        }
     }
 
     /// The next free object, in the state in which its last user left it.

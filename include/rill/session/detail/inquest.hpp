@@ -46,7 +46,8 @@ inline bool has_departed(const std::optional<call_signature>& said) {
         if (!said || has_departed(said) || said->number != number) break;
         const long_wait of_peer = long_wait::from(*said);
         if (!of_peer.explains(last)) break;
-        waiter = std::exchange(last, of_peer).peer;
+        waiter = last.peer;
+        last = of_peer;
     }
     return {waiter, last.peer};
 }
@@ -107,20 +108,19 @@ class inquest {
                     text_of({"rank ", peer, " has returned from its body without entering the operation"}));
     }
 
-    /// What a rank said of its wait in the operation before, if an answer has come.
-    std::optional<long_wait> still_waits(rank_t rank) const {
-        if (signature_->number == 0) return std::nullopt;
+    /// What a rank said of its wait in the operation before. Where no answer has come, the wait is over.
+    long_wait still_waits(rank_t rank) const {
+        if (signature_->number == 0) return {};
         const auto said = all_.ask(rank, waits_, signature_->number - 1, deadline::immediate);
-        if (!said || has_departed(said) || said->number != signature_->number - 1) return std::nullopt;
-        const long_wait own = long_wait::from(*said);
-        return own.peer == no_rank ? std::nullopt : std::optional(own);
+        if (!said || has_departed(said) || said->number != signature_->number - 1) return {};
+        return long_wait::from(*said);
     }
 
     /// A rank that has not come may still wait in the operation before, which this rank has completed: then the
     /// standstill begins there.
     [[noreturn, gnu::cold, gnu::noinline]] void not_come(rank_t rank) const {
-        if (const auto its = still_waits(rank)) {
-            const standstill origin = origin_of(all_, waits_, signature_->number - 1, rank, *its, timeout_ / 8);
+        if (const long_wait its = still_waits(rank); its.peer != no_rank) {
+            const standstill origin = origin_of(all_, waits_, signature_->number - 1, rank, its, timeout_ / 8);
             where_.fail(
                 failure::timeout, origin.peer, origin.waiter,
                 text_of({origin.text(timeout_), " in the operation before: slow, or the link between them is cut"}));

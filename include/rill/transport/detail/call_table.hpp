@@ -42,7 +42,8 @@ class call_table {
             closed_.add(context);
             return;
         }
-        forget(std::exchange(closed_[next_], context));
+        forget(closed_[next_]);
+        closed_[next_] = context;
         next_ = (next_ + 1) % closed_remembered;
     }
 

@@ -4,6 +4,7 @@
 #include <rill/core/chain.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/plain_vector.hpp>
 #include <rill/core/span_of.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/undelivered.hpp>
@@ -11,7 +12,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <utility>
 
@@ -129,10 +129,14 @@ class mailbox {
     node& unused() {
         if (free_ == nullptr) free_ = retired_.exchange(nullptr, std::memory_order_acquire);
         if (free_ == nullptr) {
-            node* const made = blocks_.add(std::make_unique<node[]>(nodes_per_block)).get();
-            for (std::size_t i = 0; i < nodes_per_block; ++i) made[i].next = std::exchange(free_, &made[i]);
+            for (node& made : blocks_.add(plain_vector<node>(nodes_per_block))) {
+                made.next = free_;
+                free_ = &made;
+            }
         }
-        return *std::exchange(free_, free_->next);
+        node& taken = *free_;
+        free_ = taken.next;
+        return taken;
     }
 
     void mark_taken(node& n) {
@@ -142,7 +146,7 @@ class mailbox {
     }
 
     rill::detail::undelivered<node> waiting_;
-    chain<std::unique_ptr<node[]>> blocks_;
+    chain<plain_vector<node>> blocks_;
     node* free_ = nullptr;
     std::atomic<node*> retired_{nullptr};
     std::size_t held_bytes_ = 0;

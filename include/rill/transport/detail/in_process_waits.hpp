@@ -81,7 +81,8 @@ class waits {
             bell::pause();
         }
         for (int i = 0; i < most.yields; ++i)
-            if (const auto seen = look_once(rank, on, until, ready)) return *seen;
+            if (const outlook seen = look_once(rank, on, until, ready); seen != outlook::again)
+                return seen == outlook::ready;
         const inquirer counted(*this);
         const auto either = [&] { return ready() || rarely(); };
         return wait_at(at(rank).bells.common(), rank, on, until, either, {});
@@ -90,7 +91,8 @@ class waits {
     /// Polls until `ready()` and never sleeps; for conditions that become true without a ring of a bell.
     [[gnu::noinline]] bool watch_awake(rank_t rank, channel on, deadline until, condition ready) {
         for (;;)
-            if (const auto seen = look_once(rank, on, until, ready)) return *seen;
+            if (const outlook seen = look_once(rank, on, until, ready); seen != outlook::again)
+                return seen == outlook::ready;
     }
 
     /// Waits for a condition that others make true before they call `tell_all`, even when the context has ended.
@@ -131,13 +133,15 @@ class waits {
   private:
     static constexpr int looks_per_spin = 100;  ///< `watch` looks this often per spin of a wait at a bell
 
-    /// Tests `ready()` once, and else gives the core away. True when ready, false when `until` has passed, else empty.
-    [[gnu::noinline]] std::optional<bool> look_once(rank_t rank, channel on, deadline until, condition ready) {
+    enum class outlook : unsigned char { ready, late, again };
+
+    /// Tests `ready()` once, and gives the core away where it has to be tested again. `late`: `until` has passed.
+    [[gnu::noinline]] outlook look_once(rank_t rank, channel on, deadline until, condition ready) {
         throw_if_ended(rank, on);
-        if (ready()) return true;
-        if (!until.is_never() && steady_now() >= until.at) return false;
+        if (ready()) return outlook::ready;
+        if (!until.is_never() && steady_now() >= until.at) return outlook::late;
         bell::yield();
-        return std::nullopt;
+        return outlook::again;
     }
 
     bool wait_at(bell& own, rank_t rank, channel on, deadline until, condition ready) {

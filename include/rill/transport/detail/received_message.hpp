@@ -15,8 +15,9 @@ template <class Owner, class Node>
 class received_message {
   public:
     received_message(Owner by, Node& taken) : owner_(std::move(by)), node_(&taken) {}
-    received_message(received_message&& other) noexcept
-        : owner_(std::move(other.owner_)), node_(std::exchange(other.node_, nullptr)) {}
+    received_message(received_message&& other) noexcept : owner_(std::move(other.owner_)), node_(other.node_) {
+        other.node_ = nullptr;
+    }
     received_message& operator=(received_message&& other) noexcept {
         received_message moved(std::move(other));
         std::swap(owner_, moved.owner_);
