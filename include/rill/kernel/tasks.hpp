@@ -60,16 +60,19 @@ constexpr tasks tasks_for(const Exec& executor, std::size_t n, std::size_t unit 
 
 /// Calls `body(segment)`, or `body(segment, number)`, for every task.
 template <Executor Exec, class Body>
-void run_tasks(const Exec& executor, const tasks& all, Body&& body) {
+void run_tasks([[maybe_unused]] const Exec& executor, const tasks& all, Body&& body) {
     const auto one = [&](std::size_t i) {
         if constexpr (requires { body(segment{}, i); })
             body(all[i], i);
         else
             body(all[i]);
     };
-    if constexpr (may_divide<Exec>)  // `serial` inlines `one` in its own loop
+    if constexpr (may_divide<Exec>) {
         if (all.count() == 1) return one(0);
-    executor.run(all.count(), one);
+        executor.run(all.count(), one);
+    } else {
+        for (std::size_t i = 0; i < all.count(); ++i) one(i);
+    }
 }
 
 /// A number per task.
