@@ -110,7 +110,7 @@ std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k
                  "bucket_top_k: too few indices for the result");
     if constexpr (may_divide<Exec>)
         if (const tasks all = tasks_for(executor, x.size(), bucket); all.count() > 1) {
-            scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
+            scratch.of_tasks.provide(all.count());
             run_tasks(executor, all, [&](segment part, std::size_t task) {
                 detail::select_in_buckets(x.subspan(part.begin, part.size()), part.begin, bucket, k,
                                           indices.data() + bucket_top_k_count(part.begin, bucket, k),

@@ -11,6 +11,7 @@
 #include <rill/kernel/detail/merge_tree.hpp>
 #include <rill/kernel/detail/merge_tree_avx512.hpp>
 #include <rill/kernel/detail/scratch.hpp>
+#include <rill/kernel/detail/task_scratch.hpp>
 #include <rill/kernel/merge.hpp>
 #include <rill/kernel/tasks.hpp>
 
@@ -20,7 +21,6 @@
 #include <numeric>
 #include <span>
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
@@ -33,7 +33,7 @@ struct merge_scratch {
     buffer tile;
     buffer runs;
     buffer views;
-    std::vector<merge_scratch> of_tasks;
+    detail::task_scratch<merge_scratch> of_tasks;
 };
 
 namespace detail {
@@ -209,7 +209,7 @@ std::size_t merge_by_tasks(std::span<const sparse_view<T, Index>> inputs, std::s
         from[t + 1] = from[t];
         for (const auto& view : views.subspan(t * ways, ways)) from[t + 1] += view.count();
     }
-    scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
+    scratch.of_tasks.provide(all.count());
     executor.run(all.count(), [&](std::size_t t) {
         counts[t] =
             merge_any(views.subspan(t * ways, ways), indices + from[t], values + from[t], fold, scratch.of_tasks[t]);

@@ -7,6 +7,7 @@
 #include <rill/core/types.hpp>
 #include <rill/kernel/detail/loop.hpp>
 #include <rill/kernel/detail/scratch.hpp>
+#include <rill/kernel/detail/task_scratch.hpp>
 #include <rill/kernel/magnitude.hpp>
 
 #include <algorithm>
@@ -17,7 +18,6 @@
 #include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
@@ -28,7 +28,7 @@ struct select_scratch {
     buffer middle;
     buffer ties;
     buffer pages;
-    std::vector<select_scratch> of_tasks;
+    detail::task_scratch<select_scratch> of_tasks;
 };
 
 namespace detail {
