@@ -159,19 +159,19 @@ class stream_state {
         bool is_finished = false;  // at its owner
     };
 
-    segment range(part_range parts) const {
+    [[gnu::noinline]] segment range(part_range parts) const {
         return split(dimension_, block_of_.size(), static_cast<std::size_t>(parts.first),
                      static_cast<std::size_t>(parts.last));
     }
     const block& block_at(int part) const { return blocks_[block_of_[static_cast<std::size_t>(part)]]; }
     block& block_at(int part) { return blocks_[block_of_[static_cast<std::size_t>(part)]]; }
 
-    void add(const block& b) {
+    [[gnu::noinline]] void add(const block& b) {
         for (int p = b.parts.first; p < b.parts.last; ++p) block_of_[static_cast<std::size_t>(p)] = blocks_.size();
         blocks_.add(b);
     }
 
-    block clipped(block b, part_range parts) const {
+    [[gnu::noinline]] block clipped(block b, part_range parts) const {
         const part_range common{std::max(b.parts.first, parts.first), std::min(b.parts.last, parts.last)};
         if (common == b.parts) return b;
         b.content = b.content.slice(range(common));

@@ -38,7 +38,7 @@ class sending {
     }
 
     /// Withdraws the message if nobody has taken it, otherwise waits until it has been read.
-    void settle() noexcept {
+    [[gnu::noinline]] void settle() noexcept {
         if (done()) return;
         if (world_->withdraw(*node_)) return retire();
         world_->wait_regardless(node_->source, node_->on, [this] { return released(); });
