@@ -155,7 +155,7 @@ struct coding {
     constexpr bool is_contractive() const {
         return values != value_coding::own || (own.does != nullptr && own.does->is_contractive);
     }
-    constexpr std::uint64_t fingerprint() const {
+    [[gnu::noinline]] constexpr std::uint64_t fingerprint() const {
         const std::uint64_t fields = (static_cast<std::uint64_t>(static_cast<std::uint16_t>(row - 1)) << 48) |
                                      (static_cast<std::uint64_t>(values) << 40) |
                                      (static_cast<std::uint64_t>(indices) << 32) | bucket;

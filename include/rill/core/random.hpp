@@ -19,14 +19,13 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
 }
 
 /// Hash of a sequence of integers; the order matters.
-[[gnu::noinline]] constexpr std::uint64_t mix64(std::uint64_t first, std::uint64_t second) {
-    return mix64(mix64(first) ^ second);
-}
 template <std::convertible_to<std::uint64_t>... Parts>
-constexpr std::uint64_t mix64(std::uint64_t first, std::uint64_t second, std::uint64_t third, Parts... rest) {
-    std::uint64_t joined = mix64(mix64(first, second), third);
-    ((joined = mix64(joined, static_cast<std::uint64_t>(rest))), ...);
-    return joined;
+constexpr std::uint64_t mix64(std::uint64_t first, std::uint64_t second, Parts... rest) {
+    const std::uint64_t joined = mix64(mix64(first) ^ second);
+    if constexpr (sizeof...(rest) == 0)
+        return joined;
+    else
+        return mix64(joined, static_cast<std::uint64_t>(rest)...);
 }
 
 /// The upper 64 bits of the 128-bit product.
