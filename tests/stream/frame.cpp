@@ -197,6 +197,16 @@ TEST_CASE("a lossy coding refuses what is not finite and names the coordinate") 
         contract_violation);
 }
 
+TEST_CASE("a coding that is none of qsgd's, and one with empty buckets, are refused") {
+    arena memory;
+    stream<float> sparse(1000);
+    sparse.push_back(7, 1.0F);
+    for (const coding codes :
+         {coding{.values = static_cast<value_coding>(16)}, coding{.values = value_coding::qsgd4, .bucket = 0}})
+        CHECK_THROWS_AS(coded_frame(frame_header_of(1000), sparse.view(), codes, random_key{}, memory),
+                        contract_violation);
+}
+
 TEST_CASE_TEMPLATE("a finite value that bfloat16 would round to infinity is refused", T, float, double) {
     arena memory;
     const coding codes{.values = value_coding::bf16};

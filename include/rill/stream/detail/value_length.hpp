@@ -17,6 +17,8 @@ constexpr std::size_t value_length(const coding& codes, std::size_t element_byte
         RILL_EXPECTS(codes.own.does != nullptr, "value_coding::own: compress::own_values makes such codings");
         return codes.own.does->size(codes.own.self, count, element_bytes);
     }
+    RILL_EXPECTS(is_qsgd(codes.values) && codes.bucket > 0,
+                 "coding: qsgd codes values to 2, 4 or 8 bits, in buckets of at least one entry");
     return kernel::quantize_buckets(count, codes.bucket) * element_bytes +
            kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
 }
