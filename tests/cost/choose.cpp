@@ -13,6 +13,7 @@
 #include "simulate.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -114,7 +115,7 @@ TEST_CASE("choose: few rounds for small vectors, few bytes for large ones, coded
     CHECK(sparse.reason().find("Without compression: ") != std::string::npos);
     const duration seen = stream_time(sparse.topology, 8, gradient, sparse.codings, ethernet);
     CHECK(ratio(sparse.expected, seen) == doctest::Approx(1).epsilon(0.05));
-    const auto denser = chosen(8, ethernet, {.dimension = 100'000, .density = 0.1});
+    const auto denser = cost::choose(sparse.costs, {.dimension = 100'000, .density = 0.1});
     CHECK(std::string(denser.topology.shape_name()) == "split_allgather");
     CHECK(denser.compress);
 
@@ -129,16 +130,26 @@ TEST_CASE("choose: few rounds for small vectors, few bytes for large ones, coded
 
 namespace {
 
+cost::measured_costs measured(int ranks, const simulated::network& net) {
+    cost::measured_costs found;
+    simulated::run(ranks, net, [&](simulated::endpoint& self) {
+        group workers{self, topology::tree{}};
+        const auto own = cost::measure_costs(workers, {.link = {.largest_bytes = 80'000}, .dimension = 20'000});
+        if (self.rank() == 0) found = own;
+    });
+    return found;
+}
+
 /// Of all shapes, with streams in Elias-Fano coding.
-void check_predictions(int ranks, const simulated::network& net, double density) {
+void check_predictions(const cost::measured_costs& costs, const simulated::network& net, double density) {
     const cost::gradient_shape gradient{.dimension = 20'000, .density = density};
-    for (const cost::exchange_candidate& each : chosen(ranks, net, gradient).candidates) {
+    for (const cost::exchange_candidate& each : cost::choose(costs, gradient).candidates) {
         if (!each.compress || each.codings.contribution.indices != index_coding::elias_fano ||
             each.codings.when != dense_switch{})
             continue;
         const std::string shape = each.topology.shape_name();
         CAPTURE(shape);
-        const double found = ratio(each.time(), stream_time(each.topology, ranks, gradient, each.codings, net));
+        const double found = ratio(each.time(), stream_time(each.topology, costs.ranks, gradient, each.codings, net));
         CHECK(found >= 1 / 1.3);
         CHECK(found <= 1.3);
     }
@@ -146,17 +157,20 @@ void check_predictions(int ranks, const simulated::network& net, double density)
 
 }  // namespace
 
-TEST_CASE("choose: streams take what is predicted, over half-duplex lines and to cards that receive one at a time") {
+TEST_CASE(
+    "choose: streams take what is predicted, over half-duplex lines and with cards that pass one message at a time") {
     const simulated::network half{.latency = microseconds(5), .bandwidth = gigabit, .half_duplex = true};
     const simulated::network incast{.latency = microseconds(5), .bandwidth = gigabit, .cards = [](rank_t) {
                                         return network_card::single_receive(gigabit);
                                     }};
-    for (const int ranks : {2, 3, 8})
-        for (const double density : {0.001, 0.03, 0.3}) {
-            CAPTURE(ranks);
-            CAPTURE(density);
-            check_predictions(ranks, half, density);
-            check_predictions(ranks, incast, density);
+    for (const int ranks : {2, 3, 6, 8})
+        for (const auto* net : {&half, &incast, &ethernet}) {
+            const cost::measured_costs costs = measured(ranks, *net);
+            for (const double density : {0.001, 0.3}) {
+                CAPTURE(ranks);
+                CAPTURE(density);
+                check_predictions(costs, *net, density);
+            }
         }
 }
 
@@ -187,10 +201,10 @@ TEST_CASE("choose: sums that are measured to be smaller are predicted to travel 
     const cost::gradient_shape random{.dimension = 100'000, .density = 0.05};
     cost::gradient_shape measured = random;
     measured.union_growth = 1.2;
-    const auto usual = chosen(8, ethernet, random), best = chosen(8, ethernet, measured);
+    const auto usual = chosen(8, ethernet, random), best = cost::choose(usual.costs, measured);
     CHECK(best.expected.seconds() < 0.8 * usual.expected.seconds());
     measured.union_growth = 8;
-    CHECK(chosen(8, ethernet, measured).expected == usual.expected);
+    CHECK(cost::choose(usual.costs, measured).expected == usual.expected);
     // Measured with more ranks than there are now: no more than all supports can be apart.
     CHECK(chosen(4, ethernet, measured).expected == chosen(4, ethernet, random).expected);
     CHECK_NOTHROW(chosen(1, ethernet, measured));
@@ -198,11 +212,19 @@ TEST_CASE("choose: sums that are measured to be smaller are predicted to travel 
     CHECK_THROWS_AS(chosen(4, ethernet, measured), contract_violation);
 }
 
-TEST_CASE("choose: a coding of the user's is none that it knows the cost of") {
-    CHECK_THROWS_AS(chosen(4, ethernet, {.dimension = 1000, .density = 0.01, .values = value_coding::own}),
-                    contract_violation);
-    CHECK_THROWS_AS(chosen(4, ethernet, {.dimension = 1000, .density = 0.01, .copy = value_coding::own}),
-                    contract_violation);
+TEST_CASE("choose: codings whose cost it does not know, empty buckets and figures that cannot be are refused") {
+    const auto refuses = [](const cost::measured_costs& costs, const cost::gradient_shape& gradient) {
+        CHECK_THROWS_AS(cost::choose(costs, gradient), contract_violation);
+    };
+    const cost::measured_costs costs{.ranks = 4};
+    for (const auto unknown : {value_coding::own, static_cast<value_coding>(16)}) {
+        refuses(costs, {.dimension = 1000, .density = 0.01, .values = unknown});
+        refuses(costs, {.dimension = 1000, .density = 0.01, .copy = unknown});
+    }
+    refuses(costs, {.dimension = 1000, .density = 0.01, .values = value_coding::qsgd4, .bucket = 0});
+    refuses({.ranks = 4, .computing = {.merge = std::nan("")}}, {.dimension = 1000});
+    refuses({.ranks = 4, .link = {.link = {.latency = nanoseconds(-1)}}}, {.dimension = 1000});
+    CHECK_THROWS_AS((void)cost::exchange_choice{.costs = costs}.reason(), contract_violation);
 }
 
 namespace {
@@ -233,7 +255,7 @@ TEST_CASE("choose: of entries in rows one index counts for each row, and sums ta
             CHECK(best.codings.contribution ==
                   coding{.indices = index_coding::whole_rows, .row = static_cast<std::uint16_t>(row_length)});
             CHECK(best.reason().find("indices as whole_rows") != std::string::npos);
-            CHECK(best.expected < chosen(ranks, ethernet, entries).expected);
+            CHECK(best.expected < cost::choose(best.costs, entries).expected);
             for (const cost::exchange_candidate& each : best.candidates) {
                 if (!each.compress || each.codings.when != dense_switch{}) continue;
                 const std::string text = each.topology.shape_name();

@@ -258,12 +258,24 @@ void require_equal(Group& group, const gradient_shape& gradient) {
 inline void require_gradient(const gradient_shape& gradient) {
     RILL_EXPECTS(gradient.density >= 0 && gradient.density <= 1, "cost::choose: a density is between 0 and 1");
     RILL_EXPECTS(gradient.dimension <= std::uint64_t{1} << 32, "cost::choose: indices have 32 bits");
-    RILL_EXPECTS(gradient.values != value_coding::own && gradient.copy != value_coding::own,
+    const auto is_shipped = [](value_coding codes) { return codes != value_coding::own && !name_of(codes).empty(); };
+    RILL_EXPECTS(is_shipped(gradient.values) && is_shipped(gradient.copy),
                  "cost::choose: values are raw, bf16 or qsgd");
+    RILL_EXPECTS(gradient.bucket >= 1, "cost::choose: a bucket has at least one value");
     RILL_EXPECTS(gradient.union_growth == 0 || gradient.union_growth >= 1,
                  "cost::choose: union_growth is at least 1, or 0 where it was not measured");
     RILL_EXPECTS(gradient.row_length >= 1 && gradient.row_length <= 65535,
                  "cost::choose: a row has 1 to 65535 coordinates");
+}
+
+inline void require_costs(const measured_costs& costs) {
+    bool are_possible = true;
+    visit_figures(costs, [&](auto figure) {
+        const auto number = static_cast<double>(figure);
+        are_possible = are_possible && number >= 0 && std::isfinite(number);
+    });
+    RILL_EXPECTS(are_possible && costs.ranks >= 1,
+                 "cost::choose: needs at least one rank, and figures that are finite and not below 0");
 }
 
 }  // namespace detail
@@ -272,6 +284,7 @@ inline std::string exchange_choice::composition() const { return detail::composi
 
 inline std::string exchange_choice::reason() const {
     if (costs.ranks == 1) return "Do not compress: a single rank sends nothing.";
+    RILL_EXPECTS(!candidates.empty(), "cost::exchange_choice: `choose` makes choices that have a reason");
     const exchange_candidate& best = candidates.front();
     const auto fastest = [&](const auto& is_meant) {
         return *std::find_if(candidates.begin(), candidates.end(), is_meant);
@@ -301,7 +314,7 @@ inline std::string exchange_choice::reason() const {
 /// that of one.
 inline exchange_choice choose(const measured_costs& costs, const gradient_shape& gradient) {
     detail::require_gradient(gradient);
-    RILL_EXPECTS(costs.ranks >= 1, "cost::choose: needs at least one rank");
+    detail::require_costs(costs);
     exchange_choice made{.gradient = gradient, .costs = costs, .candidates = detail::all_candidates(costs, gradient)};
     const exchange_candidate& best = made.candidates.front();
     made.topology = best.topology;

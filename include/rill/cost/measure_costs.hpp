@@ -67,6 +67,34 @@ struct measured_costs {
     friend bool operator==(const measured_costs&, const measured_costs&) = default;
 };
 
+namespace detail {
+
+inline constexpr std::size_t computing_figures = 7 + 2 * measured_codings.size();
+
+/// Calls `visit(figure)` for each of `computing_costs`.
+template <class Costs, class Visit>
+void visit_computing(Costs& of, Visit&& visit) {
+    for (auto* each : {&of.fold, &of.merge, &of.copy, &of.copy_entry, &of.select, &of.fetch, &of.rewrite}) visit(*each);
+    for (auto* codings : {&of.encode, &of.decode})
+        for (auto& each : *codings) visit(each);
+}
+
+inline constexpr std::size_t measured_figures = 8 + computing_figures;
+
+/// Calls `visit(figure)` for each of `measured_costs`, in the order in which they are saved.
+template <class Costs, class Visit>
+void visit_figures(Costs& of, Visit&& visit) {
+    visit(of.ranks);
+    visit(of.link.link.latency.ns);
+    for (auto* each : {&of.link.link.bandwidth, &of.link.both_ways, &of.link.all_to_one, &of.link.one_to_all,
+                       &of.link.round_trip_from})
+        visit(*each);
+    visit(of.share_memory);
+    visit_computing(of.computing, visit);
+}
+
+}  // namespace detail
+
 /// What is measured, and how carefully.
 struct costs_probe {
     link_probe link{};
@@ -102,17 +130,18 @@ class computing_probe {
   public:
     computing_probe(Net& net, const costs_probe& probe) : net_(net), probe_(probe) {}
 
-    /// How many times as long as alone a rank computes while all others do, because they share cores; at least 1.
-    /// Computes for some 20 ms, enough to be interrupted by each other rank.
+    /// How many times as long as alone a rank computes while all others do, because they share cores; at least 1, or 0
+    /// where computing takes no time, as in a simulated network. Computes for some 20 ms, enough to be interrupted by
+    /// each other rank.
     double sharing() {
         std::vector<float> values(4096, 1.0F), sum(values.size());
-        constexpr std::size_t few = 100;
+        constexpr std::size_t few = 20;
         const auto fold = [&](std::size_t times) {
             for (std::size_t i = 0; i < times; ++i)
                 kernel::fold_dense(std::span<float>(sum), std::span<const float>(values), addition{});
         };
         const double alone = time_of(few, [&] { fold(few); });
-        if (alone <= 0) return 1;  // computing takes no time
+        if (alone <= 0) return 0;
         const auto many = static_cast<std::size_t>(20e6 / alone);
         const time_point start = net_.now();
         fold(many);
@@ -210,7 +239,7 @@ std::array<double, 2> measure_memory(Group& group, const costs_probe& probe) {
 /// slowest rank's counts.
 ///
 /// Collective: every rank calls it with the same `probe` and gets the same figures. The clock is that of the transport:
-/// in a simulated network computing takes no time, and the figures are exact and do not change. Where ranks share
+/// in a simulated network computing takes no time and is not measured, and the figures are exact and do not change. Where ranks share
 /// cores, computing counts as much longer as all take at once than one alone. Cost: that of `measure_loaded_link`,
 /// 20 ms and some 100 ns of computing per element of `probe.dimension`, four messages of the size of a contribution to
 /// another rank, and an `all_reduce` of 19 numbers. Memory: some 24 bytes per element. Errors: those of `measure_link`.
@@ -225,25 +254,17 @@ measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
     detail::computing_probe computing(group.net(), probe);
     barrier(group);
     // Ranks that share cores are all slowed down; one that something else slows down is not taken for that.
-    double sharing = -computing.sharing();
+    const double own = computing.sharing();
+    double sharing = -own;
     all_reduce(group, std::span(&sharing, 1), std::span(&sharing, 1), aggregate::max{});
-    const computing_costs own = computing.run();
-    constexpr std::size_t codings = measured_codings.size();
-    std::array<double, 7 + 2 * codings> figures{own.fold,   own.merge, own.copy, own.copy_entry,
-                                                own.select, memory[0], memory[1]};
-    std::copy(own.encode.begin(), own.encode.end(), figures.begin() + 7);
-    std::copy(own.decode.begin(), own.decode.end(), figures.begin() + 7 + codings);
+    if (own > 0) found.computing = computing.run();
+    found.computing.fetch = memory[0];
+    found.computing.rewrite = memory[1];
+    std::array<double, detail::computing_figures> figures{};
+    detail::visit_computing(found.computing, [&, i = std::size_t{0}](double each) mutable { figures[i++] = each; });
     all_reduce(group, figures, figures, aggregate::max{});
-    for (double& each : figures) each *= -sharing;
-    found.computing = {.fold = figures[0],
-                       .merge = figures[1],
-                       .copy = figures[2],
-                       .copy_entry = figures[3],
-                       .select = figures[4],
-                       .fetch = figures[5],
-                       .rewrite = figures[6]};
-    std::copy_n(figures.begin() + 7, codings, found.computing.encode.begin());
-    std::copy_n(figures.begin() + 7 + codings, codings, found.computing.decode.begin());
+    detail::visit_computing(found.computing,
+                            [&, i = std::size_t{0}](double& most) mutable { most = figures[i++] * -sharing; });
     return found;
 }
 

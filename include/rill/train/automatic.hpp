@@ -25,43 +25,26 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 
 namespace detail {
 
-using saved_costs = std::array<std::uint64_t, 15 + 2 * cost::measured_codings.size()>;
+using saved_costs = std::array<std::uint64_t, cost::detail::measured_figures>;
 
 inline saved_costs numbers_of(const cost::measured_costs& costs) {
-    const cost::measured_link& link = costs.link;
-    const cost::computing_costs& computing = costs.computing;
-    saved_costs numbers{static_cast<std::uint64_t>(costs.ranks),
-                        static_cast<std::uint64_t>(link.link.latency.ns),
-                        link.link.bandwidth,
-                        link.both_ways,
-                        link.all_to_one,
-                        link.one_to_all,
-                        link.round_trip_from,
-                        costs.share_memory ? std::uint64_t{1} : std::uint64_t{0}};
-    std::size_t i = 8;
-    for (const double each : {computing.fold, computing.merge, computing.copy, computing.copy_entry, computing.select,
-                              computing.fetch, computing.rewrite})
-        numbers[i++] = std::bit_cast<std::uint64_t>(each);
-    for (const auto* of : {&computing.encode, &computing.decode})
-        for (const double each : *of) numbers[i++] = std::bit_cast<std::uint64_t>(each);
+    saved_costs numbers{};
+    cost::detail::visit_figures(costs, [&, i = std::size_t{0}]<class Figure>(const Figure& figure) mutable {
+        if constexpr (std::floating_point<Figure>)
+            numbers[i++] = std::bit_cast<std::uint64_t>(figure);
+        else
+            numbers[i++] = static_cast<std::uint64_t>(figure);
+    });
     return numbers;
 }
 inline cost::measured_costs costs_of(const saved_costs& numbers) {
-    const auto real = [&](std::size_t i) { return std::bit_cast<double>(numbers[i]); };
-    cost::measured_costs costs{.ranks = static_cast<int>(numbers[0]),
-                               .share_memory = numbers[7] != 0,
-                               .link = {.link = {duration(static_cast<std::int64_t>(numbers[1])), numbers[2]},
-                                        .both_ways = numbers[3],
-                                        .all_to_one = numbers[4],
-                                        .one_to_all = numbers[5],
-                                        .round_trip_from = numbers[6]}};
-    cost::computing_costs& computing = costs.computing;
-    std::size_t i = 8;
-    for (double* each : {&computing.fold, &computing.merge, &computing.copy, &computing.copy_entry, &computing.select,
-                         &computing.fetch, &computing.rewrite})
-        *each = real(i++);
-    for (auto* of : {&computing.encode, &computing.decode})
-        for (double& each : *of) each = real(i++);
+    cost::measured_costs costs;
+    cost::detail::visit_figures(costs, [&, i = std::size_t{0}]<class Figure>(Figure& figure) mutable {
+        if constexpr (std::floating_point<Figure>)
+            figure = std::bit_cast<Figure>(numbers[i++]);
+        else
+            figure = static_cast<Figure>(numbers[i++]);
+    });
     return costs;
 }
 
