@@ -220,6 +220,10 @@ TEST_CASE("coordinate_descent: other options or samples on one rank are refused 
     refused([&](auto& net) { train::coordinate_descent<>{.l2 = own(net, 0.1, 0.2)}.bind(net, data); }, "l2");
     refused([&](auto& net) { train::coordinate_descent<>{}.bind(net, net.rank() == 1 ? fewer : data); },
             "number of samples");
+    train::sparse_columns mislabelled = data;
+    mislabelled.labels[7] = -mislabelled.labels[7];
+    refused([&](auto& net) { train::coordinate_descent<>{}.bind(net, net.rank() == 1 ? mislabelled : data); },
+            "samples");
 }
 
 TEST_CASE("coordinate_descent: tiny values make no infinite moves") {

@@ -34,6 +34,12 @@ TEST_CASE("schedule: warm-up, then cosine") {
     CHECK(warmup_cosine{.peak = 1, .floor = 0.1, .warmup = 2, .total = 2}.rate(2) == 0.1);
 }
 
+TEST_CASE("schedule: a rate that is not finite is refused, with its step") {
+    CHECK(rate_at(inverse_time{.c1 = 2, .c2 = 0}, 1) == 2);
+    CHECK_THROWS_WITH_AS(rate_at(inverse_time{.c1 = 2, .c2 = 0}, 0),
+                         "rill: train: the rate of step 0 is inf; it must be finite", rill::contract_violation);
+}
+
 TEST_CASE("schedule: a step decay needs at least one step") {
     CHECK_THROWS_AS(rill::train::step_decay{.every = 0}.rate(1), rill::contract_violation);
 }

@@ -253,7 +253,7 @@ TEST_CASE("sparse_bsp: one step late is the most that it takes") {
     });
 }
 
-TEST_CASE("sparse_bsp: another staleness or rate on one rank is refused on all ranks, by name") {
+TEST_CASE("sparse_bsp: another staleness, optimizer or rate on one rank is refused on all ranks, by name") {
     const auto refused = [](const auto& odd, const char* what) {
         jobs::on_transports(ranks, [&](auto& net) {
             const std::string message = message_of<mismatch>([&] { trainer_of(net, net.rank() == 1 ? odd : plain); });
@@ -264,6 +264,9 @@ TEST_CASE("sparse_bsp: another staleness or rate on one rank is refused on all r
     auto faster = plain;
     faster.rate.initial = 0.6;
     refused(faster, "rate");
+    auto decaying = plain;
+    decaying.optimizer.weight_decay = 0.1;
+    refused(decaying, "optimizer");
 }
 
 #ifndef RILL_TEST_SANITIZED

@@ -35,7 +35,7 @@ class bound_bsp : public lockstep<Net, decltype(Policy::topology)> {
             return all_reduce(this->workers(), gradient, gradient, aggregate::mean{}, own);
         };
         return this->step_with(number, gradient, compute, exchange, [&] {
-            optimizer_.step(parameters, std::span<const T>(gradient), policy_.rate.rate(number));
+            optimizer_.step(parameters, std::span<const T>(gradient), rate_at(policy_.rate, number));
         });
     }
 

@@ -41,7 +41,7 @@ class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
         const auto exchange = [&](const contribution& own) {
             if (own.weight > 0) {
                 policy_.clip.apply(gradient);
-                scale(gradient, static_cast<T>(policy_.rate.rate(number)));
+                scale(gradient, static_cast<T>(rate_at(policy_.rate, number)));
             }
             const auto is_complete = [&](const receipt& done) { return this->is_complete(done); };
             return all_reduce(this->workers(), gradient, update_, state_.codec, aggregate::mean{}, own, is_complete);

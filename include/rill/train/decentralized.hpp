@@ -150,7 +150,7 @@ class bound_decentralized {
             clock.lap();
             if (record.invalid.empty()) {
                 policy_.clip.apply(gradient);
-                state_.optimizer.step(model, std::span<const T>(gradient), policy_.rate.rate(number));
+                state_.optimizer.step(model, std::span<const T>(gradient), rate_at(policy_.rate, number));
             }
             record.phases.update = clock.lap();
         };

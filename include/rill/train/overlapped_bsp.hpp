@@ -153,7 +153,7 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
         stopwatch clock(this->workers().net());
         std::fill(invalid_.begin(), invalid_.end(), std::nullopt);
         settlement attempt{this};  // after the operations, which a failure cancels
-        bucket_exchange buckets(this->workers(), plan_, starter{this, gradient, policy_.rate.rate(number)});
+        bucket_exchange buckets(this->workers(), plan_, starter{this, gradient, rate_at(policy_.rate, number)});
         record.loss = compute([&](std::size_t layer) { buckets.ready(layer); });
         record.phases.compute = clock.lap();
         record.exchange = buckets.finish();
@@ -164,7 +164,7 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
             if constexpr (is_coded)
                 state_.optimizer.step(parameters, slopes, 1);
             else
-                state_.step(parameters, slopes, policy_.rate.rate(number));
+                state_.step(parameters, slopes, rate_at(policy_.rate, number));
         });
         return record;
     }

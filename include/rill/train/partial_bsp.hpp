@@ -56,7 +56,7 @@ class bound_partial_bsp : public rooted<Net, decltype(Policy::topology), detail:
                                         contribution{.weight = counts ? 1.0 : 0.0});
         };
         return this->step_with(parameters, gradient, contributes(), compute, reduce, [&](step_record& record) {
-            this->state().step(parameters, std::span<const T>(gradient), policy_.rate.rate(record.step));
+            this->state().step(parameters, std::span<const T>(gradient), rate_at(policy_.rate, record.step));
         });
     }
 

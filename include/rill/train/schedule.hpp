@@ -4,6 +4,7 @@
 #include <rill/concept/regular.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/option_range.hpp>
+#include <rill/core/text.hpp>
 
 #include <cmath>
 #include <concepts>
@@ -17,6 +18,15 @@ template <class S>
 concept RateSchedule = Regular<S> && requires(const S& schedule, std::uint64_t step) {
     { schedule.rate(step) } -> std::same_as<double>;
 };
+
+/// The rate of a step. Throws `contract_violation` if it is not finite, before it makes parameters so.
+template <RateSchedule S>
+double rate_at(const S& schedule, std::uint64_t step) {
+    const double rate = schedule.rate(step);
+    if (!std::isfinite(rate))
+        rill::detail::require_option(false, text_of({"train: the rate of step ", step}), rate, "finite");
+    return rate;
+}
 
 /// The same rate for every step.
 struct constant_rate {

@@ -39,7 +39,7 @@ class bound_sign_bsp : public lockstep<Net, decltype(Policy::topology)> {
             return all_reduce(this->workers(), gradient, gradient, codec_, aggregate::sign_of_sum{}, own);
         };
         return this->step_with(number, gradient, compute, exchange, [&] {
-            optimizer_.step(parameters, std::span<const T>(gradient), policy_.rate.rate(number));
+            optimizer_.step(parameters, std::span<const T>(gradient), rate_at(policy_.rate, number));
         });
     }
 

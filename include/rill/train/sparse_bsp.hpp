@@ -95,9 +95,10 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
             policy.staleness.rounds,
             ConcurrentTransport<Net> ? "bounded{0} or bounded{1}" : "bounded{0}, since the transport is not concurrent",
             net.rank());
-        constexpr option_names names{{"staleness", "rate"}};
+        constexpr option_names names{{"staleness", "optimizer", "rate"}};
         agree(this->workers(), names,
-              {option_hash(fingerprint(policy_.staleness)), option_hash(fingerprint_if_named(policy_.rate))});
+              {option_hash(fingerprint(policy_.staleness)), option_hash(fingerprint_if_named(policy_.optimizer)),
+               option_hash(fingerprint_if_named(policy_.rate))});
     }
     bound_sparse_bsp(const bound_sparse_bsp&) = delete;
     bound_sparse_bsp& operator=(const bound_sparse_bsp&) = delete;
@@ -131,7 +132,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
 
   private:
     void move(std::span<T> parameters, std::uint64_t number) {
-        state_.optimizer.step(parameters, mean_.view(), policy_.rate.rate(number));
+        state_.optimizer.step(parameters, mean_.view(), rate_at(policy_.rate, number));
     }
 
     /// Computes while the exchange of the step before runs, moves by that one, and starts its own.
@@ -188,8 +189,9 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
 ///
 /// Models `Strategy`. Cost per step: one all-reduce of streams over `topology`, and a step of the optimizer; that of
 /// `sgd` passes over all parameters if it has momentum or weight decay. Memory: the optimizer's and the mean's entries;
-/// with staleness also a second gradient. Errors: `bind` throws `mismatch` on all ranks if one has another staleness or
-/// another rate; rates are compared that have a name. Source: MPI-OPT (Renggli et al., SparCML, SC 2019, section 7).
+/// with staleness also a second gradient. Errors: `bind` throws `mismatch` on all ranks if one has another staleness,
+/// optimizer or rate; optimizers and rates are compared that have a name. Source: MPI-OPT (Renggli et al., SparCML, SC
+/// 2019, section 7).
 template <Topology Shape, Optimizer Descent, RateSchedule Rate>
 struct sparse_bsp {
     static constexpr bool replicas_equal = true;

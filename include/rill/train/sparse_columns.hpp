@@ -1,7 +1,9 @@
 #pragma once
 
+#include <rill/core/checksum.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/random.hpp>
 #include <rill/train/sparse_dataset.hpp>
 
 #include <cstddef>
@@ -20,6 +22,17 @@ struct sparse_columns {
     std::vector<std::uint32_t> indices{};  ///< of each entry, its row, ascending within a column
     std::vector<float> values{};           ///< of each entry; empty if all are 1
     std::vector<float> labels{};           ///< rows
+
+    /// Whether the numbers of columns, entries and labels fit each other.
+    bool is_consistent() const {
+        return starts.size() == columns + 1 && starts.back() == indices.size() && labels.size() == rows &&
+               (values.empty() || values.size() == indices.size());
+    }
+    /// Of the content. Cost: a pass over it.
+    std::uint64_t fingerprint() const {
+        const auto sum = [](const auto& all) { return checksum(std::as_bytes(std::span(all))); };
+        return mix64(sum(starts), sum(indices), sum(values), sum(labels));
+    }
 
     /// Strictly ascending rows and their values; without values each of them is 1.
     struct column_view {
