@@ -3,6 +3,7 @@
 #include <rill/aggregate/trimmed_mean.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/topology/any.hpp>
 
 #include "cases.hpp"
 
@@ -136,6 +137,20 @@ TEST_CASE("a trimmed mean refuses groups of 2 trim ranks, before anything is sen
             rill::contract_violation);
         CHECK(workers.net().counted() == before);
     });
+}
+
+TEST_CASE("over a topology that is chosen at run time a median needs one that folds at owners") {
+    const auto on_rank = [](auto& net) {
+        using any = rill::topology::any_of<split_allgather, rill::topology::ring>;
+        std::vector<float> middle(4, static_cast<float>(net.rank() * net.rank()));
+        rill::group ring{net, any{rill::topology::ring{}}}, owners{net, any{split_allgather{}}};
+        CHECK_THROWS_AS(rill::all_reduce(ring, middle, middle, rill::aggregate::median{}), rill::contract_violation);
+        CHECK(middle[3] == static_cast<float>(net.rank() * net.rank()));
+        rill::all_reduce(owners, middle, middle, rill::aggregate::median{});
+        CHECK(middle == std::vector<float>(4, 4.0F));
+    };
+    rill::in_process::run(5, on_rank);
+    rill::simulated::run(5, {}, on_rank);
 }
 
 TEST_CASE("ranks whose trims differ all hear of it") {

@@ -214,7 +214,7 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, const Fold& fold = {}, co
         RILL_EXPECTS(size_of(in) == size_of(out) || own.weight == 0,
                      "all_reduce: input and output must be of one size");
         if (own.weight != 0) require_in_place_or_apart(in, out);
-        require_enough_ranks(fold, group.size(), group.rank());
+        require_joint_group(fold, group.shape(), group.size(), group.rank());
         return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
             return all_reduce_tensors(lane, input.get(), output.get(), fold_for_state(fold), own);
         };

@@ -9,7 +9,7 @@
 namespace rill { inline namespace RILL_ABI {
 
 /// An aggregator that needs all contributions to a coordinate at once, and so no fold of two: a median. Only
-/// `all_reduce` of dense tensors takes one, over a topology that folds at owners (`OwnerTopology`).
+/// `all_reduce` of dense tensors takes one, over a topology that folds at owners (`folds_at_owners`).
 ///
 /// `combine(values)` gets the values of all ranks that contribute, at one coordinate, in ascending order of ranks.
 /// There is at least one. It may reorder them and overwrites them at will. Laws: the result depends neither on the

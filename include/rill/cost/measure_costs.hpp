@@ -239,10 +239,11 @@ std::array<double, 2> measure_memory(Group& group, const costs_probe& probe) {
 /// slowest rank's counts.
 ///
 /// Collective: every rank calls it with the same `probe` and gets the same figures. The clock is that of the transport:
-/// in a simulated network computing takes no time and is not measured, and the figures are exact and do not change. Where ranks share
-/// cores, computing counts as much longer as all take at once than one alone. Cost: that of `measure_loaded_link`,
-/// 20 ms and some 100 ns of computing per element of `probe.dimension`, four messages of the size of a contribution to
-/// another rank, and an `all_reduce` of 19 numbers. Memory: some 24 bytes per element. Errors: those of `measure_link`.
+/// in a simulated network computing takes no time and is not measured, and the figures are exact and do not change.
+/// Where ranks share cores, computing counts as much longer as all take at once than one alone. Cost: that of
+/// `measure_loaded_link`, 20 ms and some 100 ns of computing per element of `probe.dimension`, four messages of the
+/// size of a contribution to another rank, and an `all_reduce` of 19 numbers. Memory: some 24 bytes per element.
+/// Errors: those of `measure_link`.
 template <class Group>
 measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
     RILL_EXPECTS(probe.density > 0 && probe.density <= 1 && probe.dimension >= 1 && probe.row_length >= 1,

@@ -88,8 +88,8 @@ using all_gather_schedule = decltype(std::declval<const Shape&>().all_gather(0, 
 ///
 /// Its type promises what all candidates keep: it preserves the order of ranks, or has a copy phase, if each of them
 /// does. Folds that do not commute need the type's promise. A lossy copy coding needs only a copy phase of the topology
-/// that it holds. It is a `RootedTopology` if a candidate is one; then the others reduce and broadcast along `tree`, as
-/// their groups do.
+/// that it holds, and a `JointAggregator` that this one folds at owners. It is a `RootedTopology` if a candidate is
+/// one; then the others reduce and broadcast along `tree`, as their groups do.
 template <class... Shapes>
 class any_of {
     static_assert(sizeof...(Shapes) > 0, "rill::topology::any_of: names no candidate");

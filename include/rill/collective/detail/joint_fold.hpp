@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/concept/joint_aggregator.hpp>
+#include <rill/concept/topology.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/fingerprint.hpp>
@@ -45,9 +46,14 @@ constexpr joint_fold<A> fold_for_state(const A& aggregator) {
     return {aggregator};
 }
 
-template <class Fold>
-void require_enough_ranks([[maybe_unused]] const Fold& fold, [[maybe_unused]] int ranks, [[maybe_unused]] rank_t rank) {
+/// What is known of a joint aggregator's group only when the program runs.
+template <class Fold, class Shape>
+void require_joint_group([[maybe_unused]] const Fold& fold, [[maybe_unused]] const Shape& shape,
+                         [[maybe_unused]] int ranks, [[maybe_unused]] rank_t rank) {
     if constexpr (MeantAsJoint<Fold>) {
+        RILL_EXPECTS(folds_at_owners(shape),
+                     "all_reduce: this topology does not bring all contributions to a coordinate together, as median "
+                     "and trimmed_mean need; use topology::split_allgather");
         const int least = fold.least_ranks();
         if (ranks < least)
             refuse_option(text_of({"all_reduce with ", Fold::name, ": the number of ranks"}), spelled_value(ranks),

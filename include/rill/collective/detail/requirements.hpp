@@ -166,7 +166,7 @@ consteval bool require_all_reduce() {
         static_assert(JointAggregator<Fold, tensor_element<Out>>,
                       "rill::JointAggregator: a member is missing for this element type (trimmed_mean of integers?); "
                       "see rill::JointAggregator");
-        constexpr bool at_owners = OwnerTopology<Shape>;
+        constexpr bool at_owners = may_fold_at_owners<Shape>;
         static_assert(at_owners,
                       "rill::all_reduce: the aggregator needs all contributions to a coordinate at once (median, "
                       "trimmed_mean), and the topology does not bring them together; use topology::split_allgather");
