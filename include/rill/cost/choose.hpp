@@ -29,10 +29,12 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -95,8 +97,8 @@ struct exchange_choice {
 
 namespace detail {
 
-inline exchange_candidate dense_candidate(const rill::topology::any& shape, const measured_costs& costs,
-                                          const gradient_shape& gradient) {
+template <Topology Shape>
+exchange_candidate dense_candidate(const Shape& shape, const measured_costs& costs, const gradient_shape& gradient) {
     exchange_candidate made{.topology = shape, .codings = {.when = dense_switch{0}}};
     const entry_costs each{.bytes = sizeof(float),
                            .fold = costs.computing.fold,
@@ -107,9 +109,9 @@ inline exchange_candidate dense_candidate(const rill::topology::any& shape, cons
 }
 
 /// `i`: of `measured_codings`.
-inline exchange_candidate stream_candidate(const rill::topology::any& shape, const measured_costs& costs,
-                                           const gradient_shape& gradient, std::size_t i, dense_switch when,
-                                           value_coding values, value_coding copied) {
+template <Topology Shape>
+exchange_candidate stream_candidate(const Shape& shape, const measured_costs& costs, const gradient_shape& gradient,
+                                    std::size_t i, dense_switch when, value_coding values, value_coding copied) {
     const auto code = [&](value_coding each) {
         coding made{.values = each, .indices = measured_codings[i], .bucket = gradient.bucket};
         if (made.indices == index_coding::whole_rows) made.row = static_cast<std::uint16_t>(gradient.row_length);
@@ -149,13 +151,10 @@ constexpr bool is_meant_for_rows(index_coding codes, bool are_rows) {
     return !are_rows || (codes != index_coding::huffman && codes != index_coding::packed_gaps);
 }
 
-inline std::vector<exchange_candidate> all_candidates(const measured_costs& costs, const gradient_shape& gradient) {
-    const std::array<rill::topology::any, 6> shapes{rill::topology::recursive_doubling{},
-                                                    rill::topology::split_allgather{},
-                                                    rill::topology::ring{},
-                                                    rill::topology::halving_doubling{},
-                                                    rill::topology::tree{},
-                                                    rill::topology::star{}};
+/// The fastest first. Of equally fast ones the first stays first: the simpler one.
+template <Topology Shape>
+std::vector<exchange_candidate> all_candidates(std::initializer_list<Shape> shapes, const measured_costs& costs,
+                                               const gradient_shape& gradient) {
     std::vector<exchange_candidate> all;
     all.reserve(shapes.size());
     for (const auto& shape : shapes) all.push_back(dense_candidate(shape, costs, gradient));
@@ -174,7 +173,6 @@ inline std::vector<exchange_candidate> all_candidates(const measured_costs& cost
                             all.push_back(
                                 stream_candidate(shape, costs, gradient, i, dense_switch{factor}, values, copied));
     }
-    // Of equally fast ones the first stays first: the simpler one.
     std::stable_sort(all.begin(), all.end(),
                      [](const exchange_candidate& a, const exchange_candidate& b) { return a.time() < b.time(); });
     return all;
@@ -310,12 +308,20 @@ inline std::string exchange_choice::reason() const {
 /// the measured link, plus the computing of the busiest rank. The link counts for all ranks. Messages both ways
 /// between two ranks share it, and messages of one rank to or from several share its card, as was measured.
 ///
+/// It is a template so that a translation unit which does not call it does not compile the predictions.
 /// Cost: some 70 predictions, each of O(messages); with `values` or `copy` twice as many, with both some 230. Memory:
 /// that of one.
-inline exchange_choice choose(const measured_costs& costs, const gradient_shape& gradient) {
+template <std::same_as<measured_costs> Costs>
+exchange_choice choose(const Costs& costs, const gradient_shape& gradient) {
     detail::require_gradient(gradient);
     detail::require_costs(costs);
-    exchange_choice made{.gradient = gradient, .costs = costs, .candidates = detail::all_candidates(costs, gradient)};
+    exchange_choice made{
+        .gradient = gradient,
+        .costs = costs,
+        .candidates = detail::all_candidates<rill::topology::any>(
+            {rill::topology::recursive_doubling{}, rill::topology::split_allgather{}, rill::topology::ring{},
+             rill::topology::halving_doubling{}, rill::topology::tree{}, rill::topology::star{}},
+            costs, gradient)};
     const exchange_candidate& best = made.candidates.front();
     made.topology = best.topology;
     made.codings = best.codings;
