@@ -170,3 +170,31 @@ TEST_CASE("backup_tree: after an error a group says the same again, and another 
         CHECK(sum[9] == 4);
     });
 }
+
+TEST_CASE("backup_tree: whoever dies, or makes another call, is named on all though a link was cut before") {
+    constexpr int ranks = 5;
+    for (rank_t culprit = 0; culprit < ranks; ++culprit)
+        for (rank_t below = 1; below < ranks; ++below)
+            for (const bool dies : {true, false}) {
+                const rank_t above = backup_tree{}.parent(ranks, below);
+                if (dies && (culprit == below || culprit == above)) continue;
+                CAPTURE(culprit);
+                CAPTURE(below);
+                CAPTURE(dies);
+                std::vector<rill::fault> plan{faults::cut_between(below, above).at(rill::milliseconds(2))};
+                if (dies) plan.push_back(faults::kill(culprit).at(rill::milliseconds(30)));
+                int named = 0;
+                sim::run(ranks, with(plan), [&](auto& net) {
+                    rill::group workers{net, backup_tree{}, rill::group_options{.timeout = seconds(5)}};
+                    std::vector<float> own(30, 1.0F), sum(30), other(31);
+                    try {
+                        for (int step = 0; step < 20 || dies; ++step) rill::all_reduce(workers, own, sum);
+                        net.rank() == culprit ? rill::all_reduce(workers, other, other)
+                                              : rill::all_reduce(workers, own, sum);
+                    } catch (const rill::error& thrown) {
+                        named += thrown.culprit() == culprit ? 1 : 0;
+                    }
+                });
+                CHECK(named == (dies ? ranks - 1 : ranks));
+            }
+}

@@ -135,22 +135,28 @@ class inquest {
     };
 
     /// What each rank has entered: this call as that rank made it, or a later one if it left this one out. With
-    /// `all_must_have_come`, a rank that has not come is an error.
+    /// `all_must_have_come`, a rank that has not come is an error. Whoever lacks several answers may be cut off from a
+    /// rank that has come, and lets those speak first that lack only one.
     [[gnu::cold, gnu::noinline]] plain_vector<entrant> entrants(bool all_must_have_come) const {
-        const time_point until = all_.now() + timeout_ / 8;
-        for (rank_t r = 0; all_must_have_come && r < all_.size(); ++r) still_waits(r);  // the questions are under way
-        plain_vector<entrant> come;
-        for (rank_t r = 0; r < all_.size(); ++r) {
-            const auto entered = all_.ask(r, where_.context, signature_->number, until);
-            if (has_departed(entered)) {
-                if (all_must_have_come) departed(r);
-                continue;
-            }
-            if (entered)
-                come.add({r, *entered});
-            else if (all_must_have_come)
-                not_come(r);
+        time_point until = all_.now() + timeout_ / 8;
+        for (rank_t r = 0; r < all_.size(); ++r) {  // the questions are under way
+            all_.ask(r, where_.context, signature_->number, deadline::immediate);
+            if (all_must_have_come) still_waits(r);
         }
+        plain_vector<entrant> come;
+        plain_vector<rank_t> absent;
+        const auto hear = [&](rank_t r) {
+            const auto entered = all_.ask(r, where_.context, signature_->number, until);
+            if (has_departed(entered) && all_must_have_come) departed(r);
+            if (entered && !has_departed(entered)) come.add({r, *entered});
+            return entered.has_value();
+        };
+        for (rank_t r = 0; r < all_.size(); ++r)
+            if (!hear(r)) absent.add(r);
+        if (!all_must_have_come) return come;
+        if (absent.size() > 1) until = all_.now() + timeout_ / 8;
+        for (const rank_t r : absent.all())
+            if (absent.size() == 1 || !hear(r)) not_come(r);
         return come;
     }
 
