@@ -9,6 +9,8 @@
 #include <rill/compress/encoded.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/values.hpp>
+#include <rill/topology/backup_tree.hpp>
+#include <rill/transport/fault_plan.hpp>
 
 #include "cases.hpp"
 
@@ -95,6 +97,14 @@ TEST_CASE("a steady-state step allocates nothing") {
         CHECK(steady_allocations(shape, [](auto body) { rill::simulated::run(4, {}, body); }) == 0);
         CHECK(steady_allocations(shape, [](auto body) { rill::in_process::run(4, body); }) == 0);
     });
+}
+
+TEST_CASE("a steady-state step on a tree with detours allocates nothing, with or without a silent link") {
+    constexpr rill::topology::backup_tree shape;
+    const rill::simulated::network cut{.faults = {{rill::faults::cut_between(1, 0).at(rill::milliseconds(1))}}};
+    CHECK(steady_allocations(shape, [&](auto body) { rill::simulated::run(5, cut, body); }) == 0);
+    // Of three threads each sends as many messages as it gets.
+    CHECK(steady_allocations(shape, [](auto body) { rill::in_process::run(3, body); }) == 0);
 }
 
 #endif

@@ -15,6 +15,7 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/session/detail/scene.hpp>
+#include <rill/stream/detail/kept_room.hpp>
 #include <rill/stream/wire.hpp>
 
 #include <cstddef>
@@ -149,7 +150,7 @@ class detours {
                 arrived_.add({note.origin, note.sequence, std::move(got)});
                 break;
             case delivery_machine<Shape>::verdict::forward: {
-                buffer copy;
+                buffer copy = kept_room(got.pieces().size_bytes());
                 for (const byte_view piece : got.pieces()) copy.append(piece.begin(), piece.end());
                 post(note.destination(), std::move(copy));
                 break;
@@ -171,13 +172,13 @@ class detours {
     void flush() {
         auto& letters = machine_.outbox();
         for (const auto& each : letters) {
-            const wire::header head = head_of(each.note);
-            buffer bytes;
-            if (each.note.kind == delivery_kind::data)
+            const bool has_content = each.note.kind == delivery_kind::data;
+            buffer bytes = kept_room(has_content ? kept_[each.handle].size() : 0);
+            if (has_content)
                 bytes = kept_[each.handle];
             else
                 bytes.resize(wire::header_bytes);
-            wire::encode(head, bytes.data());
+            wire::encode(head_of(each.note), bytes.data());
             post(each.to, std::move(bytes));
         }
         letters.clear();

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <rill/collective/join_frames.hpp>
-#include <rill/core/buffer_shelf.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/sparse_view.hpp>
 #include <rill/core/types.hpp>
+#include <rill/stream/detail/kept_room.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/stream_view.hpp>
 #include <rill/stream/wire.hpp>
@@ -38,13 +38,6 @@ void append_frame(buffer& message, wire::header head, const stream_view<T, Index
     message.resize(at + frame.size_bytes());
     auto to = std::fill_n(message.begin() + static_cast<std::ptrdiff_t>(before), at - before, std::byte{0});
     for (const byte_view piece : frame) to = std::copy(piece.begin(), piece.end(), to);
-}
-
-/// Memory for a message that the shelf keeps however short the message is: where ranks receive as many as they send.
-inline buffer kept_room(std::size_t bytes) {
-    buffer message;
-    message.reserve(std::max(bytes + wire::header_bytes, buffer_shelf::least));
-    return message;
 }
 
 /// A message that will hold these values of a part and what travels with them. A push and an answer of as many values
