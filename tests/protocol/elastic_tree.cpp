@@ -29,19 +29,24 @@ struct job {
     std::string wrong{};
 };
 
-job train(int ranks, std::uint64_t steps, const rill::fault_plan& plan) {
+/// Each step takes `pause` beside its messages.
+job train(int ranks, std::uint64_t steps, const rill::fault_plan& plan, rill::duration pause = {}) {
     job all{std::vector<std::vector<double>>(static_cast<std::size_t>(ranks)),
             std::vector<std::size_t>(static_cast<std::size_t>(ranks))};
-    sim::run(ranks, {.latency = rill::microseconds(50), .bandwidth = 100'000'000, .faults = plan},
+    sim::run(ranks,
+             {.latency = rill::microseconds(50), .bandwidth = 100'000'000, .faults = plan, .silence = rill::seconds(1)},
              [&](sim::endpoint& net) {
                  const auto self = static_cast<std::size_t>(net.rank());
                  elastic_scene::model state;
                  try {
-                     rill::elastic team{net, rill::topology::backup_tree{2}, {.timeout = rill::seconds(5)}};
+                     rill::elastic team{net,
+                                        rill::topology::backup_tree{2},
+                                        {.timeout = rill::seconds(5), .patience = rill::seconds(2)}};
                      while (team.step() < steps) {
                          const rill::view crew = team.settle(state);
                          all.members[self] = crew.members.size();
                          if (team.step() >= steps) break;
+                         net.sleep_until(net.now() + pause);
                          const std::vector<double> own(20, static_cast<double>(net.rank() + 1));
                          std::vector<double> sum(20);
                          if (!team.attempt([&](auto& workers) { rill::all_reduce(workers, own, sum); })) continue;
@@ -81,4 +86,22 @@ TEST_CASE("elastic on backup_tree: the survivors of a rank that dies go on, with
             if (rank != static_cast<std::size_t>(victim)) CHECK(seen.committed[rank] == seen.committed[witness]);
         CHECK(seen.committed[witness].back() == 28.0 - (victim + 1));
     }
+}
+
+TEST_CASE("elastic on backup_tree: a rank dies while two others are known to be cut off from each other: both stay") {
+    for (int one = 0; one < 5; ++one)
+        for (int other = 0; other < one; ++other)
+            for (int victim = 0; victim < 5; ++victim) {
+                if (victim == one || victim == other) continue;
+                CAPTURE(one);
+                CAPTURE(other);
+                CAPTURE(victim);
+                const job seen = train(5, 12,
+                                       {{faults::cut_between(one, other).at(milliseconds(5)),
+                                         faults::kill(victim).at(milliseconds(4000))}},
+                                       milliseconds(500));
+                CHECK(seen.wrong == "");
+                for (int rank = 0; rank < 5; ++rank)
+                    if (rank != victim) CHECK(seen.members[static_cast<std::size_t>(rank)] == 4);
+            }
 }

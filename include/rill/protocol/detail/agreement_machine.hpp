@@ -164,7 +164,7 @@ class agreement_machine {
         }
         for (const agreement_seat& seat : joins_) visit(seat.rank), visit(seat.incarnation);
         for (const agreement_seat& seat : ended_) visit(seat.rank), visit(seat.incarnation);
-        visit_ballot(promised_), visit_ballot(accepted_at_), visit_ballot(leads_);
+        visit_ballot(promised_), visit_ballot(hearsay_), visit_ballot(accepted_at_), visit_ballot(leads_);
         visit_decision(accepted_), visit_decision(last_), visit_decision(proposed_);
         for (const bool flag : {is_frozen_, is_excluded_, leaves_, lacks_, is_called_, proposes_}) visit(flag);
         for (const time_point time : {wake_, since_, frozen_since_}) visit(time.ns);
@@ -199,7 +199,7 @@ class agreement_machine {
             members_.back().has_ended |= known->has_ended;
         }
         std::erase_if(joins_, [&](const agreement_seat& seat) { return is_member(seat); });
-        promised_ = accepted_at_ = leads_ = {};
+        promised_ = hearsay_ = accepted_at_ = leads_ = {};
         accepted_ = proposed_ = {};
         is_frozen_ = leaves_ = lacks_ = is_called_ = proposes_ = false;
         missing_.clear();
@@ -290,7 +290,7 @@ class agreement_machine {
         if (got.kind == what::call) is_called_ = true, hurry();
         if (got.kind == what::collect) answer(from, got);
         if (got.kind == what::propose) accept(from, got);
-        if (got.kind == what::refuse) give_way(got.at);
+        if (got.kind == what::refuse && give_way(got.at)) promised_ = hearsay_ = got.at;
         if (got.kind == what::no_quorum && leads_.attempt == 0) missing_ = got.others;
         if (got.at != leads_ || leads_.attempt == 0) return;
         if (got.kind == what::answer && !proposes_) {
@@ -357,13 +357,14 @@ class agreement_machine {
         no.at = promised_;
         send(to, no);
     }
-    /// Another coordinator has a higher ballot.
-    void give_way(agreement_ballot to) {
+    /// Another coordinator has a higher ballot. Returns whether this rank has led, and does no longer.
+    bool give_way(agreement_ballot to) {
         seen_ = std::max(seen_, to.attempt);
-        if (leads_.attempt == 0 || to < leads_) return;
+        if (leads_.attempt == 0 || to < leads_) return false;
         leads_ = {};
         since_ = now_;
         wake_ = now_ + limits_.repeat;
+        return true;
     }
 
     void decided(const agreement_decision& value) {
@@ -389,6 +390,15 @@ class agreement_machine {
         return self_;
     }
 
+    /// Whether the ballot of another coordinator is under way. Two coordinators that are cut off from each other would
+    /// take each other's ballots away without end: whoever hears of a higher one leaves it the time to decide.
+    bool is_led() const {
+        const member* const by = promised_.attempt != 0 ? find(promised_.rank) : nullptr;
+        if (by == nullptr || by->seat.rank == self_) return false;
+        if (promised_ == hearsay_) return !by->has_ended && now_ < since_ + limits_.patience + limits_.repeat * 2;
+        return !by->is_lost && now_ < since_ + limits_.patience * 2;
+    }
+
     void proceed() {
         if (!is_frozen_ || is_excluded_) return;
         if (leads_.attempt != 0) advance();
@@ -396,15 +406,13 @@ class agreement_machine {
         wake_ = now_ + limits_.repeat;
         if (leads_.attempt != 0) return proposes_ ? send_proposal() : ask();
         const rank_t first = coordinator();
-        const member* const promised = promised_.attempt != 0 ? find(promised_.rank) : nullptr;
-        const bool is_led = promised != nullptr && promised->seat.rank != self_ && !promised->is_lost &&
-                            now_ < since_ + limits_.patience * 2;
-        if (!is_led && (first == self_ || is_called_)) return begin_ballot();
+        const bool has_leader = is_led();
+        if (!has_leader && (first == self_ || is_called_)) return begin_ballot();
         if (first != self_) {
             send(first, plain(what::call));
             probe(first);
         }
-        if (is_led && promised_.rank != first) probe(promised_.rank);
+        if (has_leader && promised_.rank != first) probe(promised_.rank);
         if (now_ >= frozen_since_ + limits_.longest && missing_.empty()) missing_ = {first};
     }
 
@@ -589,7 +597,8 @@ class agreement_machine {
     std::vector<agreement_seat> joins_{};  ///< newcomers that ask to be taken in, ascending
     std::vector<agreement_seat> ended_{};  ///< the latest life of each rank that has ended
     std::vector<rank_t> fenced_{};
-    agreement_ballot promised_{};     ///< the highest ballot that this rank has answered
+    agreement_ballot promised_{};     ///< the highest ballot that this rank has answered, or given way to
+    agreement_ballot hearsay_{};      ///< a ballot that it has given way to because others have answered it
     agreement_ballot accepted_at_{};  ///< the ballot of `accepted_`
     agreement_ballot leads_{};        ///< its own ballot, while it is the coordinator
     agreement_decision accepted_{};
