@@ -181,3 +181,30 @@ TEST_CASE("a rank that comes when all steps are done has the state, or an error"
              });
     CHECK(late == 1);
 }
+
+TEST_CASE("where no majority is wanted, deaths during an agreement are not waited for") {
+    for (rill::rank_t last = 0; last < 4; ++last)
+        for (std::int64_t apart = 0; apart < 1200; apart += 100) {
+            CAPTURE(last);
+            CAPTURE(apart);
+            std::vector<rill::fault> plan;
+            for (rill::rank_t rank = 0; rank < 4; ++rank)
+                if (rank != last)
+                    plan.push_back(faults::kill(rank).at(
+                        rill::microseconds(first_cut + apart * static_cast<std::int64_t>(plan.size()))));
+            sim::run(4, with(plan), [](auto& net) {
+                rill::elastic_options chosen = options;
+                chosen.quorum = rill::quorum::refused;
+                rill::elastic team{net, rill::topology::ring{}, chosen};
+                model state;
+                while (team.step() < 10) {
+                    team.settle(state);
+                    net.sleep_until(net.now() + rill::milliseconds(1));
+                    std::vector<double> own(20, net.rank() + 1.0), sum(20);
+                    if (team.attempt([&](auto& workers) { rill::all_reduce(workers, own, sum); })) state.add(sum);
+                }
+                CHECK(net.now().ns < rill::milliseconds(100).ns);
+                CHECK(team.view().members.size() == 1);
+            });
+        }
+}

@@ -266,6 +266,9 @@ class agreement_machine {
         if (change == peer_change::recovered) at->is_lost = at->has_ended;
         at->is_lost |= at->has_ended;
         hurry();
+        // Where no majority is left, all that are counted tell all ends, and it cannot do so any more.
+        const bool is_in_vain = policy_ != quorum::majority && at->has_ended && at->has_answered && !at->has_accepted;
+        if (change == peer_change::ended && leads_.attempt != 0 && is_in_vain) begin_ballot();
     }
 
     void take(rank_t from, const agreement_message& got) {
