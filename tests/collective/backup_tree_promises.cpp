@@ -3,7 +3,9 @@
 #include <rill/collective/barrier.hpp>
 #include <rill/collective/broadcast.hpp>
 #include <rill/collective/group.hpp>
+#include <rill/collective/is_silent.hpp>
 #include <rill/collective/reduce.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/random.hpp>
 #include <rill/topology/backup_tree.hpp>
@@ -197,4 +199,13 @@ TEST_CASE("backup_tree: whoever dies, or makes another call, is named on all tho
                 });
                 CHECK(named == (dies ? ranks - 1 : ranks));
             }
+}
+
+TEST_CASE("is_silent: to itself and before any operation no link is silent, and a rank outside the group is refused") {
+    sim::run(3, with({}), [](auto& net) {
+        rill::group workers{net, backup_tree{}};
+        for (rank_t peer = 0; peer < 3; ++peer) CHECK(!rill::is_silent(workers, peer));
+        CHECK_THROWS_AS(rill::is_silent(workers, -1), rill::contract_violation);
+        CHECK_THROWS_AS(rill::is_silent(workers, 3), rill::contract_violation);
+    });
 }

@@ -3,6 +3,7 @@
 #include <rill/collective/detail/detours.hpp>
 #include <rill/concept/detouring_topology.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/core/types.hpp>
 
 namespace rill { inline namespace RILL_ABI {
@@ -12,6 +13,7 @@ namespace rill { inline namespace RILL_ABI {
 template <class Group>
     requires DetouringTopology<typename Group::topology_type>
 bool is_silent(Group& group, rank_t peer) {
+    RILL_EXPECTS(0 <= peer && peer < group.size(), "is_silent: the peer is outside the group");
     using by = detail::detours<typename Group::transport_type, typename Group::topology_type>;
     return group.template workspace<by>().is_silent(peer);
 }
