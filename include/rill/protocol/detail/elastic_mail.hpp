@@ -1,0 +1,117 @@
+#pragma once
+
+#include <rill/concept/peer_event.hpp>
+#include <rill/concept/transport.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/text.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/core/view.hpp>
+#include <rill/protocol/detail/agreement_frame.hpp>
+#include <rill/protocol/detail/agreement_machine.hpp>
+#include <rill/protocol/detail/agreement_message.hpp>
+#include <rill/session/session.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// "rank 3", "ranks 3, 5".
+inline std::string text_of_ranks(const std::vector<rank_t>& ranks) {
+    std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+    for (std::size_t i = 0; i < ranks.size(); ++i) text += text_of({i == 0 ? "" : ", ", ranks[i]});
+    return text;
+}
+
+/// Whether this life of a rank is a member.
+inline bool lists(const view& in, rank_t rank, std::uint64_t life) {
+    const auto found = std::lower_bound(in.members.begin(), in.members.end(), rank);
+    return found != in.members.end() && *found == rank &&
+           in.incarnations[static_cast<std::size_t>(found - in.members.begin())] == life;
+}
+
+/// What the ranks of an elastic team tell each other, on a transport, and what that tells of them.
+template <class Net>
+class elastic_mail {
+  public:
+    elastic_mail(Net& net, duration timeout) : session_(net, "elastic", timeout, session_kind::open) {
+        for (rank_t rank = 0; rank < net.size(); ++rank)
+            if (rank != net.rank()) others_.push_back(rank);
+        net.monitor(messages());
+    }
+
+    rank_t rank() const { return session_.rank(); }
+    /// How many seats there are.
+    rank_t size() const { return net().size(); }
+    time_point now() const { return net().now(); }
+    /// Of the rank's seat, as the transport tells; 0 where nobody has taken it.
+    std::uint64_t life_of(rank_t rank) const { return net().incarnation(rank); }
+    /// Whether the run is over.
+    bool has_aborted() { return session_.net().aborted(every_context).has_value(); }
+
+    void post(rank_t to, agreement_message message) {
+        session_.net().post(to, messages(), to_message(agreement_frame{life_of(rank()), std::move(message)}));
+    }
+    void obey(const agreement_machine::actions& asked) {
+        for (const agreement_action& each : asked) {
+            using ask = agreement_action::ask;
+            if (each.what == ask::send) post(each.peer, each.message);
+            if (each.what == ask::probe) session_.net().inquire(each.peer, session_.waits(), 1, deadline::immediate);
+            if (each.what == ask::fence) session_.net().fence(each.peer, each.incarnation);
+        }
+    }
+    /// Takes one message, and then all that are there, to `reader.take(from, message)`: a `peer_event` or an
+    /// `agreement_frame`. Returns whether there was one.
+    template <class Reader>
+    bool pump(deadline until, Reader& reader) {
+        bool any = false;
+        while (auto got = session_.net().receive(std::span<const rank_t>(others_), messages(),
+                                                 any ? deadline::immediate : until)) {
+            any = true;
+            if (got->pieces().size_bytes() == peer_event_bytes)
+                reader.take(got->source(), read_peer_event(*got));
+            else if (const auto frame = frame_of(*got))
+                reader.take(got->source(), *frame);
+        }
+        return any;
+    }
+
+    abort_notice notice(rank_t culprit, std::uint64_t step, std::string reason) const {
+        return {.context = session_.context(),
+                .operation = step,
+                .kind = failure::timeout,
+                .culprit = culprit,
+                .reason = std::move(reason)};
+    }
+
+  private:
+    const Net& net() const { return session_.net(); }
+    channel messages() const { return session_.on(0); }
+    /// What is no message of an agreement counts for nothing: who has sent it waits in vain.
+    template <class Message>
+    std::optional<agreement_frame> frame_of(const Message& got) {
+        room_.clear();
+        for (const byte_view piece : got.pieces()) room_.append(piece.begin(), piece.end());
+        try {
+            return read_agreement_frame(room_, size());
+        } catch (const protocol_error&) {
+            return std::nullopt;
+        }
+    }
+
+    session<Net> session_;
+    std::vector<rank_t> others_{};
+    buffer room_{};
+};
+
+}}}  // namespace rill::RILL_ABI::detail

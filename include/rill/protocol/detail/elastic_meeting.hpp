@@ -1,0 +1,149 @@
+#pragma once
+
+#include <rill/concept/peer_event.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/text.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/core/view.hpp>
+#include <rill/protocol/detail/agreement_frame.hpp>
+#include <rill/protocol/detail/agreement_message.hpp>
+#include <rill/protocol/detail/elastic_mail.hpp>
+#include <rill/protocol/elastic_options.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// How a rank of an elastic team finds the others. The ranks that the run was started with greet each other until all
+/// have been heard: they are the first view. Where a view is there already, its members answer a greeting with it: this
+/// rank is a newcomer, until a view lists it.
+template <class Net>
+class elastic_meeting {
+  public:
+    elastic_meeting(elastic_mail<Net>& mail, const elastic_options& options, std::uint64_t build)
+        : mail_(&mail), options_(options), build_(build), told_(static_cast<std::size_t>(mail.size())) {
+        told_[static_cast<std::size_t>(mail.rank())] = mail.life_of(mail.rank());
+        for (rank_t rank = 0; rank < mail.size(); ++rank)
+            if (mail.life_of(rank) != 0) known_.next.members.push_back(rank);
+        present_ = known_.next.members;
+        std::erase(present_, mail.rank());
+    }
+
+    /// The view that this rank knows, and the step with which it begins.
+    const agreement_decision& known() const { return known_; }
+    bool is_newcomer() const { return is_newcomer_; }
+    /// Whether this rank is a member of the view that it knows.
+    bool is_over() const { return is_over_; }
+    /// Lives that have ended before this rank was a member.
+    const std::vector<agreement_seat>& ended() const { return ended_; }
+
+    /// When this rank introduces itself next.
+    time_point introduces_at() const { return introduces_at_; }
+    /// Tells those that this rank knows that it is there, or that it has the state: once in `repeat`, as messages that
+    /// come must not bring forth messages.
+    void introduce_again(agreement_message::what kind) {
+        if (mail_->now() < introduces_at_) return;
+        introduces_at_ = mail_->now() + options_.repeat;
+        introduce(kind);
+    }
+    /// What this rank says from now on is new.
+    void introduce_at_once() { introduces_at_ = {}; }
+
+    /// The first view is there if all have said that they are.
+    void end_if_all_are_there() {
+        const auto has_told = [&](rank_t rank) { return told_[static_cast<std::size_t>(rank)] != 0; };
+        if (!std::all_of(known_.next.members.begin(), known_.next.members.end(), has_told)) return;
+        for (const rank_t rank : known_.next.members)
+            known_.next.incarnations.push_back(told_[static_cast<std::size_t>(rank)]);
+        // Others may have missed what this rank has said before they began.
+        introduce(agreement_message::what::hello);
+        is_over_ = true;
+    }
+
+    void take(rank_t from, const agreement_frame& frame) {
+        if (frame.message.kind == agreement_message::what::hello) greeted(from, frame);
+        if (frame.message.kind == agreement_message::what::decide) learn(frame.message.value);
+    }
+    void take(rank_t from, const peer_event& changed) {
+        std::erase(present_, from);
+        if (changed.kind != peer_change::ended) return present_.push_back(from);
+        ended_.push_back({from, changed.incarnation});
+        if (present_.empty()) throw_ended("all others have ended");
+    }
+
+    [[noreturn, gnu::cold]] void throw_alone() const {
+        const double within = options_.timeout.seconds();
+        std::vector<rank_t> missing;
+        for (const rank_t rank : known_.next.members)
+            if (told_[static_cast<std::size_t>(rank)] == 0) missing.push_back(rank);
+        if (missing.empty())
+            throw timeout(
+                notice(no_rank, text_of({"elastic: rank ", mail_->rank(), " is not taken in within ", within, " s"})));
+        throw timeout(notice(missing.front(),
+                             text_of({"elastic: ", text_of_ranks(missing), " of the first view ",
+                                      missing.size() == 1 ? "has" : "have", " not come within ", within, " s"})));
+    }
+
+  private:
+    void introduce(agreement_message::what kind) {
+        agreement_message made;
+        made.kind = kind;
+        made.build = build_;
+        for (const rank_t rank : known_.next.members) {
+            if (rank == mail_->rank()) continue;
+            made.joins = {{mail_->rank(), mail_->life_of(mail_->rank())}, {rank, mail_->life_of(rank)}};
+            mail_->post(rank, made);
+        }
+    }
+    void greeted(rank_t from, const agreement_frame& frame) {
+        const agreement_message& m = frame.message;
+        const bool is_for_this_life = m.joins.size() == 2 && m.joins[1].incarnation == mail_->life_of(mail_->rank());
+        if (!is_for_this_life) return;
+        if (m.build != build_ && !is_newcomer_) throw_mismatch(from);
+        std::uint64_t& told = told_[static_cast<std::size_t>(from)];
+        if (told != 0 && told != frame.life && !is_newcomer_)
+            throw_ended(text_of({"rank ", from, " has begun anew before the first view was there"}));
+        told = frame.life;
+    }
+    void learn(const agreement_decision& of) {
+        if (is_newcomer_ && of.next.epoch < known_.next.epoch) return;
+        known_ = of;
+        is_newcomer_ = true;
+        is_over_ = lists(known_.next, mail_->rank(), mail_->life_of(mail_->rank()));
+    }
+
+    abort_notice notice(rank_t culprit, std::string reason) const {
+        return mail_->notice(culprit, 0, std::move(reason));
+    }
+    [[noreturn, gnu::cold]] void throw_mismatch(rank_t odd) const {
+        abort_notice told = notice(
+            odd, text_of({"elastic: rank ", odd, " has another topology or other options than rank ", mail_->rank()}));
+        told.kind = failure::mismatch;
+        throw mismatch(told);
+    }
+    [[noreturn, gnu::cold]] void throw_ended(const std::string& why) const {
+        abort_notice told = notice(no_rank, text_of({"elastic: rank ", mail_->rank(), " finds no view: ", why}));
+        told.kind = failure::exception;
+        throw peer_failure(told);
+    }
+
+    elastic_mail<Net>* mail_;
+    elastic_options options_;
+    std::uint64_t build_;
+    agreement_decision known_{};
+    std::vector<std::uint64_t> told_;  ///< the lives of those who have said that they are there
+    std::vector<rank_t> present_{};    ///< the others that have not ended
+    std::vector<agreement_seat> ended_{};
+    bool is_newcomer_ = false;
+    bool is_over_ = false;
+    time_point introduces_at_{};
+};
+
+}}}  // namespace rill::RILL_ABI::detail

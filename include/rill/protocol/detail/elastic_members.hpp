@@ -1,0 +1,155 @@
+#pragma once
+
+#include <rill/concept/peer_event.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/text.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/core/view.hpp>
+#include <rill/protocol/detail/agreement_frame.hpp>
+#include <rill/protocol/detail/agreement_machine.hpp>
+#include <rill/protocol/detail/agreement_message.hpp>
+#include <rill/protocol/detail/elastic_mail.hpp>
+#include <rill/protocol/detail/elastic_meeting.hpp>
+#include <rill/protocol/elastic_errors.hpp>
+#include <rill/protocol/elastic_options.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Who is in an elastic team, as this rank knows it: first the meeting, then the agreement, fed by the transport.
+template <class Net>
+class elastic_members {
+  public:
+    using event = agreement_event;
+    using message_is = agreement_message::what;
+
+    elastic_members(Net& net, const elastic_options& options, std::uint64_t build)
+        : options_(options),
+          mail_(net, options.timeout),
+          meeting_(mail_, options, build),
+          finished_(static_cast<std::size_t>(net.size())) {}
+
+    /// Returns when there is a view.
+    void meet() {
+        const time_point end = now() + options_.timeout;
+        while (!has_entered() && !meeting_.is_newcomer()) {
+            if (now() >= end) meeting_.throw_alone();
+            meeting_.introduce_again(message_is::hello);
+            pump(std::min(end, meeting_.introduces_at()));
+            if (!has_entered() && !meeting_.is_newcomer()) meeting_.end_if_all_are_there();
+            enter_if_listed();
+        }
+    }
+    /// A newcomer that has the state asks for its seat, at intervals that begin with `ask_at_once`.
+    void ask_at_once() { meeting_.introduce_at_once(); }
+    void ask_for_seat(time_point end) {
+        meeting_.introduce_again(message_is::join);
+        pump(std::min(end, meeting_.introduces_at()));
+    }
+
+    /// Whether this rank has ever been a member. From then on there is an agreement.
+    bool has_entered() const { return agreement_.has_value(); }
+    bool is_member() const { return agreement_ && !agreement_->is_excluded(); }
+    const agreement_machine& agreement() const { return *agreement_; }
+    const rill::view& view() const { return agreement_ ? agreement_->view() : meeting_.known().next; }
+    std::uint64_t committed() const { return agreement_ ? agreement_->committed() : 0; }
+
+    rank_t rank() const { return mail_.rank(); }
+    std::vector<rank_t> others() const {
+        std::vector<rank_t> all = view().members;
+        std::erase(all, rank());
+        return all;
+    }
+    time_point now() const { return mail_.now(); }
+    bool has_aborted() { return mail_.has_aborted(); }
+
+    /// Takes one message, and then all that are there. Returns whether there was one.
+    bool pump(deadline until) { return mail_.pump(until, *this); }
+    void tell(const event& what) { mail_.obey(agreement_->on(what, now())); }
+
+    void take(rank_t from, const peer_event& changed) {
+        if (!agreement_) return meeting_.take(from, changed);
+        tell({.happened = event::what::changed,
+              .peer = from,
+              .change = changed.kind,
+              .incarnation = changed.incarnation});
+    }
+    void take(rank_t from, const agreement_frame& frame) {
+        if (!agreement_) {
+            meeting_.take(from, frame);
+            return enter_if_listed();
+        }
+        const agreement_message& m = frame.message;
+        const bool is_for_all =
+            m.kind == message_is::decide || m.kind == message_is::join || m.kind == message_is::hello;
+        const bool is_listed = lists(view(), from, frame.life);
+        if (m.kind == message_is::finished) finished_[static_cast<std::size_t>(from)] = is_listed;
+        if (is_for_all || is_listed || m.epoch < view().epoch)
+            tell({.happened = event::what::arrived, .peer = from, .message = &m});
+    }
+
+    void tell_finished() {
+        for (const rank_t rank : others()) mail_.post(rank, {.kind = message_is::finished});
+    }
+    bool all_others_have_finished() const {
+        const std::vector<rank_t> all = others();
+        return std::all_of(all.begin(), all.end(), [&](rank_t rank) {
+            return finished_[static_cast<std::size_t>(rank)] || agreement_->has_lost(rank);
+        });
+    }
+
+    void require_member() const {
+        if (!is_member()) throw_excluded();
+    }
+    [[noreturn, gnu::cold]] void throw_excluded() const {
+        if (!agreement_)
+            throw excluded(notice(rank(), text_of({"elastic: rank ", rank(),
+                                                   " is no member yet: settle takes it in, before an attempt"})));
+        throw excluded(
+            notice(rank(), text_of({"elastic: the others go on without rank ", rank(), ", in ", text_of_view()})));
+    }
+    [[noreturn, gnu::cold]] void throw_no_quorum() const {
+        const auto& missing = agreement_->missing();
+        throw no_quorum(notice(missing.front(),
+                               text_of({"elastic: rank ", rank(), " finds no quorum of ", text_of_view(), ": ",
+                                        text_of_ranks(missing), missing.size() == 1 ? " is" : " are", " missing"})));
+    }
+    [[noreturn, gnu::cold]] void throw_too_few() const {
+        throw no_quorum(notice(no_rank, text_of({"elastic: ", text_of_view(), " has ", view().members.size(),
+                                                 " members, and at least ", options_.least, " are wanted"})));
+    }
+    [[noreturn, gnu::cold]] void throw_alone() const { meeting_.throw_alone(); }
+
+  private:
+    /// From then on this rank is a member of the view that it knows.
+    void enter_if_listed() {
+        if (agreement_ || !meeting_.is_over()) return;
+        agreement_.emplace(
+            meeting_.known(), rank(), options_.quorum,
+            agreement_limits{.repeat = options_.repeat, .patience = options_.patience, .longest = options_.timeout});
+        for (const auto& [rank, life] : meeting_.ended())
+            tell({.happened = event::what::changed, .peer = rank, .change = peer_change::ended, .incarnation = life});
+    }
+    abort_notice notice(rank_t culprit, std::string reason) const {
+        return mail_.notice(culprit, committed(), std::move(reason));
+    }
+    /// Incarnations are for machines.
+    std::string text_of_view() const { return rill::view{.epoch = view().epoch, .members = view().members}.text(); }
+
+    elastic_options options_;
+    elastic_mail<Net> mail_;
+    elastic_meeting<Net> meeting_;
+    std::vector<bool> finished_;
+    std::optional<agreement_machine> agreement_{};
+};
+
+}}}  // namespace rill::RILL_ABI::detail
