@@ -12,6 +12,7 @@
 #include <rill/protocol/gossip.hpp>
 #include <rill/protocol/group_by_speed.hpp>
 #include <rill/protocol/local_steps.hpp>
+#include <rill/protocol/on_difference.hpp>
 #include <rill/protocol/pair_averaging.hpp>
 #include <rill/protocol/parameter_server.hpp>
 #include <rill/protocol/partial_all_reduce.hpp>

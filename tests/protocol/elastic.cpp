@@ -225,13 +225,32 @@ TEST_CASE("below the least number of members a team waits, and then says so") {
         rill::elastic team{net, rill::topology::ring{}, {.least = 3, .timeout = rill::seconds(2)}};
         model state;
         std::string said;
+        rill::rank_t culprit = rill::no_rank;
         try {
             train(team, net, state, 10);
         } catch (const rill::no_quorum& thrown) {
             said = thrown.what();
+            culprit = thrown.culprit();
         }
-        CHECK(said == "rill: elastic: epoch 1 of ranks 0-1 has 2 members, and at least 3 are wanted");
+        CHECK(said ==
+              "rill: elastic: epoch 1 of ranks 0-1 has 2 members, and at least 3 are wanted: rank 2 is missing");
+        CHECK(culprit == 2);
     });
+}
+
+TEST_CASE("members that wait for one more give it the state when it comes") {
+    int taken_in = 0;
+    sim::run(3, with({faults::kill(2).at(rill::microseconds(4200)), faults::restart(2).at(rill::seconds(3))}),
+             [&](auto& net) {
+                 rill::elastic team{net, rill::topology::ring{}, {.least = 3, .timeout = rill::seconds(20)}};
+                 model state;
+                 train(team, net, state, 10);
+                 CHECK(team.view().members.size() == 3);
+                 CHECK(state.steps == 10);
+                 CHECK(state.latest[0] == 6);
+                 taken_in += net.restarts();
+             });
+    CHECK(taken_in == 1);
 }
 
 TEST_CASE("ranks that wait for one of the first view greet at intervals") {

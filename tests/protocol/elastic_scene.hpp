@@ -78,7 +78,7 @@ struct record {
     std::vector<life> lives{};
     /// Of each step: what was committed, and by whom.
     std::map<std::uint64_t, std::pair<double, std::vector<rill::rank_t>>> committed{};
-    std::uint64_t commits = 0, repeats = 0, taken_in = 0;
+    std::uint64_t commits = 0, repeats = 0, taken_in = 0, altered = 0;
     std::string wrong{};
 
     void complain(const std::string& what) {
@@ -90,9 +90,11 @@ constexpr double given(std::uint64_t step, rill::rank_t rank) {
     return 1000.0 * static_cast<double>(step) + static_cast<double>(1 << rank);
 }
 
-/// One life of a rank: takes steps until there are `steps`.
+/// One life of a rank: takes steps until there are `steps`. The rank `altered` damages its state once, when a view has
+/// ended, so that the next one begins with states that differ.
 template <class Net>
-void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, record& all) {
+void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, record& all,
+          rill::rank_t altered = rill::no_rank) {
     const std::size_t own = all.lives.size();
     all.lives.push_back({.rank = net.rank()});
     model state;
@@ -100,6 +102,7 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
         rill::elastic team{net, rill::topology::ring{}, options};
         all.lives[own].has_met = true;
         const bool is_new = !team.is_member();
+        bool is_to_alter = net.rank() == altered;
         while (team.step() < steps) {
             const rill::view crew = team.settle(state);
             if (static_cast<double>(team.step()) != state.steps)
@@ -111,6 +114,9 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
             const std::uint64_t step = team.step();
             if (!team.attempt([&](auto& workers) { rill::all_reduce(workers, mine, sum); })) {
                 ++all.repeats;
+                if (!std::exchange(is_to_alter, false)) continue;
+                ++all.altered;
+                state.values[3] += 1;
                 continue;
             }
             ++all.commits;
@@ -132,6 +138,8 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
         all.lives[own].why = thrown.what();
     } catch (const rill::error& thrown) {
         all.lives[own].error = thrown.what();
+        if (all.altered == 0 && dynamic_cast<const rill::mismatch*>(&thrown) != nullptr)
+            all.complain("states differ, and nobody has damaged one");
         // Who comes when all is over finds nobody.
         const std::string& said = all.lives[own].error;
         const auto says = [&](const char* what) { return said.find(what) != std::string::npos; };

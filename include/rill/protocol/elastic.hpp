@@ -12,12 +12,14 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/core/view.hpp>
+#include <rill/protocol/compare_states.hpp>
 #include <rill/protocol/detail/agreement_machine.hpp>
 #include <rill/protocol/detail/elastic_groups.hpp>
 #include <rill/protocol/detail/elastic_members.hpp>
 #include <rill/protocol/detail/elastic_states.hpp>
 #include <rill/protocol/elastic_errors.hpp>
 #include <rill/protocol/elastic_options.hpp>
+#include <rill/protocol/on_difference.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -51,7 +53,8 @@ concept ElasticState = requires(S& state, const S& constant, byte_view bytes) {
 /// One activity of a rank uses it. Nothing happens in the background but that members give their state to others: a
 /// rank that computes answers nobody, and is waited for. `net` must outlive it. What is not promised: docs/elastic.md.
 ///
-/// Cost of a step: that of its collectives, and a barrier. After a loss: two round trips and a message.
+/// Cost of a step: that of its collectives, and a barrier. After a loss: two round trips and a message. Of a view: a
+/// copy of the state, which is kept for its first step, and an all-reduce of two numbers per member.
 template <Transport Net, class Shape>
 class elastic {
     static_assert(ConcurrentTransport<Net> && MonitoredTransport<Net>,
@@ -91,16 +94,15 @@ class elastic {
         if (!members_.has_entered()) states_.join(state, agree);
         members_.pump(deadline::immediate);
         agree();
-        states_.catch_up(state, agree);
-        states_.give(state);
+        states_.take_up(state, agree);
         const time_point end = members_.now() + options_.timeout;
         while (static_cast<int>(view().members.size()) < options_.least) {
             if (members_.now() >= end) members_.throw_too_few();
             const bool has_heard = members_.pump(std::min(end, members_.now() + options_.repeat));
             if (has_heard && agreement().knows_newcomers()) end_view("a rank comes");
             agree();
+            states_.take_up(state, agree);
         }
-        states_.catch_up(state, agree);
         settled_ = view().epoch;
         return view();
     }
@@ -115,9 +117,12 @@ class elastic {
     /// Codecs, and what is kept, must outlive this call: make them outside the body. A collective that has failed ends
     /// the step, even if the body catches its error.
     ///
-    /// Errors: what `body` or its collectives throw, if no member is lost thereby: on all members, and the step is not
-    /// committed. `excluded`; `no_quorum`, after which the same call may succeed. After an error codecs, and what
-    /// is kept, are as before.
+    /// In the first attempt of a view the members compare their states (see `on_difference`).
+    ///
+    /// Errors: `mismatch` on all members, which names whose state differs, if training is to end then; or, in any case,
+    /// if no state is that of more than half of the members. What `body` or its collectives throw, if no member is lost
+    /// thereby: on all members, and the step is not committed. `excluded`; `no_quorum`, after which the same call may
+    /// succeed. After an error codecs, and what is kept, are as before.
     template <class Body>
     bool attempt(Body&& body) {
         members_.require_member();
@@ -202,6 +207,7 @@ class elastic {
         bool is_failure = true;
         try {
             group_type& all = groups_.of(view(), step());
+            if (compared_ != view().epoch) compare_states_on(all);
             body(all);
             // The body may have caught what has ended it.
             if (const auto ended = groups_.aborted(view())) throw_error(*ended);
@@ -217,11 +223,39 @@ class elastic {
             failed = std::current_exception();
             own = text_of({"rank ", members_.rank(), ": ", thrown.what()});
         }
-        end_view(own.empty() ? "a step has failed" : own, next);
+        end_view(own.empty() ? "a step has failed" : own, is_failure ? next : end_of_view);
         agree_if_asked();
         if (step() >= next) return true;
         if (!own.empty() || (is_failure && agreement().last().is_fruitless)) std::rethrow_exception(failed);
         return false;
+    }
+
+    /// Throws unless all members begin the view with the same state.
+    void compare_states_on(group_type& all) {
+        const state_comparison found = detail::gather_states(all, view(), states_.checksum(), 0);
+        if (!found.odd.empty()) {
+            try {  // Whoever leaves the barrier ends the view: by then all members know what they have found.
+                barrier(all);
+            } catch (const error&) {
+                if (members_.has_aborted()) throw;
+            }
+            settle_difference(found, all.context());
+        }
+        compared_ = view().epoch;
+    }
+    [[noreturn, gnu::cold]] void settle_difference(const state_comparison& found, std::uint64_t context) {
+        const bool is_to_end = options_.on_difference == on_difference::end || !found.has_majority();
+        if (is_to_end) detail::throw_states_differ(members_.plain_view(), found, context);
+        if (!states_.mends(found.odd)) throw_unlike(context);
+        throw mismatch({.context = context, .operation = end_of_view, .reason = "elastic: states are mended"});
+    }
+    [[noreturn, gnu::cold]] void throw_unlike(std::uint64_t context) const {
+        throw mismatch({.context = context,
+                        .kind = failure::mismatch,
+                        .culprit = members_.rank(),
+                        .reason = text_of({"elastic: rank ", members_.rank(),
+                                           " has got the state of the others, and has another one all the same: unpack "
+                                           "and apply must make the same bits on all members"})});
     }
 
     const detail::agreement_machine& agreement() const { return members_.agreement(); }
@@ -252,8 +286,9 @@ class elastic {
     detail::elastic_members<Net> members_;
     detail::elastic_states<Net> states_;
     detail::elastic_groups<Net, Shape> groups_;
-    std::optional<std::uint32_t> left_{};  ///< the epoch of the view whose group `finish` has ended
-    std::uint32_t settled_ = 0;            ///< the epoch of the view that `settle` has returned
+    std::optional<std::uint32_t> left_{};      ///< the epoch of the view whose group `finish` has ended
+    std::optional<std::uint32_t> compared_{};  ///< the epoch of the view whose members hold the same state
+    std::uint32_t settled_ = 0;                ///< the epoch of the view that `settle` has returned
 };
 
 template <class Net, class Shape>

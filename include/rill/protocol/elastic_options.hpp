@@ -4,6 +4,7 @@
 #include <rill/core/option_range.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/protocol/on_difference.hpp>
 #include <rill/protocol/quorum.hpp>
 
 #include <cstddef>
@@ -16,6 +17,8 @@ namespace rill { inline namespace RILL_ABI {
 struct elastic_options {
     int least = 1;  ///< with fewer members, `settle` waits for `timeout`, and then throws
     rill::quorum quorum = rill::quorum::majority;
+    /// What is done where the members' states differ at the beginning of a view.
+    rill::on_difference on_difference = rill::on_difference::end;
     /// Of each view's group, and how long a rank waits for the others when a view begins or ends.
     duration timeout = seconds(60);
     /// How long a coordinator waits for members that the transport does not say to be lost. It should be longer than
@@ -34,6 +37,7 @@ struct elastic_options {
     constexpr void visit_options(Visit&& visit) const {
         visit("least", least);
         visit("quorum", static_cast<int>(quorum));
+        visit("on_difference", static_cast<int>(on_difference));
         visit("timeout (ns)", timeout.ns);
         visit("patience (ns)", patience.ns);
         visit("repeat (ns)", repeat.ns);

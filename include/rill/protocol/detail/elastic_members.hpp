@@ -61,6 +61,8 @@ class elastic_members {
     bool is_member() const { return agreement_ && !agreement_->is_excluded(); }
     const agreement_machine& agreement() const { return *agreement_; }
     const rill::view& view() const { return agreement_ ? agreement_->view() : meeting_.known().next; }
+    /// Without incarnations, which are for machines.
+    rill::view plain_view() const { return {.epoch = view().epoch, .members = view().members}; }
     std::uint64_t committed() const { return agreement_ ? agreement_->committed() : 0; }
 
     rank_t rank() const { return mail_.rank(); }
@@ -115,17 +117,21 @@ class elastic_members {
             throw excluded(notice(rank(), text_of({"elastic: rank ", rank(),
                                                    " is no member yet: settle takes it in, before an attempt"})));
         throw excluded(
-            notice(rank(), text_of({"elastic: the others go on without rank ", rank(), ", in ", text_of_view()})));
+            notice(rank(), text_of({"elastic: the others go on without rank ", rank(), ", in ", plain_view().text()})));
     }
     [[noreturn, gnu::cold]] void throw_no_quorum() const {
         const auto& missing = agreement_->missing();
-        throw no_quorum(notice(missing.front(),
-                               text_of({"elastic: rank ", rank(), " finds no quorum of ", text_of_view(), ": ",
-                                        text_of_ranks(missing), missing.size() == 1 ? " is" : " are", " missing"})));
+        throw no_quorum(notice(missing.front(), text_of({"elastic: rank ", rank(), " finds no quorum of ",
+                                                         plain_view().text(), ": ", text_of_missing(missing)})));
     }
     [[noreturn, gnu::cold]] void throw_too_few() const {
-        throw no_quorum(notice(no_rank, text_of({"elastic: ", text_of_view(), " has ", view().members.size(),
-                                                 " members, and at least ", options_.least, " are wanted"})));
+        std::vector<rank_t> missing;
+        for (rank_t rank = 0; rank < mail_.size(); ++rank)
+            if (!view().contains(rank)) missing.push_back(rank);
+        std::string reason = text_of({"elastic: ", plain_view().text(), " has ", view().members.size(),
+                                      " members, and at least ", options_.least, " are wanted"});
+        if (!missing.empty()) reason += text_of({": ", text_of_missing(missing)});
+        throw no_quorum(notice(missing.empty() ? no_rank : missing.front(), std::move(reason)));
     }
     [[noreturn, gnu::cold]] void throw_alone() const { meeting_.throw_alone(); }
 
@@ -139,11 +145,12 @@ class elastic_members {
         for (const auto& [rank, life] : meeting_.ended())
             tell({.happened = event::what::changed, .peer = rank, .change = peer_change::ended, .incarnation = life});
     }
+    static std::string text_of_missing(const std::vector<rank_t>& ranks) {
+        return text_of_ranks(ranks) + (ranks.size() == 1 ? " is missing" : " are missing");
+    }
     abort_notice notice(rank_t culprit, std::string reason) const {
         return mail_.notice(culprit, committed(), std::move(reason));
     }
-    /// Incarnations are for machines.
-    std::string text_of_view() const { return rill::view{.epoch = view().epoch, .members = view().members}.text(); }
 
     elastic_options options_;
     elastic_mail<Net> mail_;

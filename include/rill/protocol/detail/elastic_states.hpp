@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/core/bytes.hpp>
+#include <rill/core/checksum.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -11,7 +12,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -45,31 +48,46 @@ class elastic_states {
         }
         fetch_base(state, agree);
     }
-    /// A member gets what others have committed without it.
+    /// A member gets what others have committed without it, and the state of the majority if its own is another one.
+    /// It then offers the state that all members of the view are to have.
     template <class State, class Agree>
-    void catch_up(State& state, const Agree& agree) {
+    void take_up(State& state, const Agree& agree) {
         while (members_->committed() < members_->agreement().base()) {
             exchange_.begin_fetch(members_->view().epoch, members_->others(), members_->committed());
             fetch_base(state, agree);
         }
+        if (!sound_.empty()) mend(state, agree);
+        give(state);
     }
-    /// To those who ask for this rank's state.
-    template <class State>
-    void give(const State& state) {
-        const std::uint64_t at = members_->committed();
-        if (!serves_ || *serves_ != members_->view().epoch) {
-            exchange_.serve(members_->view(), at);
-            if (!serves_) given_ = at;
-            serves_ = members_->view().epoch;
-        }
-        if (given_ < at) exchange_.committed(at, state.changes());
-        given_ = at;
-        if (exchange_.wants_snapshot(at)) exchange_.take_snapshot(at, state.pack());
+    /// Of the state with which this view begins.
+    std::uint64_t checksum() const { return checksum_; }
+
+    /// The majority of this view holds another state than these members. If this rank is one of them, `take_up` gets
+    /// that state. Returns false if it has got it once already, before this step.
+    bool mends(const std::vector<rank_t>& odd) {
+        if (!std::binary_search(odd.begin(), odd.end(), members_->rank())) return true;
+        if (mended_at_ == members_->committed()) return false;
+        compared_in_ = members_->view().epoch;
+        sound_.clear();
+        std::set_difference(members_->view().members.begin(), members_->view().members.end(), odd.begin(), odd.end(),
+                            std::back_inserter(sound_));
+        return true;
     }
 
   private:
     time_point now() const { return members_->now(); }
 
+    /// Where none of the majority is left, the states are compared as they are.
+    template <class State, class Agree>
+    void mend(State& state, const Agree& agree) {
+        std::erase_if(sound_, [&](rank_t rank) { return !members_->view().contains(rank); });
+        if (sound_.empty()) return;
+        // They offer their states since the view in which these were compared, and may not have heard of this one.
+        exchange_.begin_fetch(compared_in_, sound_, std::nullopt);
+        fetch_base(state, agree);
+        mended_at_ = members_->committed();
+        sound_.clear();
+    }
     template <class State, class Agree>
     void fetch_base(State& state, const Agree& agree) {
         const time_point end = now() + options_.timeout;
@@ -81,8 +99,22 @@ class elastic_states {
         }
         members_->tell({.happened = agreement_event::what::caught_up, .step = std::max(*exchange_.have(), base())});
         given_ = members_->committed();
-        exchange_.serve(members_->view(), given_);
+        exchange_.serve_anew(members_->view(), given_);
+        serves_.reset();
+    }
+    /// To those who ask for this rank's state.
+    template <class State>
+    void give(const State& state) {
+        const std::uint64_t at = members_->committed();
+        const bool is_new_view = serves_ != members_->view().epoch;
+        if (is_new_view) exchange_.serve(members_->view(), at);
         serves_ = members_->view().epoch;
+        if (given_ < at) exchange_.committed(at, state.changes());
+        given_ = at;
+        if (!is_new_view && !exchange_.wants_snapshot(at)) return;
+        buffer copy = state.pack();
+        if (is_new_view) checksum_ = rill::checksum(copy);
+        exchange_.take_snapshot(at, std::move(copy));
     }
 
     elastic_members<Net>* members_;
@@ -90,6 +122,10 @@ class elastic_states {
     state_exchange<Net> exchange_;
     std::optional<std::uint32_t> serves_{};  ///< the epoch of the view that others are served in
     std::uint64_t given_ = 0;                ///< the step of the latest state that others can get
+    std::uint64_t checksum_ = 0;
+    std::vector<rank_t> sound_{};               ///< the majority, while this rank has another state
+    std::uint32_t compared_in_ = 0;             ///< the epoch of the view whose majority that is
+    std::optional<std::uint64_t> mended_at_{};  ///< the step of the state that this rank has got instead of its own
 };
 
 }}}  // namespace rill::RILL_ABI::detail

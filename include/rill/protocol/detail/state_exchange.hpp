@@ -77,7 +77,8 @@ class state_exchange {
     bool wants_snapshot(std::uint64_t step) {
         return step % options_.snapshot_every == 0 && wanted_.wait(deadline::immediate);
     }
-    /// A copy of the state at this step, which has been told before; also where nobody wants it yet.
+    /// A copy of the state at this step, which has been told before; also where nobody wants it yet. One that nobody
+    /// asks for is kept until the next step.
     void take_snapshot(std::uint64_t step, buffer state) {
         wanted_.reset();
         tell({.kind = news::what::snapshot, .step = step, .bytes = std::move(state)});

@@ -59,7 +59,7 @@ class state_provider {
             kept_bytes_ -= updates_.front().bytes.size();
             updates_.pop_front();
         }
-        if (snapshot_ && !is_followed_by_updates(*snapshot_)) snapshot_.reset();
+        if (snapshot_ && (!is_asked_for_ || !is_followed_by_updates(*snapshot_))) snapshot_.reset();
         answer_waiting(state_note::item::update);
     }
     /// The rank has loaded the state at a step.
@@ -77,14 +77,13 @@ class state_provider {
     }
     /// Whether a copy of the state is to be taken at the step that has been committed last.
     bool is_snapshot_due() const { return is_snapshot_wanted() && latest_ % options_.snapshot_every == 0; }
-    /// A copy of the state at the step that has been committed last.
+    /// A copy of the state at the step that has been committed last. One that nobody asks for goes with the next step.
     void take_snapshot(std::uint64_t step, buffer state) {
         if (snapshot_ || step != latest_) return;  // one is there, or the rank has gone on
         snapshot_ = item{latest_, rill::checksum(state), std::move(state)};
+        is_asked_for_ = false;
         answer_waiting(state_note::item::snapshot);
     }
-    /// Frees the snapshot.
-    void drop_snapshot() { snapshot_.reset(); }
 
     /// `life`: the incarnation of the seat `from`, as the transport tells.
     void on(rank_t from, const state_note& note, std::uint64_t life) {
@@ -112,7 +111,7 @@ class state_provider {
     template <class Visit>
     void visit_state(Visit&& visit) const {
         visit(latest_), visit(updates_.size()), visit(view_.epoch);
-        visit(snapshot_ ? snapshot_->step : ~std::uint64_t{0});
+        visit(snapshot_ ? snapshot_->step : ~std::uint64_t{0}), visit(snapshot_ && is_asked_for_);
         for (const pending& each : waiting_) visit(each.from), visit(each.note.of), visit(each.note.step);
     }
 
@@ -148,6 +147,7 @@ class state_provider {
 
     void give_snapshot(rank_t from, const state_note& note) {
         if (!snapshot_) return wait(from, note);
+        is_asked_for_ = true;
         const bool goes_on = note.step == snapshot_->step && note.checksum == snapshot_->checksum;
         state_note asked = note;
         if (!goes_on && note.length != 0) asked.offset = 0, asked.length = options_.piece_bytes * options_.window;
@@ -212,6 +212,7 @@ class state_provider {
     std::size_t kept_bytes_ = 0;
     std::deque<item> updates_;  ///< of consecutive steps
     std::optional<item> snapshot_;
+    bool is_asked_for_ = false;  ///< the snapshot
     std::vector<pending> waiting_;
     std::vector<state_letter> letters_;
 };
