@@ -436,6 +436,19 @@ TEST_CASE("state transfer: who missed few steps gets those only, in order") {
     CHECK(!by.is_snapshot_due());
 }
 
+TEST_CASE("state transfer: a snapshot that nobody asks for goes with the next step") {
+    for (const bool is_asked_for : {false, true}) {
+        state_provider by = at_step_4();
+        by.take_snapshot(4, bytes_of(state_at(4)));
+        const state_note wanted{.incarnation = life, .build = build, .length = 9};
+        if (is_asked_for) by.on(joiner, wanted, life);
+        by.committed(5, bytes_of(update_of(5)));
+        by.clear_letters();
+        by.on(joiner, wanted, life);
+        CHECK((by.letters()[0].note.kind == state_note::what::piece) == is_asked_for);
+    }
+}
+
 TEST_CASE("state transfer: a copy of the state of another step is no snapshot") {
     state_provider by = at_step_4();
     const state_note wanted{.incarnation = life, .build = build, .length = 9};

@@ -53,7 +53,7 @@ class elastic_states {
     template <class State, class Agree>
     void take_up(State& state, const Agree& agree) {
         while (members_->committed() < members_->agreement().base()) {
-            exchange_.begin_fetch(members_->view().epoch, members_->others(), members_->committed());
+            exchange_.begin_fetch(known_epoch(), members_->others(), members_->committed());
             fetch_base(state, agree);
         }
         if (!sound_.empty()) mend(state, agree);
@@ -67,7 +67,6 @@ class elastic_states {
     bool mends(const std::vector<rank_t>& odd) {
         if (!std::binary_search(odd.begin(), odd.end(), members_->rank())) return true;
         if (mended_at_ == members_->committed()) return false;
-        compared_in_ = members_->view().epoch;
         sound_.clear();
         std::set_difference(members_->view().members.begin(), members_->view().members.end(), odd.begin(), odd.end(),
                             std::back_inserter(sound_));
@@ -76,14 +75,15 @@ class elastic_states {
 
   private:
     time_point now() const { return members_->now(); }
+    /// Of the last view that this rank has taken up, in which others serve it: they may not have taken up this one yet.
+    std::uint32_t known_epoch() const { return serves_.value_or(members_->view().epoch); }
 
     /// Where none of the majority is left, the states are compared as they are.
     template <class State, class Agree>
     void mend(State& state, const Agree& agree) {
         std::erase_if(sound_, [&](rank_t rank) { return !members_->view().contains(rank); });
         if (sound_.empty()) return;
-        // They offer their states since the view in which these were compared, and may not have heard of this one.
-        exchange_.begin_fetch(compared_in_, sound_, std::nullopt);
+        exchange_.begin_fetch(known_epoch(), sound_, std::nullopt);
         fetch_base(state, agree);
         mended_at_ = members_->committed();
         sound_.clear();
@@ -100,7 +100,6 @@ class elastic_states {
         members_->tell({.happened = agreement_event::what::caught_up, .step = std::max(*exchange_.have(), base())});
         given_ = members_->committed();
         exchange_.serve_anew(members_->view(), given_);
-        serves_.reset();
     }
     /// To those who ask for this rank's state.
     template <class State>
@@ -124,7 +123,6 @@ class elastic_states {
     std::uint64_t given_ = 0;                ///< the step of the latest state that others can get
     std::uint64_t checksum_ = 0;
     std::vector<rank_t> sound_{};               ///< the majority, while this rank has another state
-    std::uint32_t compared_in_ = 0;             ///< the epoch of the view whose majority that is
     std::optional<std::uint64_t> mended_at_{};  ///< the step of the state that this rank has got instead of its own
 };
 
