@@ -143,8 +143,8 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
         // Who comes when all is over finds nobody.
         const std::string& said = all.lives[own].error;
         const auto says = [&](const char* what) { return said.find(what) != std::string::npos; };
-        const bool is_alone =
-            says("all others have ended") || says("no member has answered") || says("have not come within");
+        const bool is_alone = says("all others have ended") || says("no member has answered") ||
+                              says("have not come within") || says("is not taken in") || says("has not got the state");
         if (net.restarts() > 0 && is_alone) all.lives[own] = {.rank = net.rank(), .is_excluded = true, .is_late = true};
     }
     all.lives[own].has_ended = true;

@@ -82,7 +82,7 @@ class elastic_meeting {
         const double within = options_.timeout.seconds();
         std::vector<rank_t> missing;
         for (const rank_t rank : known_.next.members)
-            if (told_[static_cast<std::size_t>(rank)] == 0) missing.push_back(rank);
+            if (!is_newcomer_ && told_[static_cast<std::size_t>(rank)] == 0) missing.push_back(rank);
         if (missing.empty())
             throw timeout(
                 notice(no_rank, text_of({"elastic: rank ", mail_->rank(), " is not taken in within ", within, " s"})));

@@ -134,6 +134,10 @@ class elastic_members {
         throw no_quorum(notice(missing.empty() ? no_rank : missing.front(), std::move(reason)));
     }
     [[noreturn, gnu::cold]] void throw_alone() const { meeting_.throw_alone(); }
+    [[noreturn, gnu::cold]] void throw_no_state() const {
+        throw timeout(notice(rank(), text_of({"elastic: rank ", rank(), " has not got the state of the others within ",
+                                              options_.timeout.seconds(), " s"})));
+    }
 
   private:
     /// From then on this rank is a member of the view that it knows.

@@ -93,7 +93,7 @@ class elastic_states {
         const time_point end = now() + options_.timeout;
         const auto base = [&] { return members_->agreement().base(); };
         while (!exchange_.fetch_step(state, base(), std::min(end, now() + options_.repeat))) {
-            if (now() >= end) members_->throw_alone();
+            if (now() >= end) members_->throw_no_state();
             members_->pump(deadline::immediate);
             agree();
         }
