@@ -276,3 +276,25 @@ TEST_CASE("state exchange: a member whose state is not that of the majority is n
         CHECK(compared().empty());
     });
 }
+
+TEST_CASE("state exchange: who serves anew gives nothing of the state that it had before") {
+    rill::simulated::run(2, network_with({}), [](auto& net) {
+        const job of;
+        exchange with(net, of.options);
+        if (net.rank() == 0) {
+            const rill::view both{.epoch = 1, .members = {0, 1}};
+            with.serve(both, 5);
+            with.take_snapshot(5, model::at(of.n, 4).pack());  // a wrong one
+            with.serve_anew(both, 5);
+            with.take_snapshot(5, model::at(of.n, 5).pack());
+            CHECK(net.receive(1, job::done, net.now() + rill::seconds(5)));
+            return;
+        }
+        net.sleep_until(net.now() + rill::milliseconds(1));
+        model own(of.n);
+        with.begin_fetch(1, {0}, std::nullopt);
+        CHECK(with.fetch_step(own, 5, net.now() + rill::seconds(5)));
+        CHECK(own.values == model::at(of.n, 5).values);
+        net.post(0, job::done, buffer(), rill::deadline::never);
+    });
+}
