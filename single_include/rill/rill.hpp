@@ -764,9 +764,14 @@ class buffer_shelf {
         for (std::size_t i = at.count; i-- > 0;)
             if (at.kept[i].room == room) {
                 bytes_ -= room;
-                return std::exchange(at.kept[i], at.kept[--at.count]).memory;
+                return take_out(at, i).memory;
             }
         return nullptr;
+    }
+    static piece take_out(row& of, std::size_t place) {
+        const piece taken = of.kept[place];
+        of.kept[place] = of.kept[--of.count];
+        return taken;
     }
     bool keep(void* memory, std::size_t room) {
         row& at = row_of(room);
@@ -778,7 +783,7 @@ class buffer_shelf {
     }
 
     void drop(row& from, std::size_t place) {
-        const piece dropped = std::exchange(from.kept[place], from.kept[--from.count]);
+        const piece dropped = take_out(from, place);
         bytes_ -= dropped.room;
         ::operator delete(dropped.memory, alignment);
     }
@@ -1136,7 +1141,7 @@ struct ascending {
 namespace rill { inline namespace RILL_ABI {
 
 /// An aggregator that needs all contributions to a coordinate at once, and so no fold of two: a median. Only
-/// `all_reduce` of dense tensors takes one, over a topology that folds at owners (`OwnerTopology`).
+/// `all_reduce` of dense tensors takes one, over a topology that folds at owners (`folds_at_owners`).
 ///
 /// `combine(values)` gets the values of all ranks that contribute, at one coordinate, in ascending order of ranks.
 /// There is at least one. It may reorder them and overwrites them at will. Laws: the result depends neither on the
@@ -2128,7 +2133,7 @@ struct coding {
     constexpr bool is_contractive() const {
         return values != value_coding::own || (own.does != nullptr && own.does->is_contractive);
     }
-    constexpr std::uint64_t fingerprint() const {
+    [[gnu::noinline]] constexpr std::uint64_t fingerprint() const {
         const std::uint64_t fields = (static_cast<std::uint64_t>(static_cast<std::uint16_t>(row - 1)) << 48) |
                                      (static_cast<std::uint64_t>(values) << 40) |
                                      (static_cast<std::uint64_t>(indices) << 32) | bucket;
@@ -3128,13 +3133,16 @@ class function_ref<Result(Arguments...)> {
                  std::is_invocable_r_v<Result, Body&, Arguments...>)
     function_ref(Body&& body)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
         : body_(const_cast<void*>(static_cast<const void*>(__builtin_addressof(body)))),
-          call_([](void* of, Arguments... arguments) -> Result {
-              return (*static_cast<std::remove_reference_t<Body>*>(of))(static_cast<Arguments&&>(arguments)...);
-          }) {}
+          call_(&call_body<std::remove_reference_t<Body>>) {}
 
     Result operator()(Arguments... arguments) const { return call_(body_, static_cast<Arguments&&>(arguments)...); }
 
   private:
+    template <class Body>
+    static Result call_body(void* of, Arguments... arguments) {
+        return (*static_cast<Body*>(of))(static_cast<Arguments&&>(arguments)...);
+    }
+
     void* body_;
     Result (*call_)(void*, Arguments...);
 };
@@ -3156,7 +3164,7 @@ class plain_vector {
     template <class... From>
     explicit plain_vector(std::size_t count, const From&... from) : plain_vector() {
         memory_.reserve(layout, count, 0);
-        for (; size_ < count; ++size_) ::new (static_cast<void*>(end())) T(from...);
+        for (T* at = begin(); size_ < count; ++size_) ::new (static_cast<void*>(at++)) T(from...);
     }
     plain_vector(plain_vector&& other) noexcept { swap(other); }
     plain_vector& operator=(plain_vector&& other) noexcept {
@@ -3164,7 +3172,7 @@ class plain_vector {
         return *this;
     }
     ~plain_vector() {
-        clear();
+        if constexpr (!std::is_trivially_destructible_v<T>) clear();
         memory_.release(layout);
     }
 
@@ -3175,7 +3183,7 @@ class plain_vector {
     }
     T& add(T value) {
         if (size_ == memory_.room()) grow(size_ + least_room);
-        T* const added = ::new (static_cast<void*>(end())) T(std::move(value));
+        T* const added = ::new (static_cast<void*>(begin() + size_)) T(std::move(value));
         ++size_;
         return *added;
     }
@@ -3184,7 +3192,7 @@ class plain_vector {
         if constexpr (std::is_trivially_destructible_v<T>)
             size_ = 0;
         else
-            while (size_ != 0) pop_back();
+            for (T* const first = begin(); size_ != 0;) first[--size_].~T();
     }
     /// `count` copies of `value`, in place of what was there.
     void assign(std::size_t count, const T& value) {
@@ -3216,12 +3224,15 @@ class plain_vector {
         if constexpr (std::is_trivially_copyable_v<T>)
             memory_.grow(layout, least, size_);
         else
-            memory_.grow(layout, least, size_, [](void* to, void* from, std::size_t count) {
-                T* const old = static_cast<T*>(from);
-                for (std::size_t i = 0; i < count; ++i)
-                    ::new (static_cast<void*>(static_cast<T*>(to) + i)) T(std::move(old[i]));
-                for (std::size_t i = 0; i < count; ++i) old[i].~T();
-            });
+            memory_.grow(layout, least, size_, &move_all);
+    }
+    static void move_all(void* to, void* from, std::size_t count) {
+        T* const old = static_cast<T*>(from);
+        T* const moved = static_cast<T*>(to);
+        for (std::size_t i = 0; i < count; ++i) {
+            ::new (static_cast<void*>(moved + i)) T(std::move(old[i]));
+            old[i].~T();
+        }
     }
 
     detail::element_memory memory_;
@@ -3374,10 +3385,8 @@ class witnesses {
         : net_(&net),
           self_(std::as_const(net).rank()),
           size_(std::as_const(net).size()),
-          ask_([](void* of, rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
-              return static_cast<Net*>(of)->inquire(peer, context, number, until);
-          }),
-          now_([](const void* of) { return static_cast<const Net*>(of)->now(); }) {}
+          ask_(&ask_by<Net>),
+          now_(&now_by<Net>) {}
 
     rank_t self() const { return self_; }
     int size() const { return size_; }
@@ -3388,6 +3397,16 @@ class witnesses {
     }
 
   private:
+    template <class Net>
+    static std::optional<call_signature> ask_by(void* net, rank_t peer, std::uint64_t context, std::uint64_t number,
+                                                deadline until) {
+        return static_cast<Net*>(net)->inquire(peer, context, number, until);
+    }
+    template <class Net>
+    static time_point now_by(const void* net) {
+        return static_cast<const Net*>(net)->now();
+    }
+
     void* net_;
     rank_t self_;
     int size_;
@@ -3427,7 +3446,8 @@ inline bool has_departed(const std::optional<call_signature>& said) {
         if (!said || has_departed(said) || said->number != number) break;
         const long_wait of_peer = long_wait::from(*said);
         if (!of_peer.explains(last)) break;
-        waiter = std::exchange(last, of_peer).peer;
+        waiter = last.peer;
+        last = of_peer;
     }
     return {waiter, last.peer};
 }
@@ -3488,20 +3508,19 @@ class inquest {
                     text_of({"rank ", peer, " has returned from its body without entering the operation"}));
     }
 
-    /// What a rank said of its wait in the operation before, if an answer has come.
-    std::optional<long_wait> still_waits(rank_t rank) const {
-        if (signature_->number == 0) return std::nullopt;
+    /// What a rank said of its wait in the operation before. Where no answer has come, the wait is over.
+    long_wait still_waits(rank_t rank) const {
+        if (signature_->number == 0) return {};
         const auto said = all_.ask(rank, waits_, signature_->number - 1, deadline::immediate);
-        if (!said || has_departed(said) || said->number != signature_->number - 1) return std::nullopt;
-        const long_wait own = long_wait::from(*said);
-        return own.peer == no_rank ? std::nullopt : std::optional(own);
+        if (!said || has_departed(said) || said->number != signature_->number - 1) return {};
+        return long_wait::from(*said);
     }
 
     /// A rank that has not come may still wait in the operation before, which this rank has completed: then the
     /// standstill begins there.
     [[noreturn, gnu::cold, gnu::noinline]] void not_come(rank_t rank) const {
-        if (const auto its = still_waits(rank)) {
-            const standstill origin = origin_of(all_, waits_, signature_->number - 1, rank, *its, timeout_ / 8);
+        if (const long_wait its = still_waits(rank); its.peer != no_rank) {
+            const standstill origin = origin_of(all_, waits_, signature_->number - 1, rank, its, timeout_ / 8);
             where_.fail(
                 failure::timeout, origin.peer, origin.waiter,
                 text_of({origin.text(timeout_), " in the operation before: slow, or the link between them is cut"}));
@@ -3516,22 +3535,28 @@ class inquest {
     };
 
     /// What each rank has entered: this call as that rank made it, or a later one if it left this one out. With
-    /// `all_must_have_come`, a rank that has not come is an error.
+    /// `all_must_have_come`, a rank that has not come is an error. Whoever lacks several answers may be cut off from a
+    /// rank that has come, and lets those speak first that lack only one.
     [[gnu::cold, gnu::noinline]] plain_vector<entrant> entrants(bool all_must_have_come) const {
-        const time_point until = all_.now() + timeout_ / 8;
-        for (rank_t r = 0; all_must_have_come && r < all_.size(); ++r) still_waits(r);  // the questions are under way
-        plain_vector<entrant> come;
-        for (rank_t r = 0; r < all_.size(); ++r) {
-            const auto entered = all_.ask(r, where_.context, signature_->number, until);
-            if (has_departed(entered)) {
-                if (all_must_have_come) departed(r);
-                continue;
-            }
-            if (entered)
-                come.add({r, *entered});
-            else if (all_must_have_come)
-                not_come(r);
+        time_point until = all_.now() + timeout_ / 8;
+        for (rank_t r = 0; r < all_.size(); ++r) {  // the questions are under way
+            all_.ask(r, where_.context, signature_->number, deadline::immediate);
+            if (all_must_have_come) still_waits(r);
         }
+        plain_vector<entrant> come;
+        plain_vector<rank_t> absent;
+        const auto hear = [&](rank_t r) {
+            const auto entered = all_.ask(r, where_.context, signature_->number, until);
+            if (has_departed(entered) && all_must_have_come) departed(r);
+            if (entered && !has_departed(entered)) come.add({r, *entered});
+            return entered.has_value();
+        };
+        for (rank_t r = 0; r < all_.size(); ++r)
+            if (!hear(r)) absent.add(r);
+        if (!all_must_have_come) return come;
+        if (absent.size() > 1) until = all_.now() + timeout_ / 8;
+        for (const rank_t r : absent.all())
+            if (absent.size() == 1 || !hear(r)) not_come(r);
         return come;
     }
 
@@ -4237,13 +4262,30 @@ class schedule_view {
     static const Plan& as(const void* plan) {
         return *static_cast<const Plan*>(plan);
     }
+    // Functions, where captureless lambdas would be two functions each for the compiler.
     template <class Plan>
-    static constexpr calls calls_of{
-        [](const void* plan, int round) -> action { return as<Plan>(plan).kind(round); },
-        [](const void* plan, int round) -> int { return as<Plan>(plan).sends(round); },
-        [](const void* plan, int round, int i) -> transfer { return as<Plan>(plan).send(round, i); },
-        [](const void* plan, int round) -> int { return as<Plan>(plan).receives(round); },
-        [](const void* plan, int round, int i) -> transfer { return as<Plan>(plan).receive(round, i); }};
+    static action kind_of(const void* plan, int round) {
+        return as<Plan>(plan).kind(round);
+    }
+    template <class Plan>
+    static int sends_of(const void* plan, int round) {
+        return as<Plan>(plan).sends(round);
+    }
+    template <class Plan>
+    static transfer send_of(const void* plan, int round, int i) {
+        return as<Plan>(plan).send(round, i);
+    }
+    template <class Plan>
+    static int receives_of(const void* plan, int round) {
+        return as<Plan>(plan).receives(round);
+    }
+    template <class Plan>
+    static transfer receive_of(const void* plan, int round, int i) {
+        return as<Plan>(plan).receive(round, i);
+    }
+    template <class Plan>
+    static constexpr calls calls_of{&kind_of<Plan>, &sends_of<Plan>, &send_of<Plan>, &receives_of<Plan>,
+                                    &receive_of<Plan>};
 
     const void* plan_;
     const calls* calls_;
@@ -4286,10 +4328,20 @@ class state_view {
         return *static_cast<State*>(state);
     }
     template <class State>
+    static byte_pieces outgoing_of(void* state, part_range parts, action kind) {
+        return as<State>(state).outgoing(parts, kind);
+    }
+    template <class State>
+    static void fold_in(void* state, arrivals given) {
+        as<State>(state).fold(given);
+    }
+    template <class State>
+    static void copy_in(void* state, arrivals given) {
+        as<State>(state).copy(given);
+    }
+    template <class State>
     static constexpr calls made_for() {
-        calls made{[](void* state, part_range parts, action kind) { return as<State>(state).outgoing(parts, kind); },
-                   [](void* state, arrivals given) { as<State>(state).fold(given); },
-                   [](void* state, arrivals given) { as<State>(state).copy(given); }};
+        calls made{&outgoing_of<State>, &fold_in<State>, &copy_in<State>};
         if constexpr (ExpectingTransport<Net> && PlacingState<State, Net>) {
             made.place_for = [](void* state, part_range parts) { return as<State>(state).place_for(parts); };
             made.has_free_place = [](void* state, part_range parts) { return as<State>(state).has_free_place(parts); };
@@ -4382,6 +4434,20 @@ void execute(exchange<Net>& call, const Plan& plan, State& state) {
 }
 
 }}  // namespace rill::RILL_ABI
+
+// ===== rill/stream/detail/kept_room.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Memory for a message that the shelf keeps however short the message is: where ranks receive as many as they send.
+/// `bytes`: without the header.
+inline buffer kept_room(std::size_t bytes) {
+    buffer message;
+    message.reserve(std::max(bytes + wire::header_bytes, buffer_shelf::least));
+    return message;
+}
+
+}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/collective/detail/detours.hpp
 
@@ -4512,7 +4578,7 @@ class detours {
                 arrived_.add({note.origin, note.sequence, std::move(got)});
                 break;
             case delivery_machine<Shape>::verdict::forward: {
-                buffer copy;
+                buffer copy = kept_room(got.pieces().size_bytes());
                 for (const byte_view piece : got.pieces()) copy.append(piece.begin(), piece.end());
                 post(note.destination(), std::move(copy));
                 break;
@@ -4534,13 +4600,13 @@ class detours {
     void flush() {
         auto& letters = machine_.outbox();
         for (const auto& each : letters) {
-            const wire::header head = head_of(each.note);
-            buffer bytes;
-            if (each.note.kind == delivery_kind::data)
+            const bool has_content = each.note.kind == delivery_kind::data;
+            buffer bytes = kept_room(has_content ? kept_[each.handle].size() : 0);
+            if (has_content)
                 bytes = kept_[each.handle];
             else
                 bytes.resize(wire::header_bytes);
-            wire::encode(head, bytes.data());
+            wire::encode(head_of(each.note), bytes.data());
             post(each.to, std::move(bytes));
         }
         letters.clear();
@@ -4917,16 +4983,19 @@ constexpr tasks tasks_for(const Exec& executor, std::size_t n, std::size_t unit 
 
 /// Calls `body(segment)`, or `body(segment, number)`, for every task.
 template <Executor Exec, class Body>
-void run_tasks(const Exec& executor, const tasks& all, Body&& body) {
+void run_tasks([[maybe_unused]] const Exec& executor, const tasks& all, Body&& body) {
     const auto one = [&](std::size_t i) {
         if constexpr (requires { body(segment{}, i); })
             body(all[i], i);
         else
             body(all[i]);
     };
-    if constexpr (may_divide<Exec>)  // `serial` inlines `one` in its own loop
+    if constexpr (may_divide<Exec>) {
         if (all.count() == 1) return one(0);
-    executor.run(all.count(), one);
+        executor.run(all.count(), one);
+    } else {
+        for (std::size_t i = 0; i < all.count(); ++i) one(i);
+    }
 }
 
 /// A number per task.
@@ -7489,6 +7558,8 @@ constexpr std::size_t value_length(const coding& codes, std::size_t element_byte
         RILL_EXPECTS(codes.own.does != nullptr, "value_coding::own: compress::own_values makes such codings");
         return codes.own.does->size(codes.own.self, count, element_bytes);
     }
+    RILL_EXPECTS(is_qsgd(codes.values) && codes.bucket > 0,
+                 "coding: qsgd codes values to 2, 4 or 8 bits, in buckets of at least one entry");
     return kernel::quantize_buckets(count, codes.bucket) * element_bytes +
            kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
 }
@@ -8593,9 +8664,14 @@ constexpr joint_fold<A> fold_for_state(const A& aggregator) {
     return {aggregator};
 }
 
-template <class Fold>
-void require_enough_ranks([[maybe_unused]] const Fold& fold, [[maybe_unused]] int ranks, [[maybe_unused]] rank_t rank) {
+/// What is known of a joint aggregator's group only when the program runs.
+template <class Fold, class Shape>
+void require_joint_group([[maybe_unused]] const Fold& fold, [[maybe_unused]] const Shape& shape,
+                         [[maybe_unused]] int ranks, [[maybe_unused]] rank_t rank) {
     if constexpr (MeantAsJoint<Fold>) {
+        RILL_EXPECTS(folds_at_owners(shape),
+                     "all_reduce: this topology does not bring all contributions to a coordinate together, as median "
+                     "and trimmed_mean need; use topology::split_allgather");
         const int least = fold.least_ranks();
         if (ranks < least)
             refuse_option(text_of({"all_reduce with ", Fold::name, ": the number of ranks"}), spelled_value(ranks),
@@ -10052,7 +10128,7 @@ consteval bool require_all_reduce() {
         static_assert(JointAggregator<Fold, tensor_element<Out>>,
                       "rill::JointAggregator: a member is missing for this element type (trimmed_mean of integers?); "
                       "see rill::JointAggregator");
-        constexpr bool at_owners = OwnerTopology<Shape>;
+        constexpr bool at_owners = may_fold_at_owners<Shape>;
         static_assert(at_owners,
                       "rill::all_reduce: the aggregator needs all contributions to a coordinate at once (median, "
                       "trimmed_mean), and the topology does not bring them together; use topology::split_allgather");
@@ -10741,15 +10817,17 @@ class chain {
     };
 
     chain() = default;
-    chain(chain&& other) noexcept
-        : first_(std::exchange(other.first_, nullptr)), last_(std::exchange(other.last_, nullptr)) {}
+    chain(chain&& other) noexcept : first_(other.first_), last_(other.last_) { other.first_ = other.last_ = nullptr; }
     chain& operator=(chain other) noexcept {
         std::swap(first_, other.first_);
         std::swap(last_, other.last_);
         return *this;
     }
     ~chain() {
-        while (first_ != nullptr) delete std::exchange(first_, first_->next);
+        for (link* next = nullptr; first_ != nullptr; first_ = next) {
+            next = first_->next;
+            delete first_;
+        }
     }
 
     T& add(T value) {
@@ -10777,8 +10855,8 @@ class owned {
   public:
     owned() = default;
     template <class Object>
-    explicit owned(Object* made) : object_(made), destroy_([](void* object) { delete static_cast<Object*>(object); }) {}
-    owned(owned&& other) noexcept : object_(std::exchange(other.object_, nullptr)), destroy_(other.destroy_) {}
+    explicit owned(Object* made) : object_(made), destroy_(&destroy<Object>) {}
+    owned(owned&& other) noexcept : object_(other.object_), destroy_(other.destroy_) { other.object_ = nullptr; }
     owned& operator=(owned other) noexcept {
         std::swap(object_, other.object_);
         std::swap(destroy_, other.destroy_);
@@ -10791,6 +10869,11 @@ class owned {
     void* get() const { return object_; }
 
   private:
+    template <class Object>
+    static void destroy(void* object) {
+        delete static_cast<Object*>(object);
+    }
+
     void* object_ = nullptr;
     void (*destroy_)(void*) = nullptr;
 };
@@ -11608,15 +11691,17 @@ template <class T>
 class pool {
   public:
     pool() = default;
-    pool(pool&& other) noexcept
-        : first_(std::exchange(other.first_, nullptr)), taken_(std::exchange(other.taken_, nullptr)) {}
+    pool(pool&& other) noexcept : first_(other.first_), taken_(other.taken_) { other.first_ = other.taken_ = nullptr; }
     pool& operator=(pool other) noexcept {
         std::swap(first_, other.first_);
         std::swap(taken_, other.taken_);
         return *this;
     }
     ~pool() {
-        while (first_ != nullptr) delete std::exchange(first_, first_->next);
+        for (link* next = nullptr; first_ != nullptr; first_ = next) {
+            next = first_->next;
+            delete first_;
+        }
     }
 
     /// The next free object, in the state in which its last user left it.
@@ -13671,9 +13756,14 @@ class buffer_shelf {
         for (std::size_t i = at.count; i-- > 0;)
             if (at.kept[i].room == room) {
                 bytes_ -= room;
-                return std::exchange(at.kept[i], at.kept[--at.count]).memory;
+                return take_out(at, i).memory;
             }
         return nullptr;
+    }
+    static piece take_out(row& of, std::size_t place) {
+        const piece taken = of.kept[place];
+        of.kept[place] = of.kept[--of.count];
+        return taken;
     }
     bool keep(void* memory, std::size_t room) {
         row& at = row_of(room);
@@ -13685,7 +13775,7 @@ class buffer_shelf {
     }
 
     void drop(row& from, std::size_t place) {
-        const piece dropped = std::exchange(from.kept[place], from.kept[--from.count]);
+        const piece dropped = take_out(from, place);
         bytes_ -= dropped.room;
         ::operator delete(dropped.memory, alignment);
     }
@@ -15294,6 +15384,34 @@ RILL_DETAIL_AVX512_END
 
 #endif
 
+// ===== rill/kernel/detail/task_scratch.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
+
+/// Scratch memory for each task of an executor. A copy begins without any.
+template <class Scratch>
+class task_scratch {
+  public:
+    task_scratch() = default;
+    task_scratch(const task_scratch&) {}
+    task_scratch(task_scratch&&) = default;
+    task_scratch& operator=(task_scratch other) noexcept {
+        each_ = std::move(other.each_);
+        return *this;
+    }
+    [[gnu::noinline]] ~task_scratch() = default;
+
+    void provide(std::size_t tasks) {
+        while (each_.size() < tasks) each_.add(Scratch());
+    }
+    Scratch& operator[](std::size_t task) { return each_[task]; }
+
+  private:
+    plain_vector<Scratch> each_;
+};
+
+}}}  // namespace rill::RILL_ABI::kernel::detail
+
 // ===== rill/kernel/merge_k.hpp
 
 // Merging any number of sparse vectors.
@@ -15309,7 +15427,7 @@ struct merge_scratch {
     buffer tile;
     buffer runs;
     buffer views;
-    std::vector<merge_scratch> of_tasks;
+    detail::task_scratch<merge_scratch> of_tasks;
 };
 
 namespace detail {
@@ -15485,7 +15603,7 @@ std::size_t merge_by_tasks(std::span<const sparse_view<T, Index>> inputs, std::s
         from[t + 1] = from[t];
         for (const auto& view : views.subspan(t * ways, ways)) from[t + 1] += view.count();
     }
-    scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
+    scratch.of_tasks.provide(all.count());
     executor.run(all.count(), [&](std::size_t t) {
         counts[t] =
             merge_any(views.subspan(t * ways, ways), indices + from[t], values + from[t], fold, scratch.of_tasks[t]);
@@ -15844,19 +15962,19 @@ class stream_state {
         bool is_finished = false;  // at its owner
     };
 
-    segment range(part_range parts) const {
+    [[gnu::noinline]] segment range(part_range parts) const {
         return split(dimension_, block_of_.size(), static_cast<std::size_t>(parts.first),
                      static_cast<std::size_t>(parts.last));
     }
     const block& block_at(int part) const { return blocks_[block_of_[static_cast<std::size_t>(part)]]; }
     block& block_at(int part) { return blocks_[block_of_[static_cast<std::size_t>(part)]]; }
 
-    void add(const block& b) {
+    [[gnu::noinline]] void add(const block& b) {
         for (int p = b.parts.first; p < b.parts.last; ++p) block_of_[static_cast<std::size_t>(p)] = blocks_.size();
         blocks_.add(b);
     }
 
-    block clipped(block b, part_range parts) const {
+    [[gnu::noinline]] block clipped(block b, part_range parts) const {
         const part_range common{std::max(b.parts.first, parts.first), std::min(b.parts.last, parts.last)};
         if (common == b.parts) return b;
         b.content = b.content.slice(range(common));
@@ -16862,7 +16980,7 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, const Fold& fold = {}, co
         RILL_EXPECTS(size_of(in) == size_of(out) || own.weight == 0,
                      "all_reduce: input and output must be of one size");
         if (own.weight != 0) require_in_place_or_apart(in, out);
-        require_enough_ranks(fold, group.size(), group.rank());
+        require_joint_group(fold, group.shape(), group.size(), group.rank());
         return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
             return all_reduce_tensors(lane, input.get(), output.get(), fold_for_state(fold), own);
         };
@@ -17404,6 +17522,7 @@ namespace rill { inline namespace RILL_ABI {
 template <class Group>
     requires DetouringTopology<typename Group::topology_type>
 bool is_silent(Group& group, rank_t peer) {
+    RILL_EXPECTS(0 <= peer && peer < group.size(), "is_silent: the peer is outside the group");
     using by = detail::detours<typename Group::transport_type, typename Group::topology_type>;
     return group.template workspace<by>().is_silent(peer);
 }
@@ -18290,7 +18409,7 @@ struct select_scratch {
     buffer middle;
     buffer ties;
     buffer pages;
-    std::vector<select_scratch> of_tasks;
+    detail::task_scratch<select_scratch> of_tasks;
 };
 
 namespace detail {
@@ -18969,7 +19088,7 @@ std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k
                  "bucket_top_k: too few indices for the result");
     if constexpr (may_divide<Exec>)
         if (const tasks all = tasks_for(executor, x.size(), bucket); all.count() > 1) {
-            scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
+            scratch.of_tasks.provide(all.count());
             run_tasks(executor, all, [&](segment part, std::size_t task) {
                 detail::select_in_buckets(x.subspan(part.begin, part.size()), part.begin, bucket, k,
                                           indices.data() + bucket_top_k_count(part.begin, bucket, k),
@@ -26238,8 +26357,8 @@ using all_gather_schedule = decltype(std::declval<const Shape&>().all_gather(0, 
 ///
 /// Its type promises what all candidates keep: it preserves the order of ranks, or has a copy phase, if each of them
 /// does. Folds that do not commute need the type's promise. A lossy copy coding needs only a copy phase of the topology
-/// that it holds. It is a `RootedTopology` if a candidate is one; then the others reduce and broadcast along `tree`, as
-/// their groups do.
+/// that it holds, and a `JointAggregator` that this one folds at owners. It is a `RootedTopology` if a candidate is
+/// one; then the others reduce and broadcast along `tree`, as their groups do.
 template <class... Shapes>
 class any_of {
     static_assert(sizeof...(Shapes) > 0, "rill::topology::any_of: names no candidate");
@@ -26828,31 +26947,36 @@ class coded_reduce
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/protocol/on_difference.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// What becomes of members of a view whose state is not that of the majority. Without a majority training ends.
+enum class on_difference : std::uint8_t {
+    end,  ///< training ends on all members
+    mend  ///< they get the state of the majority, for which the others wait, within the timeout
+};
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/protocol/compare_states.hpp
 
 namespace rill { inline namespace RILL_ABI {
 
-/// What becomes of members whose state is not that of the majority.
-enum class on_difference : unsigned char {
-    end,  ///< training ends on all members
-    mend  ///< they get the state of the majority
-};
-
 /// What the members of a view hold.
 struct state_comparison {
-    std::vector<rank_t> odd{};             ///< whose state is not that of more than half of the members
+    /// Whose state is not that of more than half of the members; all of them, if no state is.
+    std::vector<rank_t> odd{};
     std::vector<double> residual_norms{};  ///< of each member, in the order of the view's members
+
+    bool has_majority() const { return odd.size() < residual_norms.size(); }
 };
 
-/// Compares the members' states by their checksums, at the beginning of a view. Collective on a group of the view;
-/// ranks are those that the view names. `residual_norm`: this rank's, for the case that it dies; see `residual_norm`.
-///
-/// Returns who differs from the majority, if they are to be mended. Errors, on all members alike: `mismatch`, which
-/// names who differs, if training is to end; and, in any case, if no state is that of more than half of the members.
-/// Otherwise as in `all_reduce`. Cost: an all-reduce of two numbers per member.
+namespace detail {
+
+/// As `compare_states`, without errors of its own.
 template <class Group>
-state_comparison compare_states(Group& workers, const view& crew, std::uint64_t checksum, double residual_norm = 0,
-                                on_difference how = on_difference::end) {
+state_comparison gather_states(Group& workers, const view& crew, std::uint64_t checksum, double residual_norm) {
     const auto size = static_cast<std::size_t>(workers.size()), rank = static_cast<std::size_t>(workers.rank());
     RILL_EXPECTS(crew.members.size() == size, "compare_states: a group of the view");
     std::vector<std::int64_t> own(2 * size), told(2 * size);
@@ -26862,25 +26986,46 @@ state_comparison compare_states(Group& workers, const view& crew, std::uint64_t 
 
     const std::span<const std::int64_t> sums = std::span<const std::int64_t>(told).first(size);
     const auto votes = [&](std::int64_t sum) { return 2 * std::count(sums.begin(), sums.end(), sum); };
-    const auto majority = std::find_if(
-        sums.begin(), sums.end(), [&](std::int64_t sum) { return votes(sum) > static_cast<std::ptrdiff_t>(size); });
     state_comparison made;
     for (std::size_t i = 0; i < size; ++i) {
-        if (majority == sums.end() || sums[i] != *majority) made.odd.push_back(crew.members[i]);
+        if (votes(sums[i]) <= static_cast<std::ptrdiff_t>(size)) made.odd.push_back(crew.members[i]);
         made.residual_norms.push_back(std::bit_cast<double>(told[size + i]));
     }
-    if (made.odd.empty() || (majority != sums.end() && how == on_difference::mend)) return made;
+    return made;
+}
 
+[[noreturn, gnu::cold]] inline void throw_states_differ(const view& crew, const state_comparison& found,
+                                                        std::uint64_t context) {
     std::string reason = text_of({"in ", crew.text(), ": "});
-    if (majority == sums.end()) reason += "no state is that of more than half of the members";
-    if (majority != sums.end())
-        for (const rank_t odd : made.odd)
-            reason += text_of({odd == made.odd.front() ? "the state of rank " : ", of rank ", odd});
-    if (majority != sums.end()) reason += " is not that of the others";
-    throw mismatch({.context = workers.context(),
+    if (found.has_majority()) {
+        for (const rank_t odd : found.odd)
+            reason += text_of({odd == found.odd.front() ? "the state of rank " : ", of rank ", odd});
+        reason += " is not that of the others";
+    } else {
+        reason += "no state is that of more than half of the members";
+    }
+    throw mismatch({.context = context,
                     .kind = failure::mismatch,
-                    .culprit = majority == sums.end() ? no_rank : made.odd.front(),
+                    .culprit = found.has_majority() ? found.odd.front() : no_rank,
                     .reason = std::move(reason)});
+}
+
+}  // namespace detail
+
+/// Compares the members' states by their checksums, at the beginning of a view. Collective on a group of the view;
+/// ranks are those that the view names. `residual_norm`: this rank's, for the case that it dies; see `residual_norm`.
+/// An elastic team compares its states by itself.
+///
+/// Returns who differs from the majority, if they are to be mended. Errors, on all members alike: `mismatch`, which
+/// names who differs, if training is to end; and, in any case, if no state is that of more than half of the members.
+/// Otherwise as in `all_reduce`. Cost: an all-reduce of two numbers per member.
+template <class Group>
+state_comparison compare_states(Group& workers, const view& crew, std::uint64_t checksum, double residual_norm = 0,
+                                on_difference how = on_difference::end) {
+    state_comparison found = detail::gather_states(workers, crew, checksum, residual_norm);
+    const bool is_right = found.odd.empty() || (found.has_majority() && how == on_difference::mend);
+    if (!is_right) detail::throw_states_differ(crew, found, workers.context());
+    return found;
 }
 
 }}  // namespace rill::RILL_ABI
@@ -27311,13 +27456,6 @@ void append_frame(buffer& message, wire::header head, const stream_view<T, Index
     message.resize(at + frame.size_bytes());
     auto to = std::fill_n(message.begin() + static_cast<std::ptrdiff_t>(before), at - before, std::byte{0});
     for (const byte_view piece : frame) to = std::copy(piece.begin(), piece.end(), to);
-}
-
-/// Memory for a message that the shelf keeps however short the message is: where ranks receive as many as they send.
-inline buffer kept_room(std::size_t bytes) {
-    buffer message;
-    message.reserve(std::max(bytes + wire::header_bytes, buffer_shelf::least));
-    return message;
 }
 
 /// A message that will hold these values of a part and what travels with them. A push and an answer of as many values
@@ -29044,153 +29182,6 @@ gossip(Net&, Mix, coordinated) -> gossip<detail::wrong_first, Mix>;
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/collective/step_scope.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// What the calls of one step have changed on this rank, so that the step takes place as a whole or not at all.
-///
-/// A `step_group` keeps here a copy of each codec before the first call of the step that uses it. `commit()` ends the
-/// step and forgets the copies. `abort()` ends the step and puts them back: the codecs are then as before the step, bit
-/// for bit, though some calls had succeeded and others had failed. The next call begins the next step.
-///
-/// `keep(elements)` does the same for memory: call it before a call whose input is also its output, if the input is to
-/// come back. It is not done for all such calls, because that memory need not live as long as the step. What is kept
-/// must live until the step ends, and no operation may be in flight then: destroy the requests, or the group, first.
-/// Codecs must be copyable.
-///
-/// A group that is made anew after a failure may have the same scope. The number of operations that a group has counted
-/// is the group's (`group::resume_at`). Cost: one copy of each codec and step. Memory: the copies, which are used
-/// again, so that a step like the last one allocates nothing.
-class step_scope {
-  public:
-    step_scope() = default;
-    step_scope(const step_scope&) = delete;
-    step_scope& operator=(const step_scope&) = delete;
-
-    /// Keeps the object as it is, unless this step has kept it already. Collectives call it.
-    template <class Object>
-    void keep(Object& object) {
-        if constexpr (std::copyable<Object>)
-            keep_as<copy_of<Object>>(object);
-        else
-            RILL_EXPECTS(is_never<Object>, "a codec in a step that can be undone must be copyable");
-    }
-    /// Keeps the elements as they are, unless this step has kept them already.
-    template <class T>
-        requires std::is_trivially_copyable_v<T>
-    void keep(std::span<T> elements) {
-        if (!elements.empty()) keep_as<copy_of<std::span<T>>>(elements);
-    }
-
-    void commit() { end(); }
-    void abort() {
-        for (auto each = kept_.rbegin(); each != kept_.rend(); ++each)
-            if ((*each)->is_of_this_step) (*each)->put_back();
-        end();
-    }
-
-  private:
-    struct copy {
-        const void* type;
-        byte_view memory;
-        bool is_of_this_step = true;
-
-        copy(const void* type_tag, byte_view of) : type(type_tag), memory(of) {}
-        bool is_of(const void* type_tag, byte_view other) const {
-            return type == type_tag && memory.data() == other.data() && memory.size() == other.size();
-        }
-        copy(const copy&) = delete;
-        copy& operator=(const copy&) = delete;
-        virtual ~copy() = default;
-        virtual void take() = 0;
-        virtual void put_back() = 0;
-    };
-    template <class Object>
-    struct copy_of final : copy {
-        Object& of;
-        Object kept;
-
-        explicit copy_of(Object& object) : copy(&tag<copy_of>, memory_of(object)), of(object), kept(object) {}
-        static byte_view memory_of(Object& object) {
-            return {reinterpret_cast<const std::byte*>(std::addressof(object)), sizeof object};
-        }
-        void take() override { kept = of; }
-        void put_back() override { of = kept; }
-    };
-    template <class T>
-    struct copy_of<std::span<T>> final : copy {
-        std::span<T> of;
-        aligned_vector<T> kept;
-
-        explicit copy_of(std::span<T> elements)
-            : copy(&tag<copy_of>, memory_of(elements)), of(elements), kept(elements.begin(), elements.end()) {}
-        static byte_view memory_of(std::span<T> elements) { return std::as_bytes(elements); }
-        void take() override { kept.assign(of.begin(), of.end()); }
-        void put_back() override { std::memcpy(of.data(), kept.data(), of.size_bytes()); }
-    };
-    template <class>
-    static constexpr char tag = 0;
-    template <class>
-    static constexpr bool is_never = false;
-
-    /// Copies are in the order in which this step has made them, behind those of earlier steps: memory may overlap.
-    template <class Copy, class Object>
-    void keep_as(Object&& object) {
-        const byte_view memory = Copy::memory_of(object);
-        const auto known =
-            std::find_if(kept_.begin(), kept_.end(), [&](const auto& each) { return each->is_of(&tag<Copy>, memory); });
-        if (known == kept_.end()) {
-            kept_.push_back(std::make_unique<Copy>(object));
-        } else if (!(*known)->is_of_this_step) {
-            (*known)->take();
-            (*known)->is_of_this_step = true;
-            std::rotate(known, known + 1, kept_.end());
-        }
-    }
-
-    /// Frees what this step has not used: its object may have gone.
-    void end() {
-        std::erase_if(kept_, [](const auto& each) { return !each->is_of_this_step; });
-        for (const auto& each : kept_) each->is_of_this_step = false;
-    }
-
-    std::vector<std::unique_ptr<copy>> kept_;
-};
-
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/collective/step_group.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// A group whose calls can be undone: they keep in a `step_scope` what they are about to change on this rank. Otherwise
-/// as `group`, whose collectives and `start_…` calls it takes. What the body of a plain `rill::start` calls on its lane
-/// is not kept; call `step().keep(codec)` before. The scope must outlive the group; several groups, one after the
-/// other, may have the same.
-template <Transport Net, Topology Shape, Executor Exec = serial>
-class step_group : public group<Net, Shape, Exec> {
-  public:
-    explicit step_group(step_scope& step, Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
-        : group<Net, Shape, Exec>(net, std::move(shape), std::move(options), std::move(executor)), step_(&step) {}
-
-    step_scope& step() const { return *step_; }
-
-  private:
-    step_scope* step_;
-};
-
-template <class Net, class Shape>
-step_group(step_scope&, Net&, Shape) -> step_group<Net, typename topology::with_collectives<Shape>::type>;
-template <class Net, class Shape>
-step_group(step_scope&, Net&, Shape, group_options)
-    -> step_group<Net, typename topology::with_collectives<Shape>::type>;
-template <class Net, class Shape, class Exec>
-step_group(step_scope&, Net&, Shape, group_options, Exec)
-    -> step_group<Net, typename topology::with_collectives<Shape>::type, Exec>;
-
-}}  // namespace rill::RILL_ABI
-
 // ===== rill/protocol/detail/agreement_message.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -29252,154 +29243,6 @@ struct agreement_message {
     /// Of an answer: newcomers that it knows. Of a join or hello: the sender, and whom it means.
     std::vector<agreement_seat> joins{};
 };
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/protocol/detail/agreement_frame.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// A message of an agreement, and in which life its sender is.
-struct agreement_frame {
-    std::uint64_t life = 0;
-    agreement_message message{};
-};
-
-/// Writes numbers of 8 bytes, little-endian, and lists of them with their lengths.
-class agreement_writer {
-  public:
-    void put(std::uint64_t number) {
-        for (unsigned i = 0; i < 8; ++i) bytes_.push_back(static_cast<std::byte>((number >> (8 * i)) & 0xFFU));
-    }
-    void put(rank_t rank) { put(static_cast<std::uint64_t>(static_cast<std::uint32_t>(rank))); }
-    void put(const agreement_ballot& ballot) {
-        put(std::uint64_t{ballot.attempt});
-        put(ballot.rank);
-    }
-    void put(const agreement_seat& seat) {
-        put(seat.rank);
-        put(seat.incarnation);
-    }
-    template <class T>
-    void put(const std::vector<T>& list) {
-        put(std::uint64_t{list.size()});
-        for (const T& each : list) put(each);
-    }
-    buffer take() { return std::move(bytes_); }
-
-  private:
-    buffer bytes_;
-};
-
-/// Reads what `agreement_writer` has written. Throws `protocol_error` where the bytes end too early.
-class agreement_reader {
-  public:
-    explicit agreement_reader(byte_view bytes) : bytes_(bytes) {}
-
-    void get(std::uint64_t& number) {
-        require(bytes_.size() - at_ >= 8, "it is too short");
-        number = 0;
-        for (unsigned i = 0; i < 8; ++i) number |= std::to_integer<std::uint64_t>(bytes_[at_++]) << (8 * i);
-    }
-    void get(std::uint32_t& number) {
-        std::uint64_t wide = 0;
-        get(wide);
-        require(wide <= 0xFFFFFFFFU, "a number is too large");
-        number = static_cast<std::uint32_t>(wide);
-    }
-    void get(rank_t& rank) {
-        std::uint32_t number = 0;
-        get(number);
-        rank = static_cast<rank_t>(number);
-    }
-    void get(bool& flag) {
-        std::uint64_t number = 0;
-        get(number);
-        require(number <= 1, "a flag is neither 0 nor 1");
-        flag = number == 1;
-    }
-    void get(agreement_ballot& ballot) {
-        get(ballot.attempt);
-        get(ballot.rank);
-    }
-    void get(agreement_seat& seat) {
-        get(seat.rank);
-        get(seat.incarnation);
-    }
-    template <class T>
-    void get(std::vector<T>& list) {
-        std::uint64_t size = 0;
-        get(size);
-        require(size <= (bytes_.size() - at_) / 8, "it is too short");
-        list.resize(static_cast<std::size_t>(size));
-        for (T& each : list) get(each);
-    }
-    void end() const { require(at_ == bytes_.size(), "it is too long"); }
-
-    static void require(bool holds, const char* what) {
-        if (!holds) throw protocol_error(std::string("a message of an agreement: ") + what);
-    }
-
-  private:
-    byte_view bytes_;
-    std::size_t at_ = 0;
-};
-
-/// "ragr" in eight bytes, and the version.
-inline constexpr std::uint64_t agreement_magic = 0x0000000172676172U;
-
-inline buffer to_message(const agreement_frame& frame) {
-    const agreement_message& m = frame.message;
-    agreement_writer to;
-    for (const std::uint64_t number :
-         {agreement_magic, frame.life, static_cast<std::uint64_t>(m.kind), std::uint64_t{m.epoch}, m.prepared,
-          m.committed, std::uint64_t{m.leaves}, std::uint64_t{m.lacks}, m.build})
-        to.put(number);
-    to.put(m.at);
-    to.put(m.accepted_at);
-    to.put(std::uint64_t{m.value.next.epoch});
-    to.put(m.value.step);
-    to.put(std::uint64_t{m.value.is_fruitless});
-    to.put(m.value.next.members);
-    to.put(m.value.next.incarnations);
-    to.put(m.value.unheard);
-    to.put(m.others);
-    to.put(m.ended);
-    to.put(m.joins);
-    return to.take();
-}
-
-/// Throws `protocol_error` unless the bytes are a message that makes sense among `seats` ranks.
-inline agreement_frame read_agreement_frame(byte_view bytes, int seats) {
-    agreement_reader from(bytes);
-    agreement_frame frame;
-    agreement_message& m = frame.message;
-    std::uint64_t magic = 0, kind = 0;
-    from.get(magic);
-    agreement_reader::require(magic == agreement_magic, "it is none, or of another version");
-    from.get(frame.life), from.get(kind), from.get(m.epoch), from.get(m.prepared), from.get(m.committed);
-    agreement_reader::require(1 <= kind && kind <= static_cast<std::uint64_t>(agreement_message::what::finished),
-                              "unknown kind");
-    m.kind = static_cast<agreement_message::what>(kind);
-    from.get(m.leaves), from.get(m.lacks), from.get(m.build), from.get(m.at), from.get(m.accepted_at),
-        from.get(m.value.next.epoch), from.get(m.value.step);
-    from.get(m.value.is_fruitless), from.get(m.value.next.members), from.get(m.value.next.incarnations);
-    from.get(m.value.unheard), from.get(m.others), from.get(m.ended), from.get(m.joins);
-    from.end();
-    const auto& members = m.value.next.members;
-    const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < seats; };
-    agreement_reader::require(
-        std::all_of(members.begin(), members.end(), is_rank) &&
-            std::all_of(m.value.unheard.begin(), m.value.unheard.end(), is_rank) &&
-            std::all_of(m.others.begin(), m.others.end(), is_rank) &&
-            std::all_of(m.joins.begin(), m.joins.end(), [&](const agreement_seat& seat) { return is_rank(seat.rank); }),
-        "a rank is out of range");
-    agreement_reader::require(std::adjacent_find(members.begin(), members.end(),
-                                                 [](rank_t a, rank_t b) { return a >= b; }) == members.end() &&
-                                  members.size() == m.value.next.incarnations.size(),
-                              "its view makes no sense");
-    return frame;
-}
 
 }}}  // namespace rill::RILL_ABI::detail
 
@@ -29572,7 +29415,7 @@ class agreement_machine {
         }
         for (const agreement_seat& seat : joins_) visit(seat.rank), visit(seat.incarnation);
         for (const agreement_seat& seat : ended_) visit(seat.rank), visit(seat.incarnation);
-        visit_ballot(promised_), visit_ballot(accepted_at_), visit_ballot(leads_);
+        visit_ballot(promised_), visit_ballot(hearsay_), visit_ballot(accepted_at_), visit_ballot(leads_);
         visit_decision(accepted_), visit_decision(last_), visit_decision(proposed_);
         for (const bool flag : {is_frozen_, is_excluded_, leaves_, lacks_, is_called_, proposes_}) visit(flag);
         for (const time_point time : {wake_, since_, frozen_since_}) visit(time.ns);
@@ -29607,7 +29450,7 @@ class agreement_machine {
             members_.back().has_ended |= known->has_ended;
         }
         std::erase_if(joins_, [&](const agreement_seat& seat) { return is_member(seat); });
-        promised_ = accepted_at_ = leads_ = {};
+        promised_ = hearsay_ = accepted_at_ = leads_ = {};
         accepted_ = proposed_ = {};
         is_frozen_ = leaves_ = lacks_ = is_called_ = proposes_ = false;
         missing_.clear();
@@ -29674,6 +29517,9 @@ class agreement_machine {
         if (change == peer_change::recovered) at->is_lost = at->has_ended;
         at->is_lost |= at->has_ended;
         hurry();
+        // Where no majority is left, all that are counted tell all ends, and it cannot do so any more.
+        const bool is_in_vain = policy_ != quorum::majority && at->has_ended && at->has_answered && !at->has_accepted;
+        if (change == peer_change::ended && leads_.attempt != 0 && is_in_vain) begin_ballot();
     }
 
     void take(rank_t from, const agreement_message& got) {
@@ -29698,7 +29544,7 @@ class agreement_machine {
         if (got.kind == what::call) is_called_ = true, hurry();
         if (got.kind == what::collect) answer(from, got);
         if (got.kind == what::propose) accept(from, got);
-        if (got.kind == what::refuse) give_way(got.at);
+        if (got.kind == what::refuse && give_way(got.at)) promised_ = hearsay_ = got.at;
         if (got.kind == what::no_quorum && leads_.attempt == 0) missing_ = got.others;
         if (got.at != leads_ || leads_.attempt == 0) return;
         if (got.kind == what::answer && !proposes_) {
@@ -29765,13 +29611,14 @@ class agreement_machine {
         no.at = promised_;
         send(to, no);
     }
-    /// Another coordinator has a higher ballot.
-    void give_way(agreement_ballot to) {
+    /// Another coordinator has a higher ballot. Returns whether this rank has led, and does no longer.
+    bool give_way(agreement_ballot to) {
         seen_ = std::max(seen_, to.attempt);
-        if (leads_.attempt == 0 || to < leads_) return;
+        if (leads_.attempt == 0 || to < leads_) return false;
         leads_ = {};
         since_ = now_;
         wake_ = now_ + limits_.repeat;
+        return true;
     }
 
     void decided(const agreement_decision& value) {
@@ -29797,6 +29644,15 @@ class agreement_machine {
         return self_;
     }
 
+    /// Whether the ballot of another coordinator is under way. Two coordinators that are cut off from each other would
+    /// take each other's ballots away without end: whoever hears of a higher one leaves it the time to decide.
+    bool is_led() const {
+        const member* const by = promised_.attempt != 0 ? find(promised_.rank) : nullptr;
+        if (by == nullptr || by->seat.rank == self_) return false;
+        if (promised_ == hearsay_) return !by->has_ended && now_ < since_ + limits_.patience + limits_.repeat * 2;
+        return !by->is_lost && now_ < since_ + limits_.patience * 2;
+    }
+
     void proceed() {
         if (!is_frozen_ || is_excluded_) return;
         if (leads_.attempt != 0) advance();
@@ -29804,15 +29660,13 @@ class agreement_machine {
         wake_ = now_ + limits_.repeat;
         if (leads_.attempt != 0) return proposes_ ? send_proposal() : ask();
         const rank_t first = coordinator();
-        const member* const promised = promised_.attempt != 0 ? find(promised_.rank) : nullptr;
-        const bool is_led = promised != nullptr && promised->seat.rank != self_ && !promised->is_lost &&
-                            now_ < since_ + limits_.patience * 2;
-        if (!is_led && (first == self_ || is_called_)) return begin_ballot();
+        const bool has_leader = is_led();
+        if (!has_leader && (first == self_ || is_called_)) return begin_ballot();
         if (first != self_) {
             send(first, plain(what::call));
             probe(first);
         }
-        if (is_led && promised_.rank != first) probe(promised_.rank);
+        if (has_leader && promised_.rank != first) probe(promised_.rank);
         if (now_ >= frozen_since_ + limits_.longest && missing_.empty()) missing_ = {first};
     }
 
@@ -29997,7 +29851,8 @@ class agreement_machine {
     std::vector<agreement_seat> joins_{};  ///< newcomers that ask to be taken in, ascending
     std::vector<agreement_seat> ended_{};  ///< the latest life of each rank that has ended
     std::vector<rank_t> fenced_{};
-    agreement_ballot promised_{};     ///< the highest ballot that this rank has answered
+    agreement_ballot promised_{};     ///< the highest ballot that this rank has answered, or given way to
+    agreement_ballot hearsay_{};      ///< a ballot that it has given way to because others have answered it
     agreement_ballot accepted_at_{};  ///< the ballot of `accepted_`
     agreement_ballot leads_{};        ///< its own ballot, while it is the coordinator
     agreement_decision accepted_{};
@@ -30012,6 +29867,803 @@ class agreement_machine {
     time_point now_{}, wake_{}, since_{}, frozen_since_{};
     std::vector<rank_t> missing_{};
     actions actions_{};
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/collective/step_scope.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// What the calls of one step have changed on this rank, so that the step takes place as a whole or not at all.
+///
+/// A `step_group` keeps here a copy of each codec before the first call of the step that uses it. `commit()` ends the
+/// step and forgets the copies. `abort()` ends the step and puts them back: the codecs are then as before the step, bit
+/// for bit, though some calls had succeeded and others had failed. The next call begins the next step.
+///
+/// `keep(elements)` does the same for memory: call it before a call whose input is also its output, if the input is to
+/// come back. It is not done for all such calls, because that memory need not live as long as the step. What is kept
+/// must live until the step ends, and no operation may be in flight then: destroy the requests, or the group, first.
+/// Codecs must be copyable.
+///
+/// A group that is made anew after a failure may have the same scope. The number of operations that a group has counted
+/// is the group's (`group::resume_at`). Cost: one copy of each codec and step. Memory: the copies, which are used
+/// again, so that a step like the last one allocates nothing.
+class step_scope {
+  public:
+    step_scope() = default;
+    step_scope(const step_scope&) = delete;
+    step_scope& operator=(const step_scope&) = delete;
+
+    /// Keeps the object as it is, unless this step has kept it already. Collectives call it.
+    template <class Object>
+    void keep(Object& object) {
+        if constexpr (std::copyable<Object>)
+            keep_as<copy_of<Object>>(object);
+        else
+            RILL_EXPECTS(is_never<Object>, "a codec in a step that can be undone must be copyable");
+    }
+    /// Keeps the elements as they are, unless this step has kept them already.
+    template <class T>
+        requires std::is_trivially_copyable_v<T>
+    void keep(std::span<T> elements) {
+        if (!elements.empty()) keep_as<copy_of<std::span<T>>>(elements);
+    }
+
+    void commit() { end(); }
+    void abort() {
+        for (auto each = kept_.rbegin(); each != kept_.rend(); ++each)
+            if ((*each)->is_of_this_step) (*each)->put_back();
+        end();
+    }
+
+  private:
+    struct copy {
+        const void* type;
+        byte_view memory;
+        bool is_of_this_step = true;
+
+        copy(const void* type_tag, byte_view of) : type(type_tag), memory(of) {}
+        bool is_of(const void* type_tag, byte_view other) const {
+            return type == type_tag && memory.data() == other.data() && memory.size() == other.size();
+        }
+        copy(const copy&) = delete;
+        copy& operator=(const copy&) = delete;
+        virtual ~copy() = default;
+        virtual void take() = 0;
+        virtual void put_back() = 0;
+    };
+    template <class Object>
+    struct copy_of final : copy {
+        Object& of;
+        Object kept;
+
+        explicit copy_of(Object& object) : copy(&tag<copy_of>, memory_of(object)), of(object), kept(object) {}
+        static byte_view memory_of(Object& object) {
+            return {reinterpret_cast<const std::byte*>(std::addressof(object)), sizeof object};
+        }
+        void take() override { kept = of; }
+        void put_back() override { of = kept; }
+    };
+    template <class T>
+    struct copy_of<std::span<T>> final : copy {
+        std::span<T> of;
+        aligned_vector<T> kept;
+
+        explicit copy_of(std::span<T> elements)
+            : copy(&tag<copy_of>, memory_of(elements)), of(elements), kept(elements.begin(), elements.end()) {}
+        static byte_view memory_of(std::span<T> elements) { return std::as_bytes(elements); }
+        void take() override { kept.assign(of.begin(), of.end()); }
+        void put_back() override { std::memcpy(of.data(), kept.data(), of.size_bytes()); }
+    };
+    template <class>
+    static constexpr char tag = 0;
+    template <class>
+    static constexpr bool is_never = false;
+
+    /// Copies are in the order in which this step has made them, behind those of earlier steps: memory may overlap.
+    template <class Copy, class Object>
+    void keep_as(Object&& object) {
+        const byte_view memory = Copy::memory_of(object);
+        const auto known =
+            std::find_if(kept_.begin(), kept_.end(), [&](const auto& each) { return each->is_of(&tag<Copy>, memory); });
+        if (known == kept_.end()) {
+            kept_.push_back(std::make_unique<Copy>(object));
+        } else if (!(*known)->is_of_this_step) {
+            (*known)->take();
+            (*known)->is_of_this_step = true;
+            std::rotate(known, known + 1, kept_.end());
+        }
+    }
+
+    /// Frees what this step has not used: its object may have gone.
+    void end() {
+        std::erase_if(kept_, [](const auto& each) { return !each->is_of_this_step; });
+        for (const auto& each : kept_) each->is_of_this_step = false;
+    }
+
+    std::vector<std::unique_ptr<copy>> kept_;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/collective/step_group.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A group whose calls can be undone: they keep in a `step_scope` what they are about to change on this rank. Otherwise
+/// as `group`, whose collectives and `start_…` calls it takes. What the body of a plain `rill::start` calls on its lane
+/// is not kept; call `step().keep(codec)` before. The scope must outlive the group; several groups, one after the
+/// other, may have the same.
+template <Transport Net, Topology Shape, Executor Exec = serial>
+class step_group : public group<Net, Shape, Exec> {
+  public:
+    explicit step_group(step_scope& step, Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
+        : group<Net, Shape, Exec>(net, std::move(shape), std::move(options), std::move(executor)), step_(&step) {}
+
+    step_scope& step() const { return *step_; }
+
+  private:
+    step_scope* step_;
+};
+
+template <class Net, class Shape>
+step_group(step_scope&, Net&, Shape) -> step_group<Net, typename topology::with_collectives<Shape>::type>;
+template <class Net, class Shape>
+step_group(step_scope&, Net&, Shape, group_options)
+    -> step_group<Net, typename topology::with_collectives<Shape>::type>;
+template <class Net, class Shape, class Exec>
+step_group(step_scope&, Net&, Shape, group_options, Exec)
+    -> step_group<Net, typename topology::with_collectives<Shape>::type, Exec>;
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/protocol/elastic_options.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Options of an elastic team. They must be the same on all ranks, except for `catch_up_bytes`: ranks of the first view
+/// that differ get `mismatch`, and one that comes later gets no state.
+struct elastic_options {
+    int least = 1;  ///< with fewer members, `settle` waits for `timeout`, and then throws
+    rill::quorum quorum = rill::quorum::majority;
+    /// What is done where the members' states differ at the beginning of a view.
+    rill::on_difference on_difference = rill::on_difference::end;
+    /// Of each view's group, and how long a rank waits for the others when a view begins or ends.
+    duration timeout = seconds(60);
+    /// How long a coordinator waits for members that the transport does not say to be lost. It should be longer than
+    /// the transport takes to tell of silence.
+    duration patience = seconds(5);
+    duration repeat = milliseconds(50);                  ///< until a message of an agreement is sent again
+    std::uint64_t seed = 0;                              ///< of each view's group
+    std::size_t catch_up_bytes = std::size_t{64} << 20;  ///< of the latest updates, which a member keeps for others
+    /// A hash of what all ranks must hold alike, the layout of the state for instance. Who differs gets no state.
+    std::uint64_t build = 0;
+
+    static constexpr const char* name = "elastic";
+
+    /// Calls `visit(name, value)` for each option that must be the same on all ranks.
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("least", least);
+        visit("quorum", static_cast<int>(quorum));
+        visit("on_difference", static_cast<int>(on_difference));
+        visit("timeout (ns)", timeout.ns);
+        visit("patience (ns)", patience.ns);
+        visit("repeat (ns)", repeat.ns);
+        visit("seed", seed);
+        visit("build", build);
+    }
+    void require_options(rank_t rank) const {
+        detail::require_option(least >= 1, "elastic_options: least", least, "at least 1", rank);
+        detail::require_option(timeout.ns > 0, "elastic_options: timeout (ns)", timeout.ns, "above 0", rank);
+        detail::require_option(patience.ns > 0, "elastic_options: patience (ns)", patience.ns, "above 0", rank);
+        detail::require_option(repeat.ns > 0, "elastic_options: repeat (ns)", repeat.ns, "above 0", rank);
+    }
+    friend constexpr bool operator==(const elastic_options&, const elastic_options&) = default;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/protocol/detail/elastic_groups.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The groups of an elastic team: one for each view, made where it is first used.
+template <class Net, class Shape>
+class elastic_groups {
+  public:
+    using group_type = step_group<subgroup<Net>, typename topology::with_collectives<Shape>::type>;
+
+    elastic_groups(Net& net, Shape shape, const elastic_options& options)
+        : net_(&net), shape_(std::move(shape)), options_(options) {}
+
+    /// The group of a view, where the next step is the one after `step`. Collective where it is made.
+    group_type& of(const view& now, std::uint64_t step) {
+        crew& own = crew_of(now);
+        if (!own.workers) own.workers.emplace(scope_, own.net, shape_, of_group());
+        own.workers->resume_at(step << 20U);
+        return *own.workers;
+    }
+    /// Whoever uses the group of this view, or makes it, leaves it; `operation` goes with the notice.
+    void abort(const view& now, const std::string& why, std::uint64_t operation) {
+        crew& own = crew_of(now);
+        if (!own.workers && !own.unmade) own.unmade.emplace(own.net, of_group().name, options_.timeout);
+        const std::uint64_t context = own.workers ? own.workers->context() : own.unmade->context();
+        own.net.abort({.context = context,
+                       .operation = operation,
+                       .culprit = own.net.rank(),
+                       .reason = text_of({"elastic: ", why})});
+    }
+    /// Why the group of this view has ended.
+    std::optional<abort_notice> aborted(const view& now) {
+        crew& own = crew_of(now);
+        return own.net.aborted(own.workers->context());
+    }
+    /// What the calls of the present step have changed.
+    step_scope& step() { return scope_; }
+
+  private:
+    struct crew {
+        subgroup<Net> net;
+        std::optional<group_type> workers{};
+        /// Has the context of `workers`, where a rank ends the view before it has made them.
+        std::optional<session<subgroup<Net>>> unmade{};
+
+        crew(Net& parent, const view& of) : net(parent, of, "elastic") {}
+    };
+
+    crew& crew_of(const view& now) {
+        if (crews_.empty() || crews_.back()->net.epoch() != now.epoch) {
+            // Others may still be in the attempt before.
+            if (crews_.size() > 1) crews_.erase(crews_.begin());
+            crews_.push_back(std::make_unique<crew>(*net_, now));
+        }
+        return *crews_.back();
+    }
+    group_options of_group() const { return {.timeout = options_.timeout, .seed = options_.seed, .monitors = true}; }
+
+    Net* net_;
+    Shape shape_;
+    elastic_options options_;
+    step_scope scope_{};
+    std::vector<std::unique_ptr<crew>> crews_{};
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/agreement_frame.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A message of an agreement, and in which life its sender is.
+struct agreement_frame {
+    std::uint64_t life = 0;
+    agreement_message message{};
+};
+
+/// Writes numbers of 8 bytes, little-endian, and lists of them with their lengths.
+class agreement_writer {
+  public:
+    void put(std::uint64_t number) {
+        for (unsigned i = 0; i < 8; ++i) bytes_.push_back(static_cast<std::byte>((number >> (8 * i)) & 0xFFU));
+    }
+    void put(rank_t rank) { put(static_cast<std::uint64_t>(static_cast<std::uint32_t>(rank))); }
+    void put(const agreement_ballot& ballot) {
+        put(std::uint64_t{ballot.attempt});
+        put(ballot.rank);
+    }
+    void put(const agreement_seat& seat) {
+        put(seat.rank);
+        put(seat.incarnation);
+    }
+    template <class T>
+    void put(const std::vector<T>& list) {
+        put(std::uint64_t{list.size()});
+        for (const T& each : list) put(each);
+    }
+    buffer take() { return std::move(bytes_); }
+
+  private:
+    buffer bytes_;
+};
+
+/// Reads what `agreement_writer` has written. Throws `protocol_error` where the bytes end too early.
+class agreement_reader {
+  public:
+    explicit agreement_reader(byte_view bytes) : bytes_(bytes) {}
+
+    void get(std::uint64_t& number) {
+        require(bytes_.size() - at_ >= 8, "it is too short");
+        number = 0;
+        for (unsigned i = 0; i < 8; ++i) number |= std::to_integer<std::uint64_t>(bytes_[at_++]) << (8 * i);
+    }
+    void get(std::uint32_t& number) {
+        std::uint64_t wide = 0;
+        get(wide);
+        require(wide <= 0xFFFFFFFFU, "a number is too large");
+        number = static_cast<std::uint32_t>(wide);
+    }
+    void get(rank_t& rank) {
+        std::uint32_t number = 0;
+        get(number);
+        rank = static_cast<rank_t>(number);
+    }
+    void get(bool& flag) {
+        std::uint64_t number = 0;
+        get(number);
+        require(number <= 1, "a flag is neither 0 nor 1");
+        flag = number == 1;
+    }
+    void get(agreement_ballot& ballot) {
+        get(ballot.attempt);
+        get(ballot.rank);
+    }
+    void get(agreement_seat& seat) {
+        get(seat.rank);
+        get(seat.incarnation);
+    }
+    template <class T>
+    void get(std::vector<T>& list) {
+        std::uint64_t size = 0;
+        get(size);
+        require(size <= (bytes_.size() - at_) / 8, "it is too short");
+        list.resize(static_cast<std::size_t>(size));
+        for (T& each : list) get(each);
+    }
+    void end() const { require(at_ == bytes_.size(), "it is too long"); }
+
+    static void require(bool holds, const char* what) {
+        if (!holds) throw protocol_error(std::string("a message of an agreement: ") + what);
+    }
+
+  private:
+    byte_view bytes_;
+    std::size_t at_ = 0;
+};
+
+/// "ragr" in eight bytes, and the version.
+inline constexpr std::uint64_t agreement_magic = 0x0000000172676172U;
+
+inline buffer to_message(const agreement_frame& frame) {
+    const agreement_message& m = frame.message;
+    agreement_writer to;
+    for (const std::uint64_t number :
+         {agreement_magic, frame.life, static_cast<std::uint64_t>(m.kind), std::uint64_t{m.epoch}, m.prepared,
+          m.committed, std::uint64_t{m.leaves}, std::uint64_t{m.lacks}, m.build})
+        to.put(number);
+    to.put(m.at);
+    to.put(m.accepted_at);
+    to.put(std::uint64_t{m.value.next.epoch});
+    to.put(m.value.step);
+    to.put(std::uint64_t{m.value.is_fruitless});
+    to.put(m.value.next.members);
+    to.put(m.value.next.incarnations);
+    to.put(m.value.unheard);
+    to.put(m.others);
+    to.put(m.ended);
+    to.put(m.joins);
+    return to.take();
+}
+
+/// Throws `protocol_error` unless the bytes are a message that makes sense among `seats` ranks.
+inline agreement_frame read_agreement_frame(byte_view bytes, int seats) {
+    agreement_reader from(bytes);
+    agreement_frame frame;
+    agreement_message& m = frame.message;
+    std::uint64_t magic = 0, kind = 0;
+    from.get(magic);
+    agreement_reader::require(magic == agreement_magic, "it is none, or of another version");
+    from.get(frame.life), from.get(kind), from.get(m.epoch), from.get(m.prepared), from.get(m.committed);
+    agreement_reader::require(1 <= kind && kind <= static_cast<std::uint64_t>(agreement_message::what::finished),
+                              "unknown kind");
+    m.kind = static_cast<agreement_message::what>(kind);
+    from.get(m.leaves), from.get(m.lacks), from.get(m.build), from.get(m.at), from.get(m.accepted_at),
+        from.get(m.value.next.epoch), from.get(m.value.step);
+    from.get(m.value.is_fruitless), from.get(m.value.next.members), from.get(m.value.next.incarnations);
+    from.get(m.value.unheard), from.get(m.others), from.get(m.ended), from.get(m.joins);
+    from.end();
+    const auto& members = m.value.next.members;
+    const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < seats; };
+    agreement_reader::require(
+        std::all_of(members.begin(), members.end(), is_rank) &&
+            std::all_of(m.value.unheard.begin(), m.value.unheard.end(), is_rank) &&
+            std::all_of(m.others.begin(), m.others.end(), is_rank) &&
+            std::all_of(m.joins.begin(), m.joins.end(), [&](const agreement_seat& seat) { return is_rank(seat.rank); }),
+        "a rank is out of range");
+    agreement_reader::require(std::adjacent_find(members.begin(), members.end(),
+                                                 [](rank_t a, rank_t b) { return a >= b; }) == members.end() &&
+                                  members.size() == m.value.next.incarnations.size(),
+                              "its view makes no sense");
+    return frame;
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/elastic_mail.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// "rank 3", "ranks 3, 5".
+inline std::string text_of_ranks(const std::vector<rank_t>& ranks) {
+    std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+    for (std::size_t i = 0; i < ranks.size(); ++i) text += text_of({i == 0 ? "" : ", ", ranks[i]});
+    return text;
+}
+
+/// Whether this life of a rank is a member.
+inline bool lists(const view& in, rank_t rank, std::uint64_t life) {
+    const auto found = std::lower_bound(in.members.begin(), in.members.end(), rank);
+    return found != in.members.end() && *found == rank &&
+           in.incarnations[static_cast<std::size_t>(found - in.members.begin())] == life;
+}
+
+/// What the ranks of an elastic team tell each other, on a transport, and what that tells of them.
+template <class Net>
+class elastic_mail {
+  public:
+    elastic_mail(Net& net, duration timeout) : session_(net, "elastic", timeout, session_kind::open) {
+        for (rank_t rank = 0; rank < net.size(); ++rank)
+            if (rank != net.rank()) others_.push_back(rank);
+        net.monitor(messages());
+    }
+
+    rank_t rank() const { return session_.rank(); }
+    /// How many seats there are.
+    rank_t size() const { return net().size(); }
+    time_point now() const { return net().now(); }
+    /// Of the rank's seat, as the transport tells; 0 where nobody has taken it.
+    std::uint64_t life_of(rank_t rank) const { return net().incarnation(rank); }
+    /// Whether the run is over.
+    bool has_aborted() { return session_.net().aborted(every_context).has_value(); }
+
+    void post(rank_t to, agreement_message message) {
+        session_.net().post(to, messages(), to_message(agreement_frame{life_of(rank()), std::move(message)}));
+    }
+    void obey(const agreement_machine::actions& asked) {
+        for (const agreement_action& each : asked) {
+            using ask = agreement_action::ask;
+            if (each.what == ask::send) post(each.peer, each.message);
+            if (each.what == ask::probe) session_.net().inquire(each.peer, session_.waits(), 1, deadline::immediate);
+            if (each.what == ask::fence) session_.net().fence(each.peer, each.incarnation);
+        }
+    }
+    /// Takes one message, and then all that are there, to `reader.take(from, message)`: a `peer_event` or an
+    /// `agreement_frame`. Returns whether there was one.
+    template <class Reader>
+    bool pump(deadline until, Reader& reader) {
+        bool any = false;
+        while (auto got = session_.net().receive(std::span<const rank_t>(others_), messages(),
+                                                 any ? deadline::immediate : until)) {
+            any = true;
+            if (got->pieces().size_bytes() == peer_event_bytes)
+                reader.take(got->source(), read_peer_event(*got));
+            else if (const auto frame = frame_of(*got))
+                reader.take(got->source(), *frame);
+        }
+        return any;
+    }
+
+    abort_notice notice(rank_t culprit, std::uint64_t step, std::string reason) const {
+        return {.context = session_.context(),
+                .operation = step,
+                .kind = failure::timeout,
+                .culprit = culprit,
+                .reason = std::move(reason)};
+    }
+
+  private:
+    const Net& net() const { return session_.net(); }
+    channel messages() const { return session_.on(0); }
+    /// What is no message of an agreement counts for nothing: who has sent it waits in vain.
+    template <class Message>
+    std::optional<agreement_frame> frame_of(const Message& got) {
+        room_.clear();
+        for (const byte_view piece : got.pieces()) room_.append(piece.begin(), piece.end());
+        try {
+            return read_agreement_frame(room_, size());
+        } catch (const protocol_error&) {
+            return std::nullopt;
+        }
+    }
+
+    session<Net> session_;
+    std::vector<rank_t> others_{};
+    buffer room_{};
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/elastic_meeting.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// How a rank of an elastic team finds the others. The ranks that the run was started with greet each other until all
+/// have been heard: they are the first view. Where a view is there already, its members answer a greeting with it: this
+/// rank is a newcomer, until a view lists it.
+template <class Net>
+class elastic_meeting {
+  public:
+    elastic_meeting(elastic_mail<Net>& mail, const elastic_options& options, std::uint64_t build)
+        : mail_(&mail), options_(options), build_(build), told_(static_cast<std::size_t>(mail.size())) {
+        told_[static_cast<std::size_t>(mail.rank())] = mail.life_of(mail.rank());
+        for (rank_t rank = 0; rank < mail.size(); ++rank)
+            if (mail.life_of(rank) != 0) known_.next.members.push_back(rank);
+        present_ = known_.next.members;
+        std::erase(present_, mail.rank());
+    }
+
+    /// The view that this rank knows, and the step with which it begins.
+    const agreement_decision& known() const { return known_; }
+    bool is_newcomer() const { return is_newcomer_; }
+    /// Whether this rank is a member of the view that it knows.
+    bool is_over() const { return is_over_; }
+    /// Lives that have ended before this rank was a member.
+    const std::vector<agreement_seat>& ended() const { return ended_; }
+
+    /// When this rank introduces itself next.
+    time_point introduces_at() const { return introduces_at_; }
+    /// Tells those that this rank knows that it is there, or that it has the state: once in `repeat`, as messages that
+    /// come must not bring forth messages.
+    void introduce_again(agreement_message::what kind) {
+        if (mail_->now() < introduces_at_) return;
+        introduces_at_ = mail_->now() + options_.repeat;
+        introduce(kind);
+    }
+    /// What this rank says from now on is new.
+    void introduce_at_once() { introduces_at_ = {}; }
+
+    /// The first view is there if all have said that they are.
+    void end_if_all_are_there() {
+        const auto has_told = [&](rank_t rank) { return told_[static_cast<std::size_t>(rank)] != 0; };
+        if (!std::all_of(known_.next.members.begin(), known_.next.members.end(), has_told)) return;
+        for (const rank_t rank : known_.next.members)
+            known_.next.incarnations.push_back(told_[static_cast<std::size_t>(rank)]);
+        // Others may have missed what this rank has said before they began.
+        introduce(agreement_message::what::hello);
+        is_over_ = true;
+    }
+
+    void take(rank_t from, const agreement_frame& frame) {
+        if (frame.message.kind == agreement_message::what::hello) greeted(from, frame);
+        if (frame.message.kind == agreement_message::what::decide) learn(frame.message.value);
+    }
+    void take(rank_t from, const peer_event& changed) {
+        std::erase(present_, from);
+        if (changed.kind != peer_change::ended) return present_.push_back(from);
+        ended_.push_back({from, changed.incarnation});
+        if (present_.empty()) throw_ended("all others have ended");
+    }
+
+    [[noreturn, gnu::cold]] void throw_alone() const {
+        const double within = options_.timeout.seconds();
+        std::vector<rank_t> missing;
+        for (const rank_t rank : known_.next.members)
+            if (!is_newcomer_ && told_[static_cast<std::size_t>(rank)] == 0) missing.push_back(rank);
+        if (missing.empty())
+            throw timeout(
+                notice(no_rank, text_of({"elastic: rank ", mail_->rank(), " is not taken in within ", within, " s"})));
+        throw timeout(notice(missing.front(),
+                             text_of({"elastic: ", text_of_ranks(missing), " of the first view ",
+                                      missing.size() == 1 ? "has" : "have", " not come within ", within, " s"})));
+    }
+
+  private:
+    void introduce(agreement_message::what kind) {
+        agreement_message made;
+        made.kind = kind;
+        made.build = build_;
+        for (const rank_t rank : known_.next.members) {
+            if (rank == mail_->rank()) continue;
+            made.joins = {{mail_->rank(), mail_->life_of(mail_->rank())}, {rank, mail_->life_of(rank)}};
+            mail_->post(rank, made);
+        }
+    }
+    void greeted(rank_t from, const agreement_frame& frame) {
+        const agreement_message& m = frame.message;
+        const bool is_for_this_life = m.joins.size() == 2 && m.joins[1].incarnation == mail_->life_of(mail_->rank());
+        if (!is_for_this_life) return;
+        if (m.build != build_ && !is_newcomer_) throw_mismatch(from);
+        std::uint64_t& told = told_[static_cast<std::size_t>(from)];
+        if (told != 0 && told != frame.life && !is_newcomer_)
+            throw_ended(text_of({"rank ", from, " has begun anew before the first view was there"}));
+        told = frame.life;
+    }
+    void learn(const agreement_decision& of) {
+        if (is_newcomer_ && of.next.epoch < known_.next.epoch) return;
+        known_ = of;
+        is_newcomer_ = true;
+        is_over_ = lists(known_.next, mail_->rank(), mail_->life_of(mail_->rank()));
+    }
+
+    abort_notice notice(rank_t culprit, std::string reason) const {
+        return mail_->notice(culprit, 0, std::move(reason));
+    }
+    [[noreturn, gnu::cold]] void throw_mismatch(rank_t odd) const {
+        abort_notice told = notice(
+            odd, text_of({"elastic: rank ", odd, " has another topology or other options than rank ", mail_->rank()}));
+        told.kind = failure::mismatch;
+        throw mismatch(told);
+    }
+    [[noreturn, gnu::cold]] void throw_ended(const std::string& why) const {
+        abort_notice told = notice(no_rank, text_of({"elastic: rank ", mail_->rank(), " finds no view: ", why}));
+        told.kind = failure::exception;
+        throw peer_failure(told);
+    }
+
+    elastic_mail<Net>* mail_;
+    elastic_options options_;
+    std::uint64_t build_;
+    agreement_decision known_{};
+    std::vector<std::uint64_t> told_;  ///< the lives of those who have said that they are there
+    std::vector<rank_t> present_{};    ///< the others that have not ended
+    std::vector<agreement_seat> ended_{};
+    bool is_newcomer_ = false;
+    bool is_over_ = false;
+    time_point introduces_at_{};
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/elastic_errors.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// The other members of an elastic team go on without this rank. `culprit()` is this rank.
+class excluded : public error {
+  public:
+    using error::error;
+};
+
+/// Too few members of an elastic team can be reached to decide on the next view, or to work. Nothing has changed; the
+/// text names who is missing, and `culprit()` is the first of them.
+class no_quorum : public error {
+  public:
+    using error::error;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/protocol/detail/elastic_members.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Who is in an elastic team, as this rank knows it: first the meeting, then the agreement, fed by the transport.
+template <class Net>
+class elastic_members {
+  public:
+    using event = agreement_event;
+    using message_is = agreement_message::what;
+
+    elastic_members(Net& net, const elastic_options& options, std::uint64_t build)
+        : options_(options),
+          mail_(net, options.timeout),
+          meeting_(mail_, options, build),
+          finished_(static_cast<std::size_t>(net.size())) {}
+
+    /// Returns when there is a view.
+    void meet() {
+        const time_point end = now() + options_.timeout;
+        while (!has_entered() && !meeting_.is_newcomer()) {
+            if (now() >= end) meeting_.throw_alone();
+            meeting_.introduce_again(message_is::hello);
+            pump(std::min(end, meeting_.introduces_at()));
+            if (!has_entered() && !meeting_.is_newcomer()) meeting_.end_if_all_are_there();
+            enter_if_listed();
+        }
+    }
+    /// A newcomer that has the state asks for its seat, at intervals that begin with `ask_at_once`.
+    void ask_at_once() { meeting_.introduce_at_once(); }
+    void ask_for_seat(time_point end) {
+        meeting_.introduce_again(message_is::join);
+        pump(std::min(end, meeting_.introduces_at()));
+    }
+
+    /// Whether this rank has ever been a member. From then on there is an agreement.
+    bool has_entered() const { return agreement_.has_value(); }
+    bool is_member() const { return agreement_ && !agreement_->is_excluded(); }
+    const agreement_machine& agreement() const { return *agreement_; }
+    const rill::view& view() const { return agreement_ ? agreement_->view() : meeting_.known().next; }
+    /// Without incarnations, which are for machines.
+    rill::view plain_view() const { return {.epoch = view().epoch, .members = view().members}; }
+    std::uint64_t committed() const { return agreement_ ? agreement_->committed() : 0; }
+
+    rank_t rank() const { return mail_.rank(); }
+    std::vector<rank_t> others() const {
+        std::vector<rank_t> all = view().members;
+        std::erase(all, rank());
+        return all;
+    }
+    time_point now() const { return mail_.now(); }
+    bool has_aborted() { return mail_.has_aborted(); }
+
+    /// Takes one message, and then all that are there. Returns whether there was one.
+    bool pump(deadline until) { return mail_.pump(until, *this); }
+    void tell(const event& what) { mail_.obey(agreement_->on(what, now())); }
+
+    void take(rank_t from, const peer_event& changed) {
+        if (!agreement_) return meeting_.take(from, changed);
+        tell({.happened = event::what::changed,
+              .peer = from,
+              .change = changed.kind,
+              .incarnation = changed.incarnation});
+    }
+    void take(rank_t from, const agreement_frame& frame) {
+        if (!agreement_) {
+            meeting_.take(from, frame);
+            return enter_if_listed();
+        }
+        const agreement_message& m = frame.message;
+        const bool is_for_all =
+            m.kind == message_is::decide || m.kind == message_is::join || m.kind == message_is::hello;
+        const bool is_listed = lists(view(), from, frame.life);
+        if (m.kind == message_is::finished) finished_[static_cast<std::size_t>(from)] = is_listed;
+        if (is_for_all || is_listed || m.epoch < view().epoch)
+            tell({.happened = event::what::arrived, .peer = from, .message = &m});
+    }
+
+    void tell_finished() {
+        for (const rank_t rank : others()) mail_.post(rank, {.kind = message_is::finished});
+    }
+    bool all_others_have_finished() const {
+        const std::vector<rank_t> all = others();
+        return std::all_of(all.begin(), all.end(), [&](rank_t rank) {
+            return finished_[static_cast<std::size_t>(rank)] || agreement_->has_lost(rank);
+        });
+    }
+
+    void require_member() const {
+        if (!is_member()) throw_excluded();
+    }
+    [[noreturn, gnu::cold]] void throw_excluded() const {
+        if (!agreement_)
+            throw excluded(notice(rank(), text_of({"elastic: rank ", rank(),
+                                                   " is no member yet: settle takes it in, before an attempt"})));
+        throw excluded(
+            notice(rank(), text_of({"elastic: the others go on without rank ", rank(), ", in ", plain_view().text()})));
+    }
+    [[noreturn, gnu::cold]] void throw_no_quorum() const {
+        const auto& missing = agreement_->missing();
+        throw no_quorum(notice(missing.front(), text_of({"elastic: rank ", rank(), " finds no quorum of ",
+                                                         plain_view().text(), ": ", text_of_missing(missing)})));
+    }
+    [[noreturn, gnu::cold]] void throw_too_few() const {
+        std::vector<rank_t> missing;
+        for (rank_t rank = 0; rank < mail_.size(); ++rank)
+            if (!view().contains(rank)) missing.push_back(rank);
+        std::string reason = text_of({"elastic: ", plain_view().text(), " has ", view().members.size(),
+                                      " members, and at least ", options_.least, " are wanted"});
+        if (!missing.empty()) reason += text_of({": ", text_of_missing(missing)});
+        throw no_quorum(notice(missing.empty() ? no_rank : missing.front(), std::move(reason)));
+    }
+    [[noreturn, gnu::cold]] void throw_alone() const { meeting_.throw_alone(); }
+    [[noreturn, gnu::cold]] void throw_no_state() const {
+        throw timeout(notice(rank(), text_of({"elastic: rank ", rank(), " has not got the state of the others within ",
+                                              options_.timeout.seconds(), " s"})));
+    }
+
+  private:
+    /// From then on this rank is a member of the view that it knows.
+    void enter_if_listed() {
+        if (agreement_ || !meeting_.is_over()) return;
+        agreement_.emplace(
+            meeting_.known(), rank(), options_.quorum,
+            agreement_limits{.repeat = options_.repeat, .patience = options_.patience, .longest = options_.timeout});
+        for (const auto& [rank, life] : meeting_.ended())
+            tell({.happened = event::what::changed, .peer = rank, .change = peer_change::ended, .incarnation = life});
+    }
+    static std::string text_of_missing(const std::vector<rank_t>& ranks) {
+        return text_of_ranks(ranks) + (ranks.size() == 1 ? " is missing" : " are missing");
+    }
+    abort_notice notice(rank_t culprit, std::string reason) const {
+        return mail_.notice(culprit, committed(), std::move(reason));
+    }
+
+    elastic_options options_;
+    elastic_mail<Net> mail_;
+    elastic_meeting<Net> meeting_;
+    std::vector<bool> finished_;
+    std::optional<agreement_machine> agreement_{};
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -30160,7 +30812,7 @@ class state_provider {
             kept_bytes_ -= updates_.front().bytes.size();
             updates_.pop_front();
         }
-        if (snapshot_ && !is_followed_by_updates(*snapshot_)) snapshot_.reset();
+        if (snapshot_ && (!is_asked_for_ || !is_followed_by_updates(*snapshot_))) snapshot_.reset();
         answer_waiting(state_note::item::update);
     }
     /// The rank has loaded the state at a step.
@@ -30178,14 +30830,13 @@ class state_provider {
     }
     /// Whether a copy of the state is to be taken at the step that has been committed last.
     bool is_snapshot_due() const { return is_snapshot_wanted() && latest_ % options_.snapshot_every == 0; }
-    /// A copy of the state at the step that has been committed last.
+    /// A copy of the state at the step that has been committed last. One that nobody asks for goes with the next step.
     void take_snapshot(std::uint64_t step, buffer state) {
         if (snapshot_ || step != latest_) return;  // one is there, or the rank has gone on
         snapshot_ = item{latest_, rill::checksum(state), std::move(state)};
+        is_asked_for_ = false;
         answer_waiting(state_note::item::snapshot);
     }
-    /// Frees the snapshot.
-    void drop_snapshot() { snapshot_.reset(); }
 
     /// `life`: the incarnation of the seat `from`, as the transport tells.
     void on(rank_t from, const state_note& note, std::uint64_t life) {
@@ -30213,7 +30864,7 @@ class state_provider {
     template <class Visit>
     void visit_state(Visit&& visit) const {
         visit(latest_), visit(updates_.size()), visit(view_.epoch);
-        visit(snapshot_ ? snapshot_->step : ~std::uint64_t{0});
+        visit(snapshot_ ? snapshot_->step : ~std::uint64_t{0}), visit(snapshot_ && is_asked_for_);
         for (const pending& each : waiting_) visit(each.from), visit(each.note.of), visit(each.note.step);
     }
 
@@ -30249,6 +30900,7 @@ class state_provider {
 
     void give_snapshot(rank_t from, const state_note& note) {
         if (!snapshot_) return wait(from, note);
+        is_asked_for_ = true;
         const bool goes_on = note.step == snapshot_->step && note.checksum == snapshot_->checksum;
         state_note asked = note;
         if (!goes_on && note.length != 0) asked.offset = 0, asked.length = options_.piece_bytes * options_.window;
@@ -30313,6 +30965,7 @@ class state_provider {
     std::size_t kept_bytes_ = 0;
     std::deque<item> updates_;  ///< of consecutive steps
     std::optional<item> snapshot_;
+    bool is_asked_for_ = false;  ///< the snapshot
     std::vector<pending> waiting_;
     std::vector<state_letter> letters_;
 };
@@ -30614,7 +31267,8 @@ class state_exchange {
     bool wants_snapshot(std::uint64_t step) {
         return step % options_.snapshot_every == 0 && wanted_.wait(deadline::immediate);
     }
-    /// A copy of the state at this step, which has been told before; also where nobody wants it yet.
+    /// A copy of the state at this step, which has been told before; also where nobody wants it yet. One that nobody
+    /// asks for is kept until the next step.
     void take_snapshot(std::uint64_t step, buffer state) {
         wanted_.reset();
         tell({.kind = news::what::snapshot, .step = step, .bytes = std::move(state)});
@@ -30789,68 +31443,118 @@ class state_exchange {
 
 }}}  // namespace rill::RILL_ABI::detail
 
-// ===== rill/protocol/elastic_errors.hpp
+// ===== rill/protocol/detail/elastic_states.hpp
 
-namespace rill { inline namespace RILL_ABI {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The other members of an elastic team go on without this rank. `culprit()` is this rank.
-class excluded : public error {
+/// How the members of an elastic team hand their state on. `agree` is called while a member waits for others: it takes
+/// part in an agreement, if one is under way.
+template <class Net>
+class elastic_states {
   public:
-    using error::error;
-};
+    elastic_states(Net& net, elastic_members<Net>& members, const elastic_options& options, std::uint64_t build)
+        : members_(&members),
+          options_(options),
+          exchange_(net, {.build = build, .catch_up_bytes = options.catch_up_bytes}) {}
 
-/// Too few members of an elastic team can be reached to decide on the next view, or to work. Nothing has changed; the
-/// text names who is missing, and `culprit()` is the first of them.
-class no_quorum : public error {
-  public:
-    using error::error;
-};
-
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/protocol/elastic_options.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// Options of an elastic team. They must be the same on all ranks, except for `catch_up_bytes`: ranks of the first view
-/// that differ get `mismatch`, and one that comes later gets no state.
-struct elastic_options {
-    int least = 1;  ///< with fewer members, `settle` waits for `timeout`, and then throws
-    rill::quorum quorum = rill::quorum::majority;
-    /// Of each view's group, and how long a rank waits for the others when a view begins or ends.
-    duration timeout = seconds(60);
-    /// How long a coordinator waits for members that the transport does not say to be lost. It should be longer than
-    /// the transport takes to tell of silence.
-    duration patience = seconds(5);
-    duration repeat = milliseconds(50);                  ///< until a message of an agreement is sent again
-    std::uint64_t seed = 0;                              ///< of each view's group
-    std::size_t catch_up_bytes = std::size_t{64} << 20;  ///< of the latest updates, which a member keeps for others
-    /// A hash of what all ranks must hold alike, the layout of the state for instance. Who differs gets no state.
-    std::uint64_t build = 0;
-
-    static constexpr const char* name = "elastic";
-
-    /// Calls `visit(name, value)` for each option that must be the same on all ranks.
-    template <class Visit>
-    constexpr void visit_options(Visit&& visit) const {
-        visit("least", least);
-        visit("quorum", static_cast<int>(quorum));
-        visit("timeout (ns)", timeout.ns);
-        visit("patience (ns)", patience.ns);
-        visit("repeat (ns)", repeat.ns);
-        visit("seed", seed);
-        visit("build", build);
+    /// A newcomer gets the state, and then its seat.
+    template <class State, class Agree>
+    void join(State& state, const Agree& agree) {
+        std::vector<rank_t> providers = members_->others();
+        // The nearest first: by rank, the next one.
+        std::rotate(providers.begin(), std::upper_bound(providers.begin(), providers.end(), members_->rank()),
+                    providers.end());
+        exchange_.begin_fetch(members_->view().epoch, providers, std::nullopt);
+        const time_point end = now() + options_.timeout;
+        members_->ask_at_once();
+        while (!members_->has_entered()) {
+            if (now() >= end) members_->throw_alone();
+            if (exchange_.fetch(state, now() + options_.repeat))
+                members_->ask_for_seat(end);
+            else
+                members_->pump(deadline::immediate);
+        }
+        fetch_base(state, agree);
     }
-    void require_options(rank_t rank) const {
-        detail::require_option(least >= 1, "elastic_options: least", least, "at least 1", rank);
-        detail::require_option(timeout.ns > 0, "elastic_options: timeout (ns)", timeout.ns, "above 0", rank);
-        detail::require_option(patience.ns > 0, "elastic_options: patience (ns)", patience.ns, "above 0", rank);
-        detail::require_option(repeat.ns > 0, "elastic_options: repeat (ns)", repeat.ns, "above 0", rank);
+    /// A member gets what others have committed without it, and the state of the majority if its own is another one.
+    /// It then offers the state that all members of the view are to have.
+    template <class State, class Agree>
+    void take_up(State& state, const Agree& agree) {
+        while (members_->committed() < members_->agreement().base()) {
+            exchange_.begin_fetch(known_epoch(), members_->others(), members_->committed());
+            fetch_base(state, agree);
+        }
+        if (!sound_.empty()) mend(state, agree);
+        give(state);
     }
-    friend constexpr bool operator==(const elastic_options&, const elastic_options&) = default;
+    /// Of the state with which this view begins.
+    std::uint64_t checksum() const { return checksum_; }
+
+    /// The majority of this view holds another state than these members. If this rank is one of them, `take_up` gets
+    /// that state. Returns false if it has got it once already, before this step.
+    bool mends(const std::vector<rank_t>& odd) {
+        if (!std::binary_search(odd.begin(), odd.end(), members_->rank())) return true;
+        if (mended_at_ == members_->committed()) return false;
+        sound_.clear();
+        std::set_difference(members_->view().members.begin(), members_->view().members.end(), odd.begin(), odd.end(),
+                            std::back_inserter(sound_));
+        return true;
+    }
+
+  private:
+    time_point now() const { return members_->now(); }
+    /// Of the last view that this rank has taken up, in which others serve it: they may not have taken up this one yet.
+    std::uint32_t known_epoch() const { return serves_.value_or(members_->view().epoch); }
+
+    /// Where none of the majority is left, the states are compared as they are.
+    template <class State, class Agree>
+    void mend(State& state, const Agree& agree) {
+        std::erase_if(sound_, [&](rank_t rank) { return !members_->view().contains(rank); });
+        if (sound_.empty()) return;
+        exchange_.begin_fetch(known_epoch(), sound_, std::nullopt);
+        fetch_base(state, agree);
+        mended_at_ = members_->committed();
+        sound_.clear();
+    }
+    template <class State, class Agree>
+    void fetch_base(State& state, const Agree& agree) {
+        const time_point end = now() + options_.timeout;
+        const auto base = [&] { return members_->agreement().base(); };
+        while (!exchange_.fetch_step(state, base(), std::min(end, now() + options_.repeat))) {
+            if (now() >= end) members_->throw_no_state();
+            members_->pump(deadline::immediate);
+            agree();
+        }
+        members_->tell({.happened = agreement_event::what::caught_up, .step = std::max(*exchange_.have(), base())});
+        given_ = members_->committed();
+        exchange_.serve_anew(members_->view(), given_);
+    }
+    /// To those who ask for this rank's state.
+    template <class State>
+    void give(const State& state) {
+        const std::uint64_t at = members_->committed();
+        const bool is_new_view = serves_ != members_->view().epoch;
+        if (is_new_view) exchange_.serve(members_->view(), at);
+        serves_ = members_->view().epoch;
+        if (given_ < at) exchange_.committed(at, state.changes());
+        given_ = at;
+        if (!is_new_view && !exchange_.wants_snapshot(at)) return;
+        buffer copy = state.pack();
+        if (is_new_view) checksum_ = rill::checksum(copy);
+        exchange_.take_snapshot(at, std::move(copy));
+    }
+
+    elastic_members<Net>* members_;
+    elastic_options options_;
+    state_exchange<Net> exchange_;
+    std::optional<std::uint32_t> serves_{};  ///< the epoch of the view that others are served in
+    std::uint64_t given_ = 0;                ///< the step of the latest state that others can get
+    std::uint64_t checksum_ = 0;
+    std::vector<rank_t> sound_{};               ///< the majority, while this rank has another state
+    std::optional<std::uint64_t> mended_at_{};  ///< the step of the state that this rank has got instead of its own
 };
 
-}}  // namespace rill::RILL_ABI
+}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/protocol/elastic.hpp
 
@@ -30878,7 +31582,8 @@ concept ElasticState = requires(S& state, const S& constant, byte_view bytes) {
 /// One activity of a rank uses it. Nothing happens in the background but that members give their state to others: a
 /// rank that computes answers nobody, and is waited for. `net` must outlive it. What is not promised: docs/elastic.md.
 ///
-/// Cost of a step: that of its collectives, and a barrier. After a loss: two round trips and a message.
+/// Cost of a step: that of its collectives, and a barrier. After a loss: two round trips and a message. Of a view: a
+/// copy of the state, which is kept for its first step, and an all-reduce of two numbers per member.
 template <Transport Net, class Shape>
 class elastic {
     static_assert(ConcurrentTransport<Net> && MonitoredTransport<Net>,
@@ -30886,32 +31591,26 @@ class elastic {
                   "in_process, simulated or tcp");
 
   public:
-    using group_type = step_group<subgroup<Net>, typename topology::with_collectives<Shape>::type>;
+    using group_type = typename detail::elastic_groups<Net, Shape>::group_type;
 
     /// Errors: `timeout` if not all ranks of the first view come, `peer_failure` if one ends before that, `mismatch` if
     /// one has another topology or other options.
     explicit elastic(Net& net, Shape shape = {}, elastic_options options = {})
-        : net_(&net),
-          shape_(std::move(shape)),
-          options_(checked(options, net.rank())),
-          session_(net, "elastic", options.timeout, session_kind::open),
-          exchange_(net, {.build = build(), .catch_up_bytes = options.catch_up_bytes}) {
-        for (rank_t rank = 0; rank < net.size(); ++rank)
-            if (rank != net.rank()) others_.push_back(rank);
-        finished_.resize(static_cast<std::size_t>(net.size()));
-        net.monitor(messages());
-        probes_ = session_.waits();
-        find_view();
+        : options_(checked(options, net.rank())),
+          members_(net, options, build_of(options, shape)),
+          states_(net, members_, options, build_of(options, shape)),
+          groups_(net, std::move(shape), options) {
+        members_.meet();
     }
     elastic(const elastic&) = delete;
     elastic& operator=(const elastic&) = delete;
 
     /// How many steps the state of this rank has: those that have been committed, or 0 on a rank that has not got the
     /// state of the others yet.
-    std::uint64_t step() const { return machine_ ? machine_->committed() : 0; }
+    std::uint64_t step() const { return members_.committed(); }
     /// Who takes the next step. On a rank that is not a member yet, as far as it knows.
-    const rill::view& view() const { return machine_ ? machine_->view() : known_.next; }
-    bool is_member() const { return machine_ && !machine_->is_excluded(); }
+    const rill::view& view() const { return members_.view(); }
+    bool is_member() const { return members_.is_member(); }
 
     /// Call it before each step, with the state after `step()` steps. Takes up the view of this step. A rank that is
     /// not a member, or that lacks the latest step, gets the state of the others here; then `step()` has grown.
@@ -30920,18 +31619,19 @@ class elastic {
     /// `peer_failure` if nobody gives this rank a state.
     template <ElasticState State>
     const rill::view& settle(State& state) {
-        if (!machine_) join(state);
-        pump(deadline::immediate);
-        agree_if_asked();
-        while (machine_->committed() < machine_->base()) catch_up(state);
-        give(state);
-        const time_point end = now() + options_.timeout;
+        const auto agree = [&] { agree_if_asked(); };
+        if (!members_.has_entered()) states_.join(state, agree);
+        members_.pump(deadline::immediate);
+        agree();
+        states_.take_up(state, agree);
+        const time_point end = members_.now() + options_.timeout;
         while (static_cast<int>(view().members.size()) < options_.least) {
-            if (now() >= end) throw_too_few();
-            if (pump(std::min(end, now() + options_.repeat)) && machine_->knows_newcomers()) end_view("a rank comes");
-            agree_if_asked();
+            if (members_.now() >= end) members_.throw_too_few();
+            const bool has_heard = members_.pump(std::min(end, members_.now() + options_.repeat));
+            if (has_heard && agreement().knows_newcomers()) end_view("a rank comes");
+            agree();
+            states_.take_up(state, agree);
         }
-        while (machine_->committed() < machine_->base()) catch_up(state);
         settled_ = view().epoch;
         return view();
     }
@@ -30946,25 +31646,28 @@ class elastic {
     /// Codecs, and what is kept, must outlive this call: make them outside the body. A collective that has failed ends
     /// the step, even if the body catches its error.
     ///
-    /// Errors: what `body` or its collectives throw, if no member is lost thereby: on all members, and the step is not
-    /// committed. `excluded`; `no_quorum`, after which the same call may succeed. After an error codecs, and what
-    /// is kept, are as before.
+    /// In the first attempt of a view the members compare their states (see `on_difference`).
+    ///
+    /// Errors: `mismatch` on all members, which names whose state differs, if training is to end then; or, in any case,
+    /// if no state is that of more than half of the members. What `body` or its collectives throw, if no member is lost
+    /// thereby: on all members, and the step is not committed. `excluded`; `no_quorum`, after which the same call may
+    /// succeed. After an error codecs, and what is kept, are as before.
     template <class Body>
     bool attempt(Body&& body) {
-        require_member();
-        pump(deadline::immediate);
-        if (machine_->knows_newcomers()) end_view("a rank comes");
+        members_.require_member();
+        members_.pump(deadline::immediate);
+        if (agreement().knows_newcomers()) end_view("a rank comes");
         // Not in a collective, where others may still be in the view before, and wait for this rank.
-        if (machine_->has_dead_member()) end_view("a rank has ended");
+        if (agreement().has_dead_member()) end_view("a rank has ended");
         agree_if_asked();
-        if (view().epoch != settled_ || machine_->committed() < machine_->base()) return false;
+        if (view().epoch != settled_ || step() < agreement().base()) return false;
         try {
             const bool is_committed = take_step(body);
-            is_committed ? scope_.commit() : scope_.abort();
+            is_committed ? groups_.step().commit() : groups_.step().abort();
             return is_committed;
         } catch (...) {
-            scope_.abort();
-            tell({.happened = event::what::gives_up});
+            groups_.step().abort();
+            members_.tell({.happened = event::what::gives_up});
             throw;
         }
     }
@@ -30974,8 +31677,8 @@ class elastic {
     void leave() {
         if (!is_member()) return;
         try {
-            abort_group(text_of({"rank ", net_->rank(), " leaves"}));
-            tell({.happened = event::what::leaves});
+            abort_group(text_of({"rank ", members_.rank(), " leaves"}));
+            members_.tell({.happened = event::what::leaves});
             agree_if_asked();
         } catch (const excluded&) {  // that was the aim
         }
@@ -30986,18 +31689,17 @@ class elastic {
     ///
     /// Waits for the timeout at most, and then for the end of an agreement that is under way.
     void finish() {
-        const time_point end = now() + options_.timeout;
-        time_point next = now();
-        while (is_member() && now() < end && !all_have_finished()) {
-            if (now() >= next) {
-                for (const rank_t rank : view().members)
-                    if (rank != net_->rank()) post(rank, {.kind = detail::agreement_message::what::finished});
-                next = now() + options_.repeat;
+        const time_point end = members_.now() + options_.timeout;
+        time_point next = members_.now();
+        while (is_member() && members_.now() < end && !members_.all_others_have_finished()) {
+            if (members_.now() >= next) {
+                members_.tell_finished();
+                next = members_.now() + options_.repeat;
             }
-            pump(std::min(end, next));
+            members_.pump(std::min(end, next));
             try {
                 // A member that is still in the last step may wait for the one that has ended.
-                if (machine_->has_dead_member() && left_ != view().epoch) {
+                if (agreement().has_dead_member() && left_ != view().epoch) {
                     left_ = view().epoch;
                     abort_group("a rank has ended");
                 }
@@ -31007,36 +31709,13 @@ class elastic {
             }
         }
         // Those who have not heard of it yet must not wait for the next repetition.
-        for (const rank_t rank : view().members)
-            if (rank != net_->rank() && is_member()) post(rank, {.kind = detail::agreement_message::what::finished});
+        if (is_member()) members_.tell_finished();
     }
 
   private:
     using event = detail::agreement_event;
-    using message_is = detail::agreement_message::what;
     /// In notices: the group has ended because its view ends, and not by a failure of a step.
     static constexpr std::uint64_t end_of_view = ~std::uint64_t{0};
-    /// What is made for a view.
-    struct crew {
-        subgroup<Net> net;
-        std::optional<group_type> workers{};
-        /// Has the context of `workers`, where a rank ends the view before it has made them.
-        std::optional<session<subgroup<Net>>> unmade{};
-
-        crew(Net& parent, const rill::view& of) : net(parent, of, "elastic") {}
-    };
-
-    time_point now() const { return std::as_const(*net_).now(); }
-    channel messages() const { return session_.on(0); }
-    std::uint64_t life_of(rank_t rank) const { return std::as_const(*net_).incarnation(rank); }
-    detail::agreement_limits limits() const {
-        return {.repeat = options_.repeat, .patience = options_.patience, .longest = options_.timeout};
-    }
-    static bool lists(const rill::view& in, rank_t rank, std::uint64_t life) {
-        const auto found = std::lower_bound(in.members.begin(), in.members.end(), rank);
-        return found != in.members.end() && *found == rank &&
-               in.incarnations[static_cast<std::size_t>(found - in.members.begin())] == life;
-    }
 
     /// Throws before anything uses the transport.
     static const elastic_options& checked(const elastic_options& given, rank_t rank) {
@@ -31044,358 +31723,101 @@ class elastic {
         return given;
     }
     /// What all ranks must have alike.
-    std::uint64_t build() const { return mix64(fingerprint(options_), fingerprint_if_named(shape_)); }
-
-    // --- a step
+    static std::uint64_t build_of(const elastic_options& options, const Shape& shape) {
+        return mix64(fingerprint(options), fingerprint_if_named(shape));
+    }
 
     /// Returns whether it is committed.
     template <class Body>
     bool take_step(Body& body) {
-        const std::uint64_t next = machine_->committed() + 1;
+        const std::uint64_t next = step() + 1;
         std::exception_ptr failed;
         std::string own;  // why this rank alone has failed
         bool is_failure = true;
         try {
-            group_type& all = workers();
+            group_type& all = groups_.of(view(), step());
+            if (compared_ != view().epoch) compare_states_on(all);
             body(all);
             // The body may have caught what has ended it.
-            if (const auto ended = crew_of_view().net.aborted(all.context())) throw_error(*ended);
-            tell({.happened = event::what::prepared});
+            if (const auto ended = groups_.aborted(view())) throw_error(*ended);
+            members_.tell({.happened = event::what::prepared});
             barrier(all);
-            tell({.happened = event::what::all_prepared});
+            members_.tell({.happened = event::what::all_prepared});
             return true;
         } catch (const error& thrown) {
-            if (net_->aborted(every_context)) throw;
+            if (members_.has_aborted()) throw;
             failed = std::current_exception();
             is_failure = thrown.notice().operation != end_of_view;
         } catch (const std::exception& thrown) {
             failed = std::current_exception();
-            own = text_of({"rank ", net_->rank(), ": ", thrown.what()});
+            own = text_of({"rank ", members_.rank(), ": ", thrown.what()});
         }
-        end_view(own.empty() ? "a step has failed" : own, next);
+        end_view(own.empty() ? "a step has failed" : own, is_failure ? next : end_of_view);
         agree_if_asked();
-        if (machine_->committed() >= next) return true;
-        if (!own.empty() || (is_failure && machine_->last().is_fruitless)) std::rethrow_exception(failed);
+        if (step() >= next) return true;
+        if (!own.empty() || (is_failure && agreement().last().is_fruitless)) std::rethrow_exception(failed);
         return false;
     }
 
-    // --- messages
-
-    void post(rank_t to, detail::agreement_message message) {
-        net_->post(to, messages(),
-                   detail::to_message(detail::agreement_frame{life_of(net_->rank()), std::move(message)}));
-    }
-    void tell(const event& what) {
-        const auto actions = machine_->on(what, now());
-        for (const detail::agreement_action& each : actions) {
-            using ask = detail::agreement_action::ask;
-            if (each.what == ask::send) post(each.peer, each.message);
-            if (each.what == ask::probe) net_->inquire(each.peer, probes_, 1, deadline::immediate);
-            if (each.what == ask::fence) net_->fence(each.peer, each.incarnation);
-        }
-    }
-
-    /// Takes one message, and then all that are there. Returns whether there was one.
-    bool pump(deadline until) {
-        bool any = false;
-        while (auto got =
-                   net_->receive(std::span<const rank_t>(others_), messages(), any ? deadline::immediate : until)) {
-            any = true;
-            take(*got);
-        }
-        return any;
-    }
-    template <class Message>
-    void take(const Message& got) {
-        const rank_t from = got.source();
-        if (got.pieces().size_bytes() == peer_event_bytes) {
-            const peer_event changed = read_peer_event(got);
-            if (!machine_) return changed_before(from, changed);
-            return tell({.happened = event::what::changed,
-                         .peer = from,
-                         .change = changed.kind,
-                         .incarnation = changed.incarnation});
-        }
-        room_.clear();
-        for (const byte_view piece : got.pieces()) room_.append(piece.begin(), piece.end());
-        try {
-            const auto frame = detail::read_agreement_frame(room_, net_->size());
-            machine_ ? take(from, frame) : take_before(from, frame);
-        } catch (const protocol_error&) {  // whoever has sent it waits in vain
-        }
-    }
-    void take(rank_t from, const detail::agreement_frame& frame) {
-        const detail::agreement_message& m = frame.message;
-        const bool is_for_all =
-            m.kind == message_is::decide || m.kind == message_is::join || m.kind == message_is::hello;
-        const bool is_listed = lists(machine_->view(), from, frame.life);
-        if (m.kind == message_is::finished) finished_[static_cast<std::size_t>(from)] = is_listed;
-        if (is_for_all || is_listed || m.epoch < machine_->view().epoch)
-            tell({.happened = event::what::arrived, .peer = from, .message = &m});
-    }
-
-    // --- the first view
-
-    void find_view() {
-        const time_point end = now() + options_.timeout;
-        told_.resize(static_cast<std::size_t>(net_->size()));
-        told_[static_cast<std::size_t>(net_->rank())] = life_of(net_->rank());
-        for (rank_t rank = 0; rank < net_->size(); ++rank)
-            if (life_of(rank) != 0) known_.next.members.push_back(rank);
-        present_ = known_.next.members;
-        std::erase(present_, net_->rank());
-        while (!machine_ && !is_newcomer_) {
-            if (now() >= end) throw_alone();
-            introduce_again(message_is::hello);
-            pump(std::min(end, introduces_at_));
-            if (machine_ || is_newcomer_) return;
-            const auto has_told = [&](rank_t rank) { return told_[static_cast<std::size_t>(rank)] != 0; };
-            if (!std::all_of(known_.next.members.begin(), known_.next.members.end(), has_told)) continue;
-            for (const rank_t rank : known_.next.members)
-                known_.next.incarnations.push_back(told_[static_cast<std::size_t>(rank)]);
-            // Others may have missed what this rank has said before they began.
-            introduce(message_is::hello);
-            take_part();
-        }
-    }
-    /// Tells the members that this rank knows that it is there, or that it has the state.
-    void introduce(message_is kind) {
-        detail::agreement_message made;
-        made.kind = kind;
-        made.build = build();
-        for (const rank_t rank : known_.next.members) {
-            if (rank == net_->rank()) continue;
-            made.joins = {{net_->rank(), life_of(net_->rank())}, {rank, life_of(rank)}};
-            post(rank, made);
-        }
-    }
-    /// Once in `repeat`: messages that come must not bring forth messages.
-    void introduce_again(message_is kind) {
-        if (now() < introduces_at_) return;
-        introduces_at_ = now() + options_.repeat;
-        introduce(kind);
-    }
-    void take_before(rank_t from, const detail::agreement_frame& frame) {
-        const detail::agreement_message& m = frame.message;
-        if (m.kind == message_is::hello) {
-            const bool is_for_this_life = m.joins.size() == 2 && m.joins[1].incarnation == life_of(net_->rank());
-            if (!is_for_this_life) return;
-            if (m.build != build() && !is_newcomer_) throw_mismatch(from);
-            std::uint64_t& told = told_[static_cast<std::size_t>(from)];
-            if (told != 0 && told != frame.life && !is_newcomer_)
-                throw_ended(text_of({"rank ", from, " has begun anew before the first view was there"}));
-            told = frame.life;
-        }
-        if (m.kind != message_is::decide) return;
-        if (is_newcomer_ && m.value.next.epoch < known_.next.epoch) return;
-        known_ = m.value;
-        is_newcomer_ = true;
-        if (lists(known_.next, net_->rank(), life_of(net_->rank()))) take_part();
-    }
-    /// From now on this rank is a member of the view that it knows.
-    void take_part() {
-        machine_.emplace(known_, net_->rank(), options_.quorum, limits());
-        for (const auto& [rank, life] : ended_before_)
-            tell({.happened = event::what::changed, .peer = rank, .change = peer_change::ended, .incarnation = life});
-        ended_before_.clear();
-    }
-    void changed_before(rank_t from, const peer_event& changed) {
-        std::erase(present_, from);
-        if (changed.kind == peer_change::ended) ended_before_.emplace_back(from, changed.incarnation);
-        if (changed.kind != peer_change::ended) return present_.push_back(from);
-        if (present_.empty()) throw_ended("all others have ended");
-    }
-
-    // --- newcomers
-
-    template <class State>
-    void join(State& state) {
-        std::vector<rank_t> providers = known_.next.members;
-        std::erase(providers, net_->rank());
-        // The nearest first: by rank, the next one.
-        std::rotate(providers.begin(), std::upper_bound(providers.begin(), providers.end(), net_->rank()),
-                    providers.end());
-        exchange_.begin_fetch(known_.next.epoch, providers, std::nullopt);
-        const time_point end = now() + options_.timeout;
-        introduces_at_ = {};  // what it says now is new
-        while (!machine_) {
-            if (now() >= end) throw_alone();
-            if (exchange_.fetch(state, now() + options_.repeat)) {
-                introduce_again(message_is::join);
-                pump(std::min(end, introduces_at_));
-            } else {
-                pump(deadline::immediate);
+    /// Throws unless all members begin the view with the same state.
+    void compare_states_on(group_type& all) {
+        const state_comparison found = detail::gather_states(all, view(), states_.checksum(), 0);
+        if (!found.odd.empty()) {
+            try {  // Whoever leaves the barrier ends the view: by then all members know what they have found.
+                barrier(all);
+            } catch (const error&) {
+                if (members_.has_aborted()) throw;
             }
+            settle_difference(found, all.context());
         }
-        fetch_base(state);
+        compared_ = view().epoch;
     }
-    /// The state of a step that others have committed without this rank.
-    template <class State>
-    void catch_up(State& state) {
-        std::vector<rank_t> providers = view().members;
-        std::erase(providers, net_->rank());
-        exchange_.begin_fetch(view().epoch, providers, machine_->committed());
-        fetch_base(state);
+    [[noreturn, gnu::cold]] void settle_difference(const state_comparison& found, std::uint64_t context) {
+        const bool is_to_end = options_.on_difference == on_difference::end || !found.has_majority();
+        if (is_to_end) detail::throw_states_differ(members_.plain_view(), found, context);
+        if (!states_.mends(found.odd)) throw_unlike(context);
+        throw mismatch({.context = context, .operation = end_of_view, .reason = "elastic: states are mended"});
     }
-    template <class State>
-    void fetch_base(State& state) {
-        const time_point end = now() + options_.timeout;
-        while (!exchange_.fetch_step(state, machine_->base(), std::min(end, now() + options_.repeat))) {
-            if (now() >= end) throw_alone();
-            pump(deadline::immediate);
-            agree_if_asked();
-        }
-        tell({.happened = event::what::caught_up, .step = std::max(*exchange_.have(), machine_->base())});
-        given_ = machine_->committed();
-        exchange_.serve(view(), given_);
-        serves_ = view().epoch;
-    }
-    /// To those who ask for this rank's state.
-    template <class State>
-    void give(const State& state) {
-        const std::uint64_t at = machine_->committed();
-        if (!serves_ || *serves_ != view().epoch) {
-            exchange_.serve(view(), at);
-            if (!serves_) given_ = at;
-            serves_ = view().epoch;
-        }
-        if (given_ < at) exchange_.committed(at, state.changes());
-        given_ = at;
-        if (exchange_.wants_snapshot(at)) exchange_.take_snapshot(at, state.pack());
+    [[noreturn, gnu::cold]] void throw_unlike(std::uint64_t context) const {
+        throw mismatch({.context = context,
+                        .kind = failure::mismatch,
+                        .culprit = members_.rank(),
+                        .reason = text_of({"elastic: rank ", members_.rank(),
+                                           " has got the state of the others, and has another one all the same: unpack "
+                                           "and apply must make the same bits on all members"})});
     }
 
-    // --- views
-
-    crew& crew_of_view() {
-        if (crews_.empty() || crews_.back()->net.epoch() != view().epoch) {
-            // Others may still be in the attempt before.
-            if (crews_.size() > 1) crews_.erase(crews_.begin());
-            crews_.push_back(std::make_unique<crew>(*net_, view()));
-        }
-        return *crews_.back();
-    }
-    group_options of_group() const { return {.timeout = options_.timeout, .seed = options_.seed, .monitors = true}; }
-    /// Made anew for each view, collectively.
-    group_type& workers() {
-        crew& own = crew_of_view();
-        if (!own.workers) own.workers.emplace(scope_, own.net, shape_, of_group());
-        own.workers->resume_at(machine_->committed() << 20U);
-        return *own.workers;
-    }
+    const detail::agreement_machine& agreement() const { return members_.agreement(); }
     /// Whoever is in an attempt of this view, or begins one, leaves it.
     void abort_group(const std::string& why, std::uint64_t operation = end_of_view) {
-        crew& own = crew_of_view();
-        if (!own.workers && !own.unmade) own.unmade.emplace(own.net, of_group().name, options_.timeout);
-        const std::uint64_t context = own.workers ? own.workers->context() : own.unmade->context();
-        own.net.abort({.context = context,
-                       .operation = operation,
-                       .culprit = own.net.rank(),
-                       .reason = text_of({"elastic: ", why})});
+        groups_.abort(view(), why, operation);
     }
     void end_view(const std::string& why, std::uint64_t operation = end_of_view) {
         abort_group(why, operation);
-        tell({.happened = event::what::ends});
+        members_.tell({.happened = event::what::ends});
     }
-
     /// Takes part in an agreement, if one is under way, until it is over.
     void agree_if_asked() {
-        require_member();
-        if (machine_->is_frozen()) abort_group("the view ends");
-        if (machine_->is_frozen() && !machine_->missing().empty()) tell({.happened = event::what::ends});  // again
-        while (machine_->is_frozen()) {
-            if (!machine_->missing().empty()) throw_no_quorum();
-            pump(machine_->wake());
-            if (machine_->is_frozen() && now() >= machine_->wake()) tell({.happened = event::what::tick});
-            require_member();
+        members_.require_member();
+        if (agreement().is_frozen()) abort_group("the view ends");
+        if (agreement().is_frozen() && !agreement().missing().empty())
+            members_.tell({.happened = event::what::ends});  // again
+        while (agreement().is_frozen()) {
+            if (!agreement().missing().empty()) members_.throw_no_quorum();
+            members_.pump(agreement().wake());
+            if (agreement().is_frozen() && members_.now() >= agreement().wake())
+                members_.tell({.happened = event::what::tick});
+            members_.require_member();
         }
     }
-    void require_member() const {
-        if (!machine_ || machine_->is_excluded()) throw_excluded();
-    }
-    bool all_have_finished() const {
-        return std::all_of(view().members.begin(), view().members.end(), [&](rank_t rank) {
-            return rank == net_->rank() || finished_[static_cast<std::size_t>(rank)] || machine_->has_lost(rank);
-        });
-    }
 
-    // --- errors
-
-    abort_notice notice(rank_t culprit, std::string reason) const {
-        return {.context = session_.context(),
-                .operation = step(),
-                .kind = failure::timeout,
-                .culprit = culprit,
-                .reason = std::move(reason)};
-    }
-    /// Incarnations are for machines.
-    std::string text_of_view() const { return rill::view{.epoch = view().epoch, .members = view().members}.text(); }
-    static std::string text_of_ranks(const std::vector<rank_t>& ranks) {
-        std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-        for (std::size_t i = 0; i < ranks.size(); ++i) text += text_of({i == 0 ? "" : ", ", ranks[i]});
-        return text;
-    }
-    [[noreturn, gnu::cold]] void throw_excluded() const {
-        if (!machine_)
-            throw excluded(notice(net_->rank(), text_of({"elastic: rank ", net_->rank(),
-                                                         " is no member yet: settle takes it in, before an attempt"})));
-        throw excluded(notice(
-            net_->rank(), text_of({"elastic: the others go on without rank ", net_->rank(), ", in ", text_of_view()})));
-    }
-    [[noreturn, gnu::cold]] void throw_no_quorum() const {
-        const auto& missing = machine_->missing();
-        throw no_quorum(notice(missing.front(),
-                               text_of({"elastic: rank ", net_->rank(), " finds no quorum of ", text_of_view(), ": ",
-                                        text_of_ranks(missing), missing.size() == 1 ? " is" : " are", " missing"})));
-    }
-    [[noreturn, gnu::cold]] void throw_too_few() const {
-        throw no_quorum(notice(no_rank, text_of({"elastic: ", text_of_view(), " has ", view().members.size(),
-                                                 " members, and at least ", options_.least, " are wanted"})));
-    }
-    [[noreturn, gnu::cold]] void throw_alone() const {
-        std::vector<rank_t> missing;
-        for (const rank_t rank : known_.next.members)
-            if (told_[static_cast<std::size_t>(rank)] == 0) missing.push_back(rank);
-        throw timeout(notice(missing.empty() ? no_rank : missing.front(),
-                             missing.empty() ? text_of({"elastic: rank ", net_->rank(), " is not taken in within ",
-                                                        options_.timeout.seconds(), " s"})
-                                             : text_of({"elastic: ", text_of_ranks(missing), " of the first view ",
-                                                        missing.size() == 1 ? "has" : "have", " not come within ",
-                                                        options_.timeout.seconds(), " s"})));
-    }
-    [[noreturn, gnu::cold]] void throw_mismatch(rank_t odd) const {
-        abort_notice told = notice(
-            odd, text_of({"elastic: rank ", odd, " has another topology or other options than rank ", net_->rank()}));
-        told.kind = failure::mismatch;
-        throw mismatch(told);
-    }
-    [[noreturn, gnu::cold]] void throw_ended(const std::string& why) const {
-        abort_notice told = notice(no_rank, text_of({"elastic: rank ", net_->rank(), " finds no view: ", why}));
-        told.kind = failure::exception;
-        throw peer_failure(told);
-    }
-
-    Net* net_;
-    Shape shape_;
     elastic_options options_;
-    session<Net> session_;
-    detail::state_exchange<Net> exchange_;
-    std::uint64_t probes_ = 0;  ///< a context in which nobody announces anything
-    std::vector<rank_t> others_{};
-    std::vector<rank_t> present_{};  ///< the others that have not ended, until this rank is a member
-    std::vector<std::pair<rank_t, std::uint64_t>> ended_before_{};  ///< with the life that has ended, until then
-    std::vector<std::uint64_t> told_{};  ///< the lives of those who have said that they are there
-    std::vector<bool> finished_{};
-    detail::agreement_decision known_{};  ///< the view that this rank knows, until it is a member
-    bool is_newcomer_ = false;
-    time_point introduces_at_{};
-    std::optional<detail::agreement_machine> machine_{};
-    step_scope scope_{};
-    std::vector<std::unique_ptr<crew>> crews_{};
-    std::optional<std::uint32_t> serves_{};  ///< the epoch of the view that others are served in
-    std::optional<std::uint32_t> left_{};    ///< the epoch of the view whose group `finish` has ended
-    std::uint32_t settled_ = 0;              ///< the epoch of the view that `settle` has returned
-    std::uint64_t given_ = 0;                ///< the step of the latest state that others can get
-    buffer room_{};
+    detail::elastic_members<Net> members_;
+    detail::elastic_states<Net> states_;
+    detail::elastic_groups<Net, Shape> groups_;
+    std::optional<std::uint32_t> left_{};      ///< the epoch of the view whose group `finish` has ended
+    std::optional<std::uint32_t> compared_{};  ///< the epoch of the view whose members hold the same state
+    std::uint32_t settled_ = 0;                ///< the epoch of the view that `settle` has returned
 };
 
 template <class Net, class Shape>
@@ -37199,6 +37621,34 @@ struct measured_costs {
     friend bool operator==(const measured_costs&, const measured_costs&) = default;
 };
 
+namespace detail {
+
+inline constexpr std::size_t computing_figures = 7 + 2 * measured_codings.size();
+
+/// Calls `visit(figure)` for each of `computing_costs`.
+template <class Costs, class Visit>
+void visit_computing(Costs& of, Visit&& visit) {
+    for (auto* each : {&of.fold, &of.merge, &of.copy, &of.copy_entry, &of.select, &of.fetch, &of.rewrite}) visit(*each);
+    for (auto* codings : {&of.encode, &of.decode})
+        for (auto& each : *codings) visit(each);
+}
+
+inline constexpr std::size_t measured_figures = 8 + computing_figures;
+
+/// Calls `visit(figure)` for each of `measured_costs`, in the order in which they are saved.
+template <class Costs, class Visit>
+void visit_figures(Costs& of, Visit&& visit) {
+    visit(of.ranks);
+    visit(of.link.link.latency.ns);
+    for (auto* each : {&of.link.link.bandwidth, &of.link.both_ways, &of.link.all_to_one, &of.link.one_to_all,
+                       &of.link.round_trip_from})
+        visit(*each);
+    visit(of.share_memory);
+    visit_computing(of.computing, visit);
+}
+
+}  // namespace detail
+
 /// What is measured, and how carefully.
 struct costs_probe {
     link_probe link{};
@@ -37234,17 +37684,18 @@ class computing_probe {
   public:
     computing_probe(Net& net, const costs_probe& probe) : net_(net), probe_(probe) {}
 
-    /// How many times as long as alone a rank computes while all others do, because they share cores; at least 1.
-    /// Computes for some 20 ms, enough to be interrupted by each other rank.
+    /// How many times as long as alone a rank computes while all others do, because they share cores; at least 1, or 0
+    /// where computing takes no time, as in a simulated network. Computes for some 20 ms, enough to be interrupted by
+    /// each other rank.
     double sharing() {
         std::vector<float> values(4096, 1.0F), sum(values.size());
-        constexpr std::size_t few = 100;
+        constexpr std::size_t few = 20;
         const auto fold = [&](std::size_t times) {
             for (std::size_t i = 0; i < times; ++i)
                 kernel::fold_dense(std::span<float>(sum), std::span<const float>(values), addition{});
         };
         const double alone = time_of(few, [&] { fold(few); });
-        if (alone <= 0) return 1;  // computing takes no time
+        if (alone <= 0) return 0;
         const auto many = static_cast<std::size_t>(20e6 / alone);
         const time_point start = net_.now();
         fold(many);
@@ -37342,10 +37793,11 @@ std::array<double, 2> measure_memory(Group& group, const costs_probe& probe) {
 /// slowest rank's counts.
 ///
 /// Collective: every rank calls it with the same `probe` and gets the same figures. The clock is that of the transport:
-/// in a simulated network computing takes no time, and the figures are exact and do not change. Where ranks share
-/// cores, computing counts as much longer as all take at once than one alone. Cost: that of `measure_loaded_link`,
-/// 20 ms and some 100 ns of computing per element of `probe.dimension`, four messages of the size of a contribution to
-/// another rank, and an `all_reduce` of 19 numbers. Memory: some 24 bytes per element. Errors: those of `measure_link`.
+/// in a simulated network computing takes no time and is not measured, and the figures are exact and do not change.
+/// Where ranks share cores, computing counts as much longer as all take at once than one alone. Cost: that of
+/// `measure_loaded_link`, 20 ms and some 100 ns of computing per element of `probe.dimension`, four messages of the
+/// size of a contribution to another rank, and an `all_reduce` of 19 numbers. Memory: some 24 bytes per element.
+/// Errors: those of `measure_link`.
 template <class Group>
 measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
     RILL_EXPECTS(probe.density > 0 && probe.density <= 1 && probe.dimension >= 1 && probe.row_length >= 1,
@@ -37357,25 +37809,17 @@ measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
     detail::computing_probe computing(group.net(), probe);
     barrier(group);
     // Ranks that share cores are all slowed down; one that something else slows down is not taken for that.
-    double sharing = -computing.sharing();
+    const double own = computing.sharing();
+    double sharing = -own;
     all_reduce(group, std::span(&sharing, 1), std::span(&sharing, 1), aggregate::max{});
-    const computing_costs own = computing.run();
-    constexpr std::size_t codings = measured_codings.size();
-    std::array<double, 7 + 2 * codings> figures{own.fold,   own.merge, own.copy, own.copy_entry,
-                                                own.select, memory[0], memory[1]};
-    std::copy(own.encode.begin(), own.encode.end(), figures.begin() + 7);
-    std::copy(own.decode.begin(), own.decode.end(), figures.begin() + 7 + codings);
+    if (own > 0) found.computing = computing.run();
+    found.computing.fetch = memory[0];
+    found.computing.rewrite = memory[1];
+    std::array<double, detail::computing_figures> figures{};
+    detail::visit_computing(found.computing, [&, i = std::size_t{0}](double each) mutable { figures[i++] = each; });
     all_reduce(group, figures, figures, aggregate::max{});
-    for (double& each : figures) each *= -sharing;
-    found.computing = {.fold = figures[0],
-                       .merge = figures[1],
-                       .copy = figures[2],
-                       .copy_entry = figures[3],
-                       .select = figures[4],
-                       .fetch = figures[5],
-                       .rewrite = figures[6]};
-    std::copy_n(figures.begin() + 7, codings, found.computing.encode.begin());
-    std::copy_n(figures.begin() + 7 + codings, codings, found.computing.decode.begin());
+    detail::visit_computing(found.computing,
+                            [&, i = std::size_t{0}](double& most) mutable { most = figures[i++] * -sharing; });
     return found;
 }
 
@@ -38160,8 +38604,8 @@ struct exchange_choice {
 
 namespace detail {
 
-inline exchange_candidate dense_candidate(const rill::topology::any& shape, const measured_costs& costs,
-                                          const gradient_shape& gradient) {
+template <Topology Shape>
+exchange_candidate dense_candidate(const Shape& shape, const measured_costs& costs, const gradient_shape& gradient) {
     exchange_candidate made{.topology = shape, .codings = {.when = dense_switch{0}}};
     const entry_costs each{.bytes = sizeof(float),
                            .fold = costs.computing.fold,
@@ -38172,9 +38616,9 @@ inline exchange_candidate dense_candidate(const rill::topology::any& shape, cons
 }
 
 /// `i`: of `measured_codings`.
-inline exchange_candidate stream_candidate(const rill::topology::any& shape, const measured_costs& costs,
-                                           const gradient_shape& gradient, std::size_t i, dense_switch when,
-                                           value_coding values, value_coding copied) {
+template <Topology Shape>
+exchange_candidate stream_candidate(const Shape& shape, const measured_costs& costs, const gradient_shape& gradient,
+                                    std::size_t i, dense_switch when, value_coding values, value_coding copied) {
     const auto code = [&](value_coding each) {
         coding made{.values = each, .indices = measured_codings[i], .bucket = gradient.bucket};
         if (made.indices == index_coding::whole_rows) made.row = static_cast<std::uint16_t>(gradient.row_length);
@@ -38214,13 +38658,10 @@ constexpr bool is_meant_for_rows(index_coding codes, bool are_rows) {
     return !are_rows || (codes != index_coding::huffman && codes != index_coding::packed_gaps);
 }
 
-inline std::vector<exchange_candidate> all_candidates(const measured_costs& costs, const gradient_shape& gradient) {
-    const std::array<rill::topology::any, 6> shapes{rill::topology::recursive_doubling{},
-                                                    rill::topology::split_allgather{},
-                                                    rill::topology::ring{},
-                                                    rill::topology::halving_doubling{},
-                                                    rill::topology::tree{},
-                                                    rill::topology::star{}};
+/// The fastest first. Of equally fast ones the first stays first: the simpler one.
+template <Topology Shape>
+std::vector<exchange_candidate> all_candidates(std::initializer_list<Shape> shapes, const measured_costs& costs,
+                                               const gradient_shape& gradient) {
     std::vector<exchange_candidate> all;
     all.reserve(shapes.size());
     for (const auto& shape : shapes) all.push_back(dense_candidate(shape, costs, gradient));
@@ -38239,7 +38680,6 @@ inline std::vector<exchange_candidate> all_candidates(const measured_costs& cost
                             all.push_back(
                                 stream_candidate(shape, costs, gradient, i, dense_switch{factor}, values, copied));
     }
-    // Of equally fast ones the first stays first: the simpler one.
     std::stable_sort(all.begin(), all.end(),
                      [](const exchange_candidate& a, const exchange_candidate& b) { return a.time() < b.time(); });
     return all;
@@ -38323,12 +38763,24 @@ void require_equal(Group& group, const gradient_shape& gradient) {
 inline void require_gradient(const gradient_shape& gradient) {
     RILL_EXPECTS(gradient.density >= 0 && gradient.density <= 1, "cost::choose: a density is between 0 and 1");
     RILL_EXPECTS(gradient.dimension <= std::uint64_t{1} << 32, "cost::choose: indices have 32 bits");
-    RILL_EXPECTS(gradient.values != value_coding::own && gradient.copy != value_coding::own,
+    const auto is_shipped = [](value_coding codes) { return codes != value_coding::own && !name_of(codes).empty(); };
+    RILL_EXPECTS(is_shipped(gradient.values) && is_shipped(gradient.copy),
                  "cost::choose: values are raw, bf16 or qsgd");
+    RILL_EXPECTS(gradient.bucket >= 1, "cost::choose: a bucket has at least one value");
     RILL_EXPECTS(gradient.union_growth == 0 || gradient.union_growth >= 1,
                  "cost::choose: union_growth is at least 1, or 0 where it was not measured");
     RILL_EXPECTS(gradient.row_length >= 1 && gradient.row_length <= 65535,
                  "cost::choose: a row has 1 to 65535 coordinates");
+}
+
+inline void require_costs(const measured_costs& costs) {
+    bool are_possible = true;
+    visit_figures(costs, [&](auto figure) {
+        const auto number = static_cast<double>(figure);
+        are_possible = are_possible && number >= 0 && std::isfinite(number);
+    });
+    RILL_EXPECTS(are_possible && costs.ranks >= 1,
+                 "cost::choose: needs at least one rank, and figures that are finite and not below 0");
 }
 
 }  // namespace detail
@@ -38337,6 +38789,7 @@ inline std::string exchange_choice::composition() const { return detail::composi
 
 inline std::string exchange_choice::reason() const {
     if (costs.ranks == 1) return "Do not compress: a single rank sends nothing.";
+    RILL_EXPECTS(!candidates.empty(), "cost::exchange_choice: `choose` makes choices that have a reason");
     const exchange_candidate& best = candidates.front();
     const auto fastest = [&](const auto& is_meant) {
         return *std::find_if(candidates.begin(), candidates.end(), is_meant);
@@ -38362,12 +38815,20 @@ inline std::string exchange_choice::reason() const {
 /// the measured link, plus the computing of the busiest rank. The link counts for all ranks. Messages both ways
 /// between two ranks share it, and messages of one rank to or from several share its card, as was measured.
 ///
+/// It is a template so that a translation unit which does not call it does not compile the predictions.
 /// Cost: some 70 predictions, each of O(messages); with `values` or `copy` twice as many, with both some 230. Memory:
 /// that of one.
-inline exchange_choice choose(const measured_costs& costs, const gradient_shape& gradient) {
+template <std::same_as<measured_costs> Costs>
+exchange_choice choose(const Costs& costs, const gradient_shape& gradient) {
     detail::require_gradient(gradient);
-    RILL_EXPECTS(costs.ranks >= 1, "cost::choose: needs at least one rank");
-    exchange_choice made{.gradient = gradient, .costs = costs, .candidates = detail::all_candidates(costs, gradient)};
+    detail::require_costs(costs);
+    exchange_choice made{
+        .gradient = gradient,
+        .costs = costs,
+        .candidates = detail::all_candidates<rill::topology::any>(
+            {rill::topology::recursive_doubling{}, rill::topology::split_allgather{}, rill::topology::ring{},
+             rill::topology::halving_doubling{}, rill::topology::tree{}, rill::topology::star{}},
+            costs, gradient)};
     const exchange_candidate& best = made.candidates.front();
     made.topology = best.topology;
     made.codings = best.codings;
@@ -41726,10 +42187,14 @@ class mailbox {
     node& unused() {
         if (free_ == nullptr) free_ = retired_.exchange(nullptr, std::memory_order_acquire);
         if (free_ == nullptr) {
-            node* const made = blocks_.add(std::make_unique<node[]>(nodes_per_block)).get();
-            for (std::size_t i = 0; i < nodes_per_block; ++i) made[i].next = std::exchange(free_, &made[i]);
+            for (node& made : blocks_.add(plain_vector<node>(nodes_per_block))) {
+                made.next = free_;
+                free_ = &made;
+            }
         }
-        return *std::exchange(free_, free_->next);
+        node& taken = *free_;
+        free_ = taken.next;
+        return taken;
     }
 
     void mark_taken(node& n) {
@@ -41739,7 +42204,7 @@ class mailbox {
     }
 
     rill::detail::undelivered<node> waiting_;
-    chain<std::unique_ptr<node[]>> blocks_;
+    chain<plain_vector<node>> blocks_;
     node* free_ = nullptr;
     std::atomic<node*> retired_{nullptr};
     std::size_t held_bytes_ = 0;
@@ -41828,7 +42293,8 @@ class call_table {
             closed_.add(context);
             return;
         }
-        forget(std::exchange(closed_[next_], context));
+        forget(closed_[next_]);
+        closed_[next_] = context;
         next_ = (next_ + 1) % closed_remembered;
     }
 
@@ -42181,7 +42647,8 @@ class waits {
             bell::pause();
         }
         for (int i = 0; i < most.yields; ++i)
-            if (const auto seen = look_once(rank, on, until, ready)) return *seen;
+            if (const outlook seen = look_once(rank, on, until, ready); seen != outlook::again)
+                return seen == outlook::ready;
         const inquirer counted(*this);
         const auto either = [&] { return ready() || rarely(); };
         return wait_at(at(rank).bells.common(), rank, on, until, either, {});
@@ -42190,7 +42657,8 @@ class waits {
     /// Polls until `ready()` and never sleeps; for conditions that become true without a ring of a bell.
     [[gnu::noinline]] bool watch_awake(rank_t rank, channel on, deadline until, condition ready) {
         for (;;)
-            if (const auto seen = look_once(rank, on, until, ready)) return *seen;
+            if (const outlook seen = look_once(rank, on, until, ready); seen != outlook::again)
+                return seen == outlook::ready;
     }
 
     /// Waits for a condition that others make true before they call `tell_all`, even when the context has ended.
@@ -42231,13 +42699,15 @@ class waits {
   private:
     static constexpr int looks_per_spin = 100;  ///< `watch` looks this often per spin of a wait at a bell
 
-    /// Tests `ready()` once, and else gives the core away. True when ready, false when `until` has passed, else empty.
-    [[gnu::noinline]] std::optional<bool> look_once(rank_t rank, channel on, deadline until, condition ready) {
+    enum class outlook : unsigned char { ready, late, again };
+
+    /// Tests `ready()` once, and gives the core away where it has to be tested again. `late`: `until` has passed.
+    [[gnu::noinline]] outlook look_once(rank_t rank, channel on, deadline until, condition ready) {
         throw_if_ended(rank, on);
-        if (ready()) return true;
-        if (!until.is_never() && steady_now() >= until.at) return false;
+        if (ready()) return outlook::ready;
+        if (!until.is_never() && steady_now() >= until.at) return outlook::late;
         bell::yield();
-        return std::nullopt;
+        return outlook::again;
     }
 
     bool wait_at(bell& own, rank_t rank, channel on, deadline until, condition ready) {
@@ -42787,8 +43257,9 @@ template <class Owner, class Node>
 class received_message {
   public:
     received_message(Owner by, Node& taken) : owner_(std::move(by)), node_(&taken) {}
-    received_message(received_message&& other) noexcept
-        : owner_(std::move(other.owner_)), node_(std::exchange(other.node_, nullptr)) {}
+    received_message(received_message&& other) noexcept : owner_(std::move(other.owner_)), node_(other.node_) {
+        other.node_ = nullptr;
+    }
     received_message& operator=(received_message&& other) noexcept {
         received_message moved(std::move(other));
         std::swap(owner_, moved.owner_);
@@ -42820,41 +43291,48 @@ using message = rill::detail::received_message<detail::world*, detail::node>;
 class sending {
   public:
     sending() = default;
+    sending(sending&& other) noexcept : world_(other.world_), node_(other.node_) { other.node_ = nullptr; }
+    sending& operator=(sending&& other) noexcept {
+        if (this == &other) return *this;
+        if (node_ != nullptr) abandon();
+        world_ = other.world_;
+        node_ = other.node_;
+        other.node_ = nullptr;
+        return *this;
+    }
+    ~sending() {
+        if (node_ != nullptr) abandon();
+    }
 
     bool done() noexcept { return node_ == nullptr || retired_if(node_->marks.load(std::memory_order_acquire)); }
 
     /// True when done, false when `until` has passed; throws the failure that ended the context.
     bool wait(deadline until) {
-        return done() || world().wait(node_->source, node_->on, until, [this] { return released(); });
+        return done() || world_->wait(node_->source, node_->on, until, [this] { return released(); });
     }
 
     /// Withdraws the message if nobody has taken it, otherwise waits until it has been read.
-    void settle() noexcept {
+    [[gnu::noinline]] void settle() noexcept {
         if (done()) return;
-        if (world().withdraw(*node_)) return retire();
-        world().wait_regardless(node_->source, node_->on, [this] { return released(); });
+        if (world_->withdraw(*node_)) return retire();
+        world_->wait_regardless(node_->source, node_->on, [this] { return released(); });
     }
 
   private:
     friend class endpoint;
+
+    sending(detail::world& world, detail::node* posted) : world_(&world), node_(posted) {}
+
     /// Withdraws a message that nobody has taken; a message that is being read is retired by its reader.
-    struct abandoner {
-        detail::world* of;
-        void operator()(detail::node* posted) const noexcept {
-            const bool withdrawn = of->withdraw(*posted);
-            if (withdrawn || (posted->marks.fetch_or(detail::node::abandoned, std::memory_order_acq_rel) &
-                              detail::node::released) != 0)
-                of->at(posted->receiver).box.retire(*posted);
-        }
-    };
-
-    sending(detail::world& world, detail::node* posted) : node_(posted, {&world}) {}
-
-    detail::world& world() const { return *node_.get_deleter().of; }
-
+    [[gnu::noinline]] void abandon() noexcept {
+        const bool withdrawn = world_->withdraw(*node_);
+        if (withdrawn ||
+            (node_->marks.fetch_or(detail::node::abandoned, std::memory_order_acq_rel) & detail::node::released) != 0)
+            retire();
+    }
     void retire() noexcept {
-        detail::node& done = *node_.release();
-        world().at(done.receiver).box.retire(done);
+        world_->at(node_->receiver).box.retire(*node_);
+        node_ = nullptr;
     }
     bool retired_if(unsigned marks) noexcept {
         if ((marks & detail::node::released) == 0) return false;
@@ -42866,7 +43344,8 @@ class sending {
         return retired_if(node_->marks.fetch_or(detail::node::awaited, std::memory_order_acq_rel));
     }
 
-    std::unique_ptr<detail::node, abandoner> node_;
+    detail::world* world_ = nullptr;
+    detail::node* node_ = nullptr;
 };
 
 }}}  // namespace rill::RILL_ABI::in_process

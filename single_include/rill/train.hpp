@@ -1580,6 +1580,15 @@ concept RateSchedule = Regular<S> && requires(const S& schedule, std::uint64_t s
     { schedule.rate(step) } -> std::same_as<double>;
 };
 
+/// The rate of a step. Throws `contract_violation` if it is not finite, before it makes parameters so.
+template <RateSchedule S>
+double rate_at(const S& schedule, std::uint64_t step) {
+    const double rate = schedule.rate(step);
+    if (!std::isfinite(rate))
+        rill::detail::require_option(false, text_of({"train: the rate of step ", step}), rate, "finite");
+    return rate;
+}
+
 /// The same rate for every step.
 struct constant_rate {
     static constexpr const char* name = "constant_rate";
@@ -1692,7 +1701,7 @@ class bound_bsp : public lockstep<Net, decltype(Policy::topology)> {
             return all_reduce(this->workers(), gradient, gradient, aggregate::mean{}, own);
         };
         return this->step_with(number, gradient, compute, exchange, [&] {
-            optimizer_.step(parameters, std::span<const T>(gradient), policy_.rate.rate(number));
+            optimizer_.step(parameters, std::span<const T>(gradient), rate_at(policy_.rate, number));
         });
     }
 
@@ -1995,7 +2004,7 @@ class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
         const auto exchange = [&](const contribution& own) {
             if (own.weight > 0) {
                 policy_.clip.apply(gradient);
-                scale(gradient, static_cast<T>(policy_.rate.rate(number)));
+                scale(gradient, static_cast<T>(rate_at(policy_.rate, number)));
             }
             const auto is_complete = [&](const receipt& done) { return this->is_complete(done); };
             return all_reduce(this->workers(), gradient, update_, state_.codec, aggregate::mean{}, own, is_complete);
@@ -2236,6 +2245,17 @@ struct sparse_columns {
     std::vector<float> values{};           ///< of each entry; empty if all are 1
     std::vector<float> labels{};           ///< rows
 
+    /// Whether the numbers of columns, entries and labels fit each other.
+    bool is_consistent() const {
+        return starts.size() == columns + 1 && starts.back() == indices.size() && labels.size() == rows &&
+               (values.empty() || values.size() == indices.size());
+    }
+    /// Of the content. Cost: a pass over it.
+    std::uint64_t fingerprint() const {
+        const auto sum = [](const auto& all) { return checksum(std::as_bytes(std::span(all))); };
+        return mix64(sum(starts), sum(indices), sum(values), sum(labels));
+    }
+
     /// Strictly ascending rows and their values; without values each of them is 1.
     struct column_view {
         std::span<const std::uint32_t> rows{};
@@ -2303,16 +2323,18 @@ class bound_coordinate_descent {
         rill::detail::require_option(policy.l2 >= 0 && std::isfinite(policy.l2), "train::coordinate_descent: l2",
                                      policy.l2, "at least 0 and finite", net.rank());
         RILL_EXPECTS(data.rows > 0, "coordinate_descent: a sample");
+        RILL_EXPECTS(data.is_consistent(),
+                     "coordinate_descent: columns, entries and labels as `by_columns` gives them");
         const auto are_finite = [](const std::vector<float>& all) {
             return !kernel::find_non_finite(std::span<const float>(all));
         };
         RILL_EXPECTS(are_finite(data.values) && are_finite(data.labels),
                      "coordinate_descent: values and labels that are finite");
         constexpr option_names names{
-            {"number of coordinates in a step", "l2", "number of samples", "number of entries"}};
+            {"number of coordinates in a step", "l2", "number of samples", "number of entries", "samples"}};
         agree(workers_, names,
               {option_hash(policy.coordinates), option_hash(std::bit_cast<std::uint64_t>(policy.l2)),
-               option_hash(data.rows), option_hash(data.indices.size())});
+               option_hash(data.rows), option_hash(data.indices.size()), option_hash(data.fingerprint())});
         if (!own_.empty())
             order_.emplace(sampler::options{.rows = own_.size(),
                                             .batch = std::min(policy.coordinates, own_.size()),
@@ -2460,7 +2482,7 @@ class bound_coordinate_descent {
 /// Cost per step: an `all_gather` of streams over `topology`; the entries of the own columns once, those of all moved
 /// columns once. Memory: parameters, a score per sample, twice the moves. Deterministic: parameters and scores are the
 /// same bits on all ranks. A column whose values T can hardly tell from 0 does not move. Errors: `bind` throws
-/// `mismatch` if ranks differ in options, or in the numbers of samples or entries; `step` throws as `all_gather` does,
+/// `mismatch` if ranks differ in options, or in the samples; `step` throws as `all_gather` does,
 /// and the model is then as before the step.
 /// Source: SparCML (Renggli et al., SC 2019), section 8.2, after Wright, Coordinate descent algorithms, Mathematical
 /// Programming 2015; the length of a step: Richtárik and Takáč, Parallel coordinate descent methods for big data
@@ -2823,7 +2845,7 @@ class bound_decentralized {
             clock.lap();
             if (record.invalid.empty()) {
                 policy_.clip.apply(gradient);
-                state_.optimizer.step(model, std::span<const T>(gradient), policy_.rate.rate(number));
+                state_.optimizer.step(model, std::span<const T>(gradient), rate_at(policy_.rate, number));
             }
             record.phases.update = clock.lap();
         };
@@ -4543,7 +4565,7 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
         stopwatch clock(this->workers().net());
         std::fill(invalid_.begin(), invalid_.end(), std::nullopt);
         settlement attempt{this};  // after the operations, which a failure cancels
-        bucket_exchange buckets(this->workers(), plan_, starter{this, gradient, policy_.rate.rate(number)});
+        bucket_exchange buckets(this->workers(), plan_, starter{this, gradient, rate_at(policy_.rate, number)});
         record.loss = compute([&](std::size_t layer) { buckets.ready(layer); });
         record.phases.compute = clock.lap();
         record.exchange = buckets.finish();
@@ -4554,7 +4576,7 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
             if constexpr (is_coded)
                 state_.optimizer.step(parameters, slopes, 1);
             else
-                state_.step(parameters, slopes, policy_.rate.rate(number));
+                state_.step(parameters, slopes, rate_at(policy_.rate, number));
         });
         return record;
     }
@@ -4836,7 +4858,7 @@ class bound_partial_bsp : public rooted<Net, decltype(Policy::topology), detail:
                                         contribution{.weight = counts ? 1.0 : 0.0});
         };
         return this->step_with(parameters, gradient, contributes(), compute, reduce, [&](step_record& record) {
-            this->state().step(parameters, std::span<const T>(gradient), policy_.rate.rate(record.step));
+            this->state().step(parameters, std::span<const T>(gradient), rate_at(policy_.rate, record.step));
         });
     }
 
@@ -5367,7 +5389,7 @@ class bound_sign_bsp : public lockstep<Net, decltype(Policy::topology)> {
             return all_reduce(this->workers(), gradient, gradient, codec_, aggregate::sign_of_sum{}, own);
         };
         return this->step_with(number, gradient, compute, exchange, [&] {
-            optimizer_.step(parameters, std::span<const T>(gradient), policy_.rate.rate(number));
+            optimizer_.step(parameters, std::span<const T>(gradient), rate_at(policy_.rate, number));
         });
     }
 
@@ -5495,9 +5517,10 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
             policy.staleness.rounds,
             ConcurrentTransport<Net> ? "bounded{0} or bounded{1}" : "bounded{0}, since the transport is not concurrent",
             net.rank());
-        constexpr option_names names{{"staleness", "rate"}};
+        constexpr option_names names{{"staleness", "optimizer", "rate"}};
         agree(this->workers(), names,
-              {option_hash(fingerprint(policy_.staleness)), option_hash(fingerprint_if_named(policy_.rate))});
+              {option_hash(fingerprint(policy_.staleness)), option_hash(fingerprint_if_named(policy_.optimizer)),
+               option_hash(fingerprint_if_named(policy_.rate))});
     }
     bound_sparse_bsp(const bound_sparse_bsp&) = delete;
     bound_sparse_bsp& operator=(const bound_sparse_bsp&) = delete;
@@ -5531,7 +5554,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
 
   private:
     void move(std::span<T> parameters, std::uint64_t number) {
-        state_.optimizer.step(parameters, mean_.view(), policy_.rate.rate(number));
+        state_.optimizer.step(parameters, mean_.view(), rate_at(policy_.rate, number));
     }
 
     /// Computes while the exchange of the step before runs, moves by that one, and starts its own.
@@ -5588,8 +5611,9 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
 ///
 /// Models `Strategy`. Cost per step: one all-reduce of streams over `topology`, and a step of the optimizer; that of
 /// `sgd` passes over all parameters if it has momentum or weight decay. Memory: the optimizer's and the mean's entries;
-/// with staleness also a second gradient. Errors: `bind` throws `mismatch` on all ranks if one has another staleness or
-/// another rate; rates are compared that have a name. Source: MPI-OPT (Renggli et al., SparCML, SC 2019, section 7).
+/// with staleness also a second gradient. Errors: `bind` throws `mismatch` on all ranks if one has another staleness,
+/// optimizer or rate; optimizers and rates are compared that have a name. Source: MPI-OPT (Renggli et al., SparCML, SC
+/// 2019, section 7).
 template <Topology Shape, Optimizer Descent, RateSchedule Rate>
 struct sparse_bsp {
     static constexpr bool replicas_equal = true;
@@ -6034,43 +6058,26 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 
 namespace detail {
 
-using saved_costs = std::array<std::uint64_t, 15 + 2 * cost::measured_codings.size()>;
+using saved_costs = std::array<std::uint64_t, cost::detail::measured_figures>;
 
 inline saved_costs numbers_of(const cost::measured_costs& costs) {
-    const cost::measured_link& link = costs.link;
-    const cost::computing_costs& computing = costs.computing;
-    saved_costs numbers{static_cast<std::uint64_t>(costs.ranks),
-                        static_cast<std::uint64_t>(link.link.latency.ns),
-                        link.link.bandwidth,
-                        link.both_ways,
-                        link.all_to_one,
-                        link.one_to_all,
-                        link.round_trip_from,
-                        costs.share_memory ? std::uint64_t{1} : std::uint64_t{0}};
-    std::size_t i = 8;
-    for (const double each : {computing.fold, computing.merge, computing.copy, computing.copy_entry, computing.select,
-                              computing.fetch, computing.rewrite})
-        numbers[i++] = std::bit_cast<std::uint64_t>(each);
-    for (const auto* of : {&computing.encode, &computing.decode})
-        for (const double each : *of) numbers[i++] = std::bit_cast<std::uint64_t>(each);
+    saved_costs numbers{};
+    cost::detail::visit_figures(costs, [&, i = std::size_t{0}]<class Figure>(const Figure& figure) mutable {
+        if constexpr (std::floating_point<Figure>)
+            numbers[i++] = std::bit_cast<std::uint64_t>(figure);
+        else
+            numbers[i++] = static_cast<std::uint64_t>(figure);
+    });
     return numbers;
 }
 inline cost::measured_costs costs_of(const saved_costs& numbers) {
-    const auto real = [&](std::size_t i) { return std::bit_cast<double>(numbers[i]); };
-    cost::measured_costs costs{.ranks = static_cast<int>(numbers[0]),
-                               .share_memory = numbers[7] != 0,
-                               .link = {.link = {duration(static_cast<std::int64_t>(numbers[1])), numbers[2]},
-                                        .both_ways = numbers[3],
-                                        .all_to_one = numbers[4],
-                                        .one_to_all = numbers[5],
-                                        .round_trip_from = numbers[6]}};
-    cost::computing_costs& computing = costs.computing;
-    std::size_t i = 8;
-    for (double* each : {&computing.fold, &computing.merge, &computing.copy, &computing.copy_entry, &computing.select,
-                         &computing.fetch, &computing.rewrite})
-        *each = real(i++);
-    for (auto* of : {&computing.encode, &computing.decode})
-        for (double& each : *of) each = real(i++);
+    cost::measured_costs costs;
+    cost::detail::visit_figures(costs, [&, i = std::size_t{0}]<class Figure>(Figure& figure) mutable {
+        if constexpr (std::floating_point<Figure>)
+            figure = std::bit_cast<Figure>(numbers[i++]);
+        else
+            figure = static_cast<Figure>(numbers[i++]);
+    });
     return costs;
 }
 

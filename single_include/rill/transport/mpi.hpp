@@ -767,7 +767,8 @@ struct part_end {
 ///
 /// `take_loss` says once of each peer that it has gone without a farewell, `no_rank` if there is none. What stands for
 /// messages from or to a peer that has gone has ended. A port need not notice it of a peer that it has exchanged
-/// nothing with, until `watch` is called for it.
+/// nothing with, until `watch` is called for it. `take_goodbye` says the same of a peer that has left with a farewell,
+/// once all its notes have been received: nothing comes from it any more.
 ///
 /// An error of the network is thrown as `library_error`. The engine calls a port that is not concurrent from one
 /// thread; any other under a mutex, except `rank`, `size`, `neighbours` and `now`.
@@ -793,6 +794,7 @@ concept MailPort = std::constructible_from<typename P::library_error, rank_t, co
                        { P::wakes } -> std::convertible_to<bool>;
                        port.await_note(lock, until);
                        { port.take_loss() } -> std::same_as<rank_t>;
+                       { port.take_goodbye() } -> std::same_as<rank_t>;
                        port.watch(peer);
                        { port.send_part(from, size, peer, tag) } -> std::same_as<typename P::request>;
                        { port.receive_part(into, size, peer, tag) } -> std::same_as<typename P::request>;
@@ -1205,6 +1207,10 @@ class post_office {
     node* claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room);
     /// Gives back a claimed message in any state. One that arrives straight must have been redirected before.
     void unclaim(node& n);
+    /// Throws `peer_failure` where all of the peers have left: what this rank waits for from them, or for them to take,
+    /// does not happen any more.
+    void require_any(std::span<const rank_t> peers) const;
+    bool has_left(rank_t peer) const { return peers_[static_cast<std::size_t>(peer)].has_left; }
     /// Completes the receive of a claimed message that has arrived.
     void accept(node& n) {
         repay(n);
@@ -1262,7 +1268,7 @@ class post_office {
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
         std::byte* const at = landing_.data() + parcel::lead;
         const received_note note = port_.receive_note(at, landing_.size() - parcel::lead);
-        if (note.source == no_rank) return mourn() || judge() || moved;
+        if (note.source == no_rank) return mourn() || hear_goodbye() || judge() || moved;
         envelope head;
         if (note.size >= sizeof head) std::memcpy(&head, at, sizeof head);
         if (note.size != sizeof head + head.size) refuse(note.source, head);
@@ -1293,6 +1299,7 @@ class post_office {
         std::size_t came_unasked = 0;  ///< bytes of such messages whose sender has not been told that they are taken
         bool want_sent = false;
         bool has_gone = false;
+        bool has_left = false;
         bool wanted = false;
         std::vector<outgoing*> unasked{};                                 ///< being sent, in order
         std::vector<unasked_arrival<typename Port::request>> arrivals{};  ///< being received
@@ -1343,6 +1350,7 @@ class post_office {
     void hear(rank_t source, const abort_notice& report);
     bool judge();
     bool mourn();
+    bool hear_goodbye();
     int leaving_rounds() const { return static_cast<int>(std::bit_width(static_cast<unsigned>(size() - 1))); }
     /// The rank 2^round below this one, or above it.
     rank_t below(int round, int sign = 1) const {
@@ -1404,13 +1412,14 @@ bool post_office<Port>::may_say(rank_t source, const envelope& head) const {
            (head.id / 2 < static_cast<unsigned>(leaving_rounds()) && source == below(static_cast<int>(head.id / 2)));
 }
 
-/// Stores a report of an abort. If the context has already ended, rank 0 answers with the notice that ended it.
+/// Stores a report of an abort. If the context has already ended here, answers with the notice that ended it: who told
+/// it may have gone before it told all.
 template <class Port>
 void post_office<Port>::hear(rank_t source, const abort_notice& report) {
     const abort_notice* const first = control_.first_before(report);
     if (first == nullptr)
         control_.reports.push_back({source, report});
-    else if (rank() == 0)
+    else
         tell(source, {.kind = note::verdict}, packed_notice(*first).view());
 }
 
@@ -1457,8 +1466,9 @@ void post_office<Port>::watch_leaving() {
         if (!is_heard(round)) port_.watch(below(round));
 }
 
-/// Ends all contexts when a peer has gone; true when one has. Each rank learns it from its own port. Called only when
-/// no note is left to read, since a verdict of before comes first.
+/// Ends all contexts when a peer has gone; true when one has. Called only when no note is left to read, since a verdict
+/// of before comes first. Others hear of it also where another failure has ended this rank's contexts: the peer may
+/// have been the one that told of that, and may not have told all.
 template <class Port>
 bool post_office<Port>::mourn() {
     const rank_t gone = port_.take_loss();
@@ -1466,13 +1476,29 @@ bool post_office<Port>::mourn() {
     const abort_notice notice{.context = every_context,
                               .culprit = gone,
                               .reason = "rank " + std::to_string(gone) + " has gone without a farewell"};
-    if (control_.first_before(notice) == nullptr) {
-        control_.learn(notice);
+    const abort_notice* const first = control_.first_before(notice);
+    if (first == nullptr || !rill::detail::same_failure(*first, notice))
         tell_others({.kind = note::verdict}, packed_notice(notice).view());
-    }
+    control_.learn(notice);
     state_of(gone).has_gone = control_.any_failed = true;
     go_on_leaving();
     return true;
+}
+
+/// Learns that a peer has left; true when one has. Called only when no note is left to read, and after the transfers:
+/// what the peer has said before is here.
+template <class Port>
+bool post_office<Port>::hear_goodbye() {
+    const rank_t left = port_.take_goodbye();
+    return left != no_rank && (state_of(left).has_left = true);
+}
+template <class Port>
+void post_office<Port>::require_any(std::span<const rank_t> peers) const {
+    if (peers.empty() || !std::all_of(peers.begin(), peers.end(), [this](rank_t peer) { return has_left(peer); }))
+        return;
+    throw_error({.culprit = peers.front(),
+                 .reason = "rank " + std::to_string(peers.front()) + " has left, and rank " + std::to_string(rank()) +
+                           " waits for it"});
 }
 
 template <class Port>
@@ -2570,9 +2596,9 @@ class waiting {
                 return wait_regardless(lock, until, ready);
             } catch (const typename Port::library_error&) {
                 if constexpr (!Port::wakes) return true;
-                if (has_passed(until, 0)) return false;  // where every step throws
             } catch (...) {
             }
+            if (has_passed(until, 0)) return false;  // where every step throws
         }
     }
 
@@ -2823,7 +2849,7 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
             require_alive();
             if (office_.post(peer, on, bytes)) return true;
         }
-        return wait(on, until, [&] { return office_.post(peer, on, bytes); });
+        return wait_for({&peer, 1}, on, until, [&] { return office_.post(peer, on, bytes); });
     }
     bool is_done(std::uint64_t id) {
         guard lock(mutex_);
@@ -2833,7 +2859,8 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
         return office_.is_done(id);
     }
     bool await(std::uint64_t id, channel on, deadline until) {
-        return wait(on, until, [&] { return office_.is_done(id); });
+        const rank_t peer = receiver_of(id);
+        return wait_for({&peer, 1}, on, until, [&] { return office_.is_done(id); });
     }
     /// Withdraws a message that nobody has asked for; waits for one that is being sent.
     void settle_sent(std::uint64_t id, std::uint64_t context) noexcept {
@@ -2853,12 +2880,12 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
 
     node* receive(std::span<const rank_t> peers, channel on, deadline until) {
         node* found = nullptr;
-        wait(on, until, [&] { return (found = office_.take(peers, on)) != nullptr; });
+        wait_for(peers, on, until, [&] { return (found = office_.take(peers, on)) != nullptr; });
         return found;
     }
     node* receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
         node* found = nullptr;
-        wait(on, until, [&] { return (found = office_.take_latest(peers, on)) != nullptr; });
+        wait_for(peers, on, until, [&] { return (found = office_.take_latest(peers, on)) != nullptr; });
         return found;
     }
     /// The message, which may already lie in the targets (`node::straight`); null when `until` has passed.
@@ -2908,6 +2935,20 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
     }
 
   private:
+    /// Waits for what only these peers can bring about. Throws where all of them have left and no deadline would end
+    /// the wait.
+    template <class Ready>
+    bool wait_for(std::span<const rank_t> peers, channel on, deadline until, Ready&& ready) {
+        return wait(on, until, [&] {
+            if (ready()) return true;
+            if (until.is_never()) office_.require_any(peers);
+            return false;
+        });
+    }
+    rank_t receiver_of(std::uint64_t id) {
+        const guard lock(mutex_);
+        return office_.receiver_of(id);
+    }
     void redirect(guard& lock, node& n) {
         redirection<Port> under_way = office_.redirect(n);
         settle(lock, n.source, n.on.context, [&] { return under_way.look(); });
@@ -2936,7 +2977,7 @@ typename engine<Port>::node* engine<Port>::receive_into(rank_t peer, channel on,
         if (alive_) office_.unclaim(*claimed);
     };
     try {
-        if (!wait(on, until, arrives)) return give_back(), nullptr;
+        if (!wait_for({&peer, 1}, on, until, arrives)) return give_back(), nullptr;
     } catch (...) {
         give_back();
         throw;
@@ -2959,6 +3000,7 @@ std::optional<call_signature> engine<Port>::inquire(rank_t peer, std::uint64_t c
         answer = peer == rank()    ? known.calls.entered(context, number)
                  : told != nullptr ? told->entered(number)
                                    : std::nullopt;
+        if (!answer && office_.has_left(peer)) answer = {.number = number, .kind = operation::departure};
         if (!answer && !std::exchange(asked, true))
             office_.tell(peer, {.context = context, .id = number, .kind = note::question});
         return answer.has_value();
@@ -3671,6 +3713,7 @@ class port {
 
     /// MPI ends the job when a process ends early.
     static rank_t take_loss() { return no_rank; }
+    static rank_t take_goodbye() { return no_rank; }
     static void watch(rank_t) {}
 
     request send_part(const std::byte* bytes, std::size_t size, rank_t peer, std::uint32_t tag) const {
