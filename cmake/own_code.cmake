@@ -74,6 +74,7 @@ function(rill_sources target)
         endif()
         list(APPEND units ${compiled})
         if(pattern IN_LIST arg_OPTIMISED)
+            # Headers are precompiled without it.
             set_source_files_properties(${compiled} PROPERTIES COMPILE_OPTIONS -O1 SKIP_PRECOMPILE_HEADERS ON)
         endif()
     endforeach()
