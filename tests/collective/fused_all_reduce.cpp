@@ -269,7 +269,7 @@ TEST_CASE("fused: a rank that dies is the culprit") {
 
 TEST_CASE("fused: the others time out if a rank never enters") {
     for (const std::size_t n : {small_size, large_size})
-        expect_failure(1, rill::failure::timeout, "rank 1 has not entered the operation", rill::milliseconds(400),
+        expect_failure(1, rill::failure::timeout, "rank 1 has not entered the operation", rill::seconds(2),
                        [&](auto& workers) {
                            std::vector<float> x(n, 1);
                            if (workers.rank() == 1)
@@ -281,7 +281,7 @@ TEST_CASE("fused: the others time out if a rank never enters") {
 
 TEST_CASE("fused: no rank unwinds while another one reads its memory") {
     std::atomic<int> is_inside{0};
-    expect_failure(1, rill::failure::timeout, "for rank 1, which has entered the operation", rill::milliseconds(400),
+    expect_failure(1, rill::failure::timeout, "for rank 1, which has entered the operation", rill::seconds(2),
                    [&](auto& workers) {
                        const std::vector<float> input(large_size, 1);
                        std::vector<float> output(large_size);
