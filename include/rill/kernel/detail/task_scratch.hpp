@@ -14,7 +14,7 @@ class task_scratch {
   public:
     task_scratch() = default;
     task_scratch(const task_scratch&) {}
-    task_scratch(task_scratch&&) = default;
+    task_scratch(task_scratch&&) noexcept = default;
     task_scratch& operator=(task_scratch other) noexcept {
         each_ = std::move(other.each_);
         return *this;
