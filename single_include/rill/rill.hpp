@@ -17162,14 +17162,16 @@ request start_all_reduce(Group& group, In&& input, stream<T, Index>& output, Cod
 namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
+/// A barrier with options meets only one with the same; `names` must outlive the call.
 template <class Group>
-auto barrier_call(Group&) {
+auto barrier_call(Group&, const call_options& options = {}, const option_names& names = collective_options) {
     if constexpr (require_group<Group>()) {
-        return [](typename Group::lane_type& lane) {
+        return [options, &names](typename Group::lane_type& lane) {
             const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
             auto& state = lane.template workspace<empty_state<typename Group::transport_type>>();
-            return lane.run({.kind = operation::barrier},
-                            [&](auto& call) { return synchronise_on(lane, call, plan, state); });
+            return lane.run(
+                {.kind = operation::barrier, .options = options},
+                [&](auto& call) { return synchronise_on(lane, call, plan, state); }, names);
         };
     } else {
         return no_call{};
@@ -31741,7 +31743,7 @@ class elastic {
             // The body may have caught what has ended it.
             if (const auto ended = groups_.aborted(view())) throw_error(*ended);
             members_.tell({.happened = event::what::prepared});
-            barrier(all);
+            await_prepared(all);
             members_.tell({.happened = event::what::all_prepared});
             return true;
         } catch (const error& thrown) {
@@ -31759,6 +31761,11 @@ class elastic {
         return false;
     }
 
+    /// Returns when all members are prepared. A barrier of a body that made more calls than others is not taken for it.
+    static void await_prepared(group_type& all) {
+        static constexpr option_names names{{"end of the step"}};
+        detail::barrier_call(all, names.with({1}), names)(all);
+    }
     /// Throws unless all members begin the view with the same state.
     void compare_states_on(group_type& all) {
         const state_comparison found = detail::gather_states(all, view(), states_.checksum(), 0);

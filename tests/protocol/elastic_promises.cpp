@@ -1,5 +1,6 @@
 // What docs/elastic.md promises, where callers are unlucky or careless.
 #include <rill/collective/all_reduce.hpp>
+#include <rill/collective/barrier.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/core/error.hpp>
@@ -110,6 +111,32 @@ TEST_CASE("a body that keeps to itself that a collective has failed has no resul
         });
     }
     CHECK(repeated > 0);
+}
+
+TEST_CASE(
+    "a body that makes a call more on one member ends the step on all, and is not taken for the end of the step") {
+    sim::run(4, with({}), [&](auto& net) {
+        rill::elastic team{net, rill::topology::ring{}, options};
+        model state;
+        std::string why;
+        for (int attempts = 0; team.step() < 2; ++attempts) {
+            team.settle(state);
+            std::vector<double> own(20, 1.0), sum(20);
+            try {
+                const bool is_done = team.attempt([&](auto& workers) {
+                    rill::all_reduce(workers, own, sum);
+                    if (attempts == 1 && net.rank() == 3) rill::barrier(workers);
+                });
+                if (is_done) state.add(sum);
+            } catch (const rill::mismatch& thrown) {
+                CHECK(team.step() == 1);
+                why = thrown.what();
+            }
+        }
+        team.finish();
+        CHECK_MESSAGE(why.find("rank 3") != std::string::npos, why);
+        CHECK(state.steps == 2);
+    });
 }
 
 TEST_CASE("a rank of the first view that has other options is told so, and the others are") {

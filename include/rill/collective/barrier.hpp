@@ -6,14 +6,16 @@
 namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
+/// A barrier with options meets only one with the same; `names` must outlive the call.
 template <class Group>
-auto barrier_call(Group&) {
+auto barrier_call(Group&, const call_options& options = {}, const option_names& names = collective_options) {
     if constexpr (require_group<Group>()) {
-        return [](typename Group::lane_type& lane) {
+        return [options, &names](typename Group::lane_type& lane) {
             const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
             auto& state = lane.template workspace<empty_state<typename Group::transport_type>>();
-            return lane.run({.kind = operation::barrier},
-                            [&](auto& call) { return synchronise_on(lane, call, plan, state); });
+            return lane.run(
+                {.kind = operation::barrier, .options = options},
+                [&](auto& call) { return synchronise_on(lane, call, plan, state); }, names);
         };
     } else {
         return no_call{};

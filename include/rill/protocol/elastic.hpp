@@ -212,7 +212,7 @@ class elastic {
             // The body may have caught what has ended it.
             if (const auto ended = groups_.aborted(view())) throw_error(*ended);
             members_.tell({.happened = event::what::prepared});
-            barrier(all);
+            await_prepared(all);
             members_.tell({.happened = event::what::all_prepared});
             return true;
         } catch (const error& thrown) {
@@ -230,6 +230,11 @@ class elastic {
         return false;
     }
 
+    /// Returns when all members are prepared. A barrier of a body that made more calls than others is not taken for it.
+    static void await_prepared(group_type& all) {
+        static constexpr option_names names{{"end of the step"}};
+        detail::barrier_call(all, names.with({1}), names)(all);
+    }
     /// Throws unless all members begin the view with the same state.
     void compare_states_on(group_type& all) {
         const state_comparison found = detail::gather_states(all, view(), states_.checksum(), 0);
