@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/socket.h>
 #include <cerrno>
 #include <cstdint>
 #include <string>
@@ -129,4 +130,27 @@ TEST_CASE("a guest that is refused may come again, and its dial goes on") {
     waits.decision = refusal::none;
     go_on(dials, waits, [&] { return dials.made && waits.made; });
     CHECK(dials.begun >= 2);
+}
+
+TEST_CASE("of two dials to a peer, the earlier one proves nothing once the later one has") {
+    rank_end dials(1, {.again = seconds(100)});
+    std::vector<tcp::detail::socket> at;
+    for (int i = 0; i < 2; ++i) at.push_back(listen_at(resolve("127.0.0.1:0", no_rank).front(), 64));
+    dials.makes.dial(2, {socket_address::local_of(at[0]), socket_address::local_of(at[1])}, 102, wall_clock(), dials);
+    const auto answered = [&](const tcp::detail::socket& by) {
+        pending_connection guest = pending_connection::accepted(
+            tcp::detail::socket(::accept4(by.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)),
+            {.ranks = 4, .rank = 2, .incarnation = 102}, {}, wall_clock());
+        const time_point last = wall_clock() + seconds(30);
+        while (guest.proceed() && guest.now() != handshake::state::asks && wall_clock() < last) dials.go_on();
+        return guest;
+    };
+    pending_connection later = answered(at[1]);
+    CHECK(later.now() == handshake::state::asks);
+    CHECK(answered(at[0]).now() != handshake::state::asks);
+    CHECK(dials.begun == 1);
+    later.accept(8);
+    CHECK(later.proceed());
+    for (const time_point last = wall_clock() + seconds(30); !dials.made && wall_clock() < last;) dials.go_on();
+    CHECK(dials.told == 8);
 }

@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <list>
 #include <utility>
 #include <vector>
@@ -211,11 +212,22 @@ class contacts {
         to.again = wall_clock() + pace_.after_answer;
         if (to.all_refuse) of.unreachable(peer, to.refused_rounds);
     }
+    /// Whether a later dial to the same peer has proved itself. The peer may hear of that one after `which`, prefers
+    /// it, and then ends the connection of `which`.
+    bool proved_later_than(std::list<attempt>::const_iterator which) const {
+        return std::any_of(std::next(which), dials_.end(),
+                           [&](const attempt& each) { return each.to == which->to && each.has_proved; });
+    }
     void serve_dial(int descriptor, owner& of) {
         const auto found = std::find_if(dials_.begin(), dials_.end(),
                                         [=](const attempt& each) { return each.on.on().get() == descriptor; });
         if (found == dials_.end()) return;
         bool goes_on = found->on.proceed();
+        if (goes_on && found->on.now() == state::asks && proved_later_than(found)) {
+            const rank_t peer = found->to;
+            dials_.erase(found);
+            return end_round(peer, of);
+        }
         if (goes_on && found->on.now() == state::asks) {
             // Nothing may be taken behind this number, nor from a dial that has proved another one.
             const std::uint64_t taken = of.begin(found->to);
