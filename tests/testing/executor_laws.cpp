@@ -15,25 +15,25 @@ namespace {
 
 using namespace rill;
 
-enum class fault { none, leaves_out, calls_twice, wrong_failure, swallows, rounding, no_concurrency };
+enum class breach { none, leaves_out, calls_twice, wrong_failure, swallows, rounding, no_concurrency };
 
 /// A minimal executor that runs tasks from the last to the first; with a fault, one that breaks a law.
 struct faulty {
     static constexpr const char* name = "faulty";
-    fault what = fault::none;
+    breach what = breach::none;
 
-    int concurrency() const { return what == fault::no_concurrency ? 0 : 2; }
+    int concurrency() const { return what == breach::no_concurrency ? 0 : 2; }
 
     void run(std::size_t tasks, const auto& body) const {
-        if (what == fault::rounding) std::fesetround(FE_TONEAREST);
+        if (what == breach::rounding) std::fesetround(FE_TONEAREST);
         std::exception_ptr failure;
-        for (std::size_t i = tasks; i-- > (what == fault::leaves_out && tasks == 1000 ? 1U : 0U);) try {
+        for (std::size_t i = tasks; i-- > (what == breach::leaves_out && tasks == 1000 ? 1U : 0U);) try {
                 body(i);
-                if (what == fault::calls_twice && i == 63) body(i);
+                if (what == breach::calls_twice && i == 63) body(i);
             } catch (...) {
-                if (what != fault::wrong_failure || !failure) failure = std::current_exception();
+                if (what != breach::wrong_failure || !failure) failure = std::current_exception();
             }
-        if (failure && what != fault::swallows) std::rethrow_exception(failure);
+        if (failure && what != breach::swallows) std::rethrow_exception(failure);
     }
     friend constexpr bool operator==(faulty, faulty) = default;
 };
@@ -53,19 +53,19 @@ std::string broken(const Exec& executor) {
 
 TEST_CASE("lawful executors break no law") {
     CHECK(broken(serial{}) == "");
-    CHECK(broken(faulty{fault::none}) == "");
+    CHECK(broken(faulty{breach::none}) == "");
     CHECK(broken(support::threads{2}) == "");
 }
 
-TEST_CASE("each fault of an executor breaks its law") {
+TEST_CASE("each breach of an executor breaks its law") {
     const std::string runs = "each task runs once and is over; ", fails = "the lowest failure is thrown; ";
     const std::string copies = "a copy is equal and does the same; ", shares = "threads may share it; ";
-    CHECK(broken(faulty{fault::leaves_out}) == runs + fails + copies + shares);
-    CHECK(broken(faulty{fault::calls_twice}) == runs + fails + copies + shares);
-    CHECK(broken(faulty{fault::wrong_failure}) == fails);
-    CHECK(broken(faulty{fault::swallows}) == fails);
-    CHECK(broken(faulty{fault::rounding}) == "tasks round as their caller does; ");
-    CHECK(broken(faulty{fault::no_concurrency}) == "something may run; ");
+    CHECK(broken(faulty{breach::leaves_out}) == runs + fails + copies + shares);
+    CHECK(broken(faulty{breach::calls_twice}) == runs + fails + copies + shares);
+    CHECK(broken(faulty{breach::wrong_failure}) == fails);
+    CHECK(broken(faulty{breach::swallows}) == fails);
+    CHECK(broken(faulty{breach::rounding}) == "tasks round as their caller does; ");
+    CHECK(broken(faulty{breach::no_concurrency}) == "something may run; ");
 }
 
 TEST_CASE("every kernel gives on threads the bits that it gives with serial") {

@@ -68,7 +68,7 @@ class memory_probe {
     link_probe probe_;
     probe_messages<Net> messages_;
     std::vector<std::int32_t> own_;
-    std::int32_t sum_ = 0;
+    std::uint32_t sum_ = 0;  ///< it may wrap around
 };
 
 }}}  // namespace rill::RILL_ABI::cost::detail
