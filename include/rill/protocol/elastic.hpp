@@ -31,10 +31,12 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// A state that the members of an elastic team hold alike: parameters, optimizer, generator. `pack()` is a copy of it
-/// as bytes; `unpack(bytes)` replaces it by such a copy, or throws and changes nothing if the bytes do not fit;
-/// `changes()` is what led to it from the state before the latest step; `apply(changes)` does that on another rank,
-/// with the same bits.
+/// A state that the members of an elastic team hold alike: parameters, optimizer, generator.
+///
+/// - `pack()`: a copy of the state as bytes.
+/// - `unpack(bytes)`: replaces the state by such a copy. Throws, and changes nothing, if the bytes do not fit.
+/// - `changes()`: the update of the latest step, as bytes.
+/// - `apply(changes)`: does this update on another rank, with the same bits.
 template <class S>
 concept ElasticState = requires(S& state, const S& constant, byte_view bytes) {
     { constant.pack() } -> std::convertible_to<buffer>;
@@ -43,18 +45,19 @@ concept ElasticState = requires(S& state, const S& constant, byte_view bytes) {
     state.apply(bytes);
 };
 
-/// Ranks that train together while some of them die, come back, come and go. All members complete a step, or none does.
+/// Ranks that train together while some of them die, come back, leave or join. All members complete a step, or none
+/// does. What is not promised: docs/elastic.md.
 ///
-/// The members are a view, whose next one they decide on themselves (see `quorum`). The first view is all ranks that
-/// the run was started with; they make this object, whose constructor returns when all have. A rank that begins later,
-/// or anew, makes it too; it gets the state of the others in its first `settle`, while these train on, and is taken in
-/// when it has it.
+/// A view lists the members. They decide on the next view themselves (see `quorum`). The first view has all ranks that
+/// the run was started with. Each of them makes an `elastic`; its constructor returns when all have. A rank that begins
+/// later, or anew, makes one too. It gets the state of the members in its first `settle`, while they train on, and then
+/// becomes a member.
 ///
-/// One activity of a rank uses it. Nothing happens in the background but that members give their state to others: a
-/// rank that computes answers nobody, and is waited for. `net` must outlive it. What is not promised: docs/elastic.md.
+/// Only one activity of a rank may use it. `net` must outlive it. In the background a member sends its state to others,
+/// and nothing else: while a rank computes it answers nobody, and the others wait for it.
 ///
-/// Cost of a step: that of its collectives, and a barrier. After a loss: two round trips and a message. Of a view: a
-/// copy of the state, which is kept for its first step, and an all-reduce of two numbers per member.
+/// Cost: each step has a barrier beside its collectives. After a loss: two round trips and a message. Each view: an
+/// all-reduce of two numbers per member, and a copy of the state, which is kept until the view's first step is done.
 template <Transport Net, class Shape>
 class elastic {
     static_assert(ConcurrentTransport<Net> && MonitoredTransport<Net>,
@@ -64,8 +67,8 @@ class elastic {
   public:
     using group_type = typename detail::elastic_groups<Net, Shape>::group_type;
 
-    /// Errors: `timeout` if not all ranks of the first view come, `peer_failure` if one ends before that, `mismatch` if
-    /// one has another topology or other options.
+    /// Errors: `timeout` if not all ranks of the first view come, `peer_failure` if all others have ended or a rank
+    /// begins anew before the first view is there, `mismatch` if a rank has another topology or other options.
     explicit elastic(Net& net, Shape shape = {}, elastic_options options = {})
         : options_(checked(options, net.rank())),
           members_(net, options, build_of(options, shape)),
@@ -76,18 +79,17 @@ class elastic {
     elastic(const elastic&) = delete;
     elastic& operator=(const elastic&) = delete;
 
-    /// How many steps the state of this rank has: those that have been committed, or 0 on a rank that has not got the
-    /// state of the others yet.
+    /// The number of committed steps that the state of this rank has; 0 on a newcomer that has no state yet.
     std::uint64_t step() const { return members_.committed(); }
-    /// Who takes the next step. On a rank that is not a member yet, as far as it knows.
+    /// The members that take the next step. On a rank that is not a member yet: the latest view that it knows.
     const rill::view& view() const { return members_.view(); }
     bool is_member() const { return members_.is_member(); }
 
-    /// Call it before each step, with the state after `step()` steps. Takes up the view of this step. A rank that is
+    /// Call it before each step, with the state after `step()` steps. Returns the view of the next step. A rank that is
     /// not a member, or that lacks the latest step, gets the state of the others here; then `step()` has grown.
     ///
     /// Errors: `no_quorum` if there are fewer members than `least` for longer than the timeout; `excluded`;
-    /// `peer_failure` if nobody gives this rank a state.
+    /// `peer_failure` if nobody gives this rank a state that fits; `timeout` if its state or its seat takes too long.
     template <ElasticState State>
     const rill::view& settle(State& state) {
         const auto agree = [&] { agree_if_asked(); };
@@ -107,22 +109,22 @@ class elastic {
         return view();
     }
 
-    /// Runs `body(workers)`, which makes collectives on the group of the view. Returns whether the step is committed,
-    /// on all members alike; inputs and codecs are then as the calls left them. If the view has changed, returns false:
-    /// codecs are as before, and the caller calls `settle` and computes anew. So is what
-    /// `workers.step().keep(elements)` was called for, such as an input that is also an output; it must live as long as
-    /// this call. On a member that lacks the result of a step that the others have committed, it returns false too; the
-    /// next `settle` brings it.
+    /// Runs `body(workers)`, which calls collectives on a group of the members. In the first attempt of a view the
+    /// members first compare their states (see `on_difference`).
     ///
-    /// Codecs, and what is kept, must outlive this call: make them outside the body. A collective that has failed ends
-    /// the step, even if the body catches its error.
+    /// Returns true on all members if the step is committed. Returns false on all if the view has changed: call
+    /// `settle`, compute the gradient anew and try again. One exception: a member that lacks the result of a committed
+    /// step gets false, and gets the state from the others in its next `settle`.
     ///
-    /// In the first attempt of a view the members compare their states (see `on_difference`).
+    /// After false, and after an error, codecs are as before the attempt. Memory is too if the body has called
+    /// `workers.step().keep(elements)` for it; do so for an input that is also an output. Codecs and such memory must
+    /// outlive this call: make them outside the body. A collective that fails ends the attempt, even if the body
+    /// catches its error.
     ///
-    /// Errors: `mismatch` on all members, which names whose state differs, if training is to end then; or, in any case,
-    /// if no state is that of more than half of the members. What `body` or its collectives throw, if no member is lost
-    /// thereby: on all members, and the step is not committed. `excluded`; `no_quorum`, after which the same call may
-    /// succeed. After an error codecs, and what is kept, are as before.
+    /// Errors: `mismatch` on all members, which names whose state differs, with `on_difference::end`; with either
+    /// option if no state is that of more than half of the members. What `body` or its collectives throw, on all
+    /// members, if no member is lost thereby. `excluded`, also before the first `settle` of a newcomer. `no_quorum`,
+    /// after which the same call may succeed.
     template <class Body>
     bool attempt(Body&& body) {
         members_.require_member();
@@ -143,20 +145,20 @@ class elastic {
         }
     }
 
-    /// The others go on without this rank, which must not call `settle` or `attempt` again. Returns when they have
-    /// decided so.
+    /// Lets the others go on without this rank. Returns when they have decided so. `settle` and `attempt` must not be
+    /// called afterwards.
     void leave() {
         if (!is_member()) return;
         try {
             abort_group(text_of({"rank ", members_.rank(), " leaves"}));
             members_.tell({.happened = event::what::leaves});
             agree_if_asked();
-        } catch (const excluded&) {  // that was the aim
+        } catch (const excluded&) {  // the others have decided to go on without this rank
         }
     }
 
-    /// Call it after the last step. Answers other members until all have called it or ended: one that has not committed
-    /// the last step may need this rank.
+    /// Call it after the last step. Answers other members until all of them have called it or ended, because a member
+    /// that has not committed the last step needs the answers.
     ///
     /// Waits for the timeout at most, and then for the end of an agreement that is under way.
     void finish() {

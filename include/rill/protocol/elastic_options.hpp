@@ -12,22 +12,22 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Options of an elastic team. They must be the same on all ranks, except for `catch_up_bytes`: ranks of the first view
-/// that differ get `mismatch`, and one that comes later gets no state.
+/// Options of an elastic team. All but `catch_up_bytes` must be the same on all ranks. If they differ among the ranks
+/// of the first view, these get `mismatch`. A later rank with other options gets no state.
 struct elastic_options {
-    int least = 1;  ///< with fewer members, `settle` waits for `timeout`, and then throws
+    int least = 1;  ///< with fewer members, `settle` waits for `timeout`, and then throws `no_quorum`
     rill::quorum quorum = rill::quorum::majority;
     /// What is done where the members' states differ at the beginning of a view.
     rill::on_difference on_difference = rill::on_difference::end;
-    /// Of each view's group, and how long a rank waits for the others when a view begins or ends.
+    /// The timeout of the collectives. Also how long a rank waits for the others when a view begins or ends.
     duration timeout = seconds(60);
-    /// How long a coordinator waits for members that the transport does not say to be lost. It should be longer than
-    /// the transport takes to tell of silence.
+    /// How long the rank that leads an agreement waits for members that neither answer nor are reported lost by the
+    /// transport. It should be longer than the transport takes to tell of silence.
     duration patience = seconds(5);
     duration repeat = milliseconds(50);                  ///< until a message of an agreement is sent again
-    std::uint64_t seed = 0;                              ///< of each view's group
-    std::size_t catch_up_bytes = std::size_t{64} << 20;  ///< of the latest updates, which a member keeps for others
-    /// A hash of what all ranks must hold alike, the layout of the state for instance. Who differs gets no state.
+    std::uint64_t seed = 0;                              ///< of the groups (see `group_options`)
+    std::size_t catch_up_bytes = std::size_t{64} << 20;  ///< bound of the latest updates that a member keeps for others
+    /// A hash of what all ranks must have alike, for instance the layout of the state. It counts as an option.
     std::uint64_t build = 0;
 
     static constexpr const char* name = "elastic";

@@ -6,10 +6,10 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// What becomes of members of a view whose state is not that of the majority. Without a majority training ends.
+/// What an elastic team does if a member's state differs from the majority's. Without a majority training ends.
 enum class on_difference : std::uint8_t {
-    end,  ///< training ends on all members
-    mend  ///< they get the state of the majority, for which the others wait, within the timeout
+    end,  ///< all members get `mismatch`
+    mend  ///< that member gets the majority's state; the others wait for it, within the timeout
 };
 
 }}  // namespace rill::RILL_ABI
