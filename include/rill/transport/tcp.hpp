@@ -33,29 +33,28 @@ using queue = mail::queue<T, detail::port>;
 
 /// Calls `body(endpoint&)` as this process's rank of the job and returns when the bodies of all ranks have ended.
 ///
-/// An exception that leaves a body aborts every context: that rank is the culprit, and the exception's text is the
-/// reason. The waits of all other ranks then throw, and `run` throws on every rank: the exception of the rank's own
-/// body, or else the error of the abort. For ranks that do not notice the abort, `run` waits at most
-/// `options::failure_timeout`.
+/// An exception that leaves a body ends the job: that rank is the culprit, and the exception's text is the reason. The
+/// waits of all other ranks then throw. `run` throws on every rank: the exception of the rank's own body, or else the
+/// error that names the culprit. `run` waits at most `options::failure_timeout` for ranks that have not noticed.
 template <class Body>
 void run(Body&& body, const options& chosen = options::from_environment());
 
 /// One rank of a job whose processes are connected by TCP. Models `ConcurrentTransport`; needs Linux.
 ///
-/// Its construction is the meeting: it returns when all ranks have come. It throws `timeout` that names the ranks which
-/// have not come within `options::meeting_timeout`, `mismatch` where two processes say that they are the same rank or
-/// keys, jobs, versions or options differ, and `library_error` where the system refuses a call.
+/// Its constructor returns when all ranks have come. It throws `timeout` that names the ranks which have not come
+/// within `options::meeting_timeout`; `mismatch` where two processes say that they are the same rank, or where keys,
+/// jobs, versions or options differ; and `library_error` where the system refuses a call.
 ///
-/// Two ranks connect when either has something to say to the other; each also connects to the next one, whose end it
-/// would notice. A connection that is lost is made anew, and each message arrives once all the same. A peer is gone
-/// when its process has ended without a farewell, or when it says nothing for `options::patience`: then all waits of
-/// all other ranks throw `peer_failure` that names it. When a peer's endpoint has ended, waits without a deadline
-/// for that peer throw it, where a connection with it had been made.
+/// Two ranks connect when one of them first has a message for the other. Each rank also connects to the next one, to
+/// notice its end. A lost connection is made anew, and each message still arrives once. A peer is gone when its process
+/// has ended without a farewell, or when it says nothing for `options::patience`. Then all waits of all other ranks
+/// throw `peer_failure` that names it. A peer whose endpoint was destroyed has left with a farewell. Then only waits
+/// for this peer without a deadline throw, on ranks that had a connection with it.
 ///
-/// Any thread of the rank may call it. A thread of its own makes progress while nobody waits. Destruction waits at most
-/// `options::farewell_timeout` until the peers have taken what was sent to them; handed-over messages larger than
-/// `eager_bytes` that no receiver has asked for are then lost. Memory: about 70 KiB per peer, at most `window_bytes` of
-/// copies per peer, and the messages that have arrived.
+/// Any thread of the rank may call it. A thread of the endpoint makes progress while no other one waits. The destructor
+/// waits at most `options::farewell_timeout` until the peers have taken what was sent to them. Handed-over messages
+/// larger than `eager_bytes` that no receiver has asked for are then lost. Memory: about 70 KiB per peer, at most
+/// `window_bytes` of copies per peer, and the messages that have arrived.
 class endpoint : public mail::endpoint<detail::port> {
   public:
     explicit endpoint(const options& chosen = options::from_environment()) : endpoint(meet(chosen), chosen) {}
