@@ -13,17 +13,20 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// The tree of `tree{arity}`, in which messages pass a silent link by way of another rank. Parents, children, schedules
-/// and results, bit for bit, are those of `tree{arity}`: only the way of a message changes, never its sender and its
-/// receiver. Models `Topology`, `TreeTopology` and `DetouringTopology`.
+/// The tree of `tree{arity}` with detours: if a link is silent, another rank forwards its messages. Parents, children,
+/// schedules and the bits of results are those of `tree{arity}`. A detour changes the way of a message, not its sender
+/// and receiver. Models `Topology`, `TreeTopology` and `DetouringTopology`.
 ///
-/// Beside the links to its parent and its children a rank has backup links: to its brothers, the other children of its
-/// parent, and to its uncles, the brothers of its parent. A message between parent and child goes, if their link is
-/// silent, by way of a brother of the child, then of an uncle, then of any other rank. A brother has the same parent,
-/// and an uncle is a brother of the parent, so that both ways consist of tree and backup links alone. Every rank of
-/// three or more outlives the loss of any one link, and with P ranks those of any P - 2 links.
+/// A rank has tree links to its parent and its children. It also has backup links to its brothers (the other children
+/// of its parent) and its uncles (the brothers of its parent). If the link between a parent and a child is silent,
+/// their messages go by way of a brother of the child, then of an uncle, then of any other rank. The ways by brothers
+/// and uncles consist of tree and backup links alone. With P ranks, all ranks still reach each other after the loss of
+/// any P - 2 links.
 ///
-/// Cost without silent links: that of `tree`, and small messages that say what has arrived; see `detect`.
+/// Options: `arity` is the most children of a rank; `detect` says when a link is silent; large dense vectors travel in
+/// chunks of `chunk_bytes`, so that little is sent again.
+/// Cost without silent links: that of `tree`, an acknowledgement for each message, and two passes over the tree with
+/// headers at the end of an operation.
 /// Determinism: ascending order of ranks, for every root, whatever way messages take.
 /// Source: Padrão, "Fault Tolerant Decentralized Deep Neural Networks", chapter 6. There trees are binary, and the
 /// backup links are the only detours.
@@ -60,7 +63,8 @@ struct backup_tree {
     constexpr rank_t child(int size, rank_t rank, int i) const { return plain().child(size, rank, i); }
     constexpr int height(int size, rank_t rank) const { return plain().height(size, rank); }
 
-    /// The other children of the parent, in ascending order; the root has none. Cost, as of all that follow: O(depth).
+    /// The other children of the parent, in ascending order; the root has none. Cost of this and the next functions:
+    /// O(depth).
     constexpr int brothers(int size, rank_t rank) const {
         const rank_t above = parent(size, rank);
         return above == no_rank ? 0 : children(size, above) - 1;
@@ -87,8 +91,8 @@ struct backup_tree {
         return one != other && (backs_up(size, one, other) || backs_up(size, other, one));
     }
 
-    /// See `DetouringTopology`: brothers of the child, its uncles, then all other ranks. Between ranks that are not
-    /// parent and child, all other ranks. Cost: O(P·depth) for the last ones, O(depth) for the others.
+    /// See `DetouringTopology`. Between parent and child: brothers of the child, its uncles, then all other ranks.
+    /// Between two others: all other ranks. Cost: O(depth) for brothers and uncles, O(P·depth) for other ranks.
     constexpr rank_t detour(int size, rank_t one, rank_t other, int i) const {
         RILL_EXPECTS(0 <= i && i < size - 2, "backup_tree: no such detour");
         const bool is_link = is_tree_link(size, one, other);
