@@ -40,31 +40,33 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// The gradients that are added up: of float32 values, with indices of 32 bits.
+/// The gradients that are added up. Values are float32, indices have 32 bits.
 struct gradient_shape {
     std::size_t dimension = 0;  ///< up to 2^32
-    double density = 1;         ///< the share of the coordinates that each rank contributes, at random
-    /// How many times as many entries as one contribution the sum of all ranks has, as was measured; 0: as the sum of
-    /// random ones. Gradients of a training share more coordinates, so their sums are smaller.
+    double density = 1;         ///< the part of the coordinates in which each rank has an entry
+    /// The measured number of entries of the sum of all ranks, over that of one contribution. 0: not measured; the
+    /// prediction then assumes random coordinates. Gradients of a training have more coordinates in common, and so
+    /// smaller sums.
     double union_growth = 0;
-    /// How the values of contributions may be coded. Other than `raw` permits a loss, which is taken where it pays.
+    /// A coding that the values of contributions may have. One other than `raw` permits a loss; it is chosen only if it
+    /// is faster.
     value_coding values = value_coding::raw;
-    /// How the values of finished sums may be coded in the copy phase, where the topology has one; as `values`.
+    /// As `values`, of finished sums in the copy phase, where the topology has one.
     value_coding copy = value_coding::raw;
     std::uint32_t bucket = 1024;  ///< see `coding`
-    /// Entries come in rows of so many adjacent coordinates, as those of embeddings: then one index may travel for
-    /// each row. From 1 to 65535; the last row may be shorter.
+    /// The adjacent coordinates of a row, if entries come in rows, as those of embeddings do. One index may then be
+    /// sent for each row. From 1 to 65535; the last row may be shorter.
     std::uint32_t row_length = 1;
-    /// Whether the entries are selected from a dense gradient, so that not to compress saves the time of selecting.
+    /// Whether the entries are selected from a dense gradient. Then streams also cost the time of selecting.
     bool selects = false;
 
     friend bool operator==(const gradient_shape&, const gradient_shape&) = default;
 };
 
-/// A way to add up gradients, and what it is expected to take.
+/// A way to add up gradients, and the time that it is expected to take.
 struct exchange_candidate {
     rill::topology::any topology{};
-    bool compress = false;     ///< streams; otherwise dense vectors
+    bool compress = false;     ///< whether streams are exchanged, rather than dense vectors
     stream_codings codings{};  ///< of the streams
     int rounds = 0;
     duration network{};    ///< by `predict`
@@ -84,11 +86,12 @@ struct exchange_choice {
     measured_costs costs{};
     std::vector<exchange_candidate> candidates{};  ///< all that were compared, the fastest first
 
-    /// One text: the choice, the best of another kind, and what decides between them. Of a choice of `choose`.
+    /// A text: the choice, the fastest candidate of another topology or form (dense or streams), and what decides
+    /// between them. Needs the candidates that `choose` returns.
     std::string reason() const;
     /// The choice as a text, such as "ring with streams, indices as elias_fano".
     std::string composition() const;
-    /// Tells choices apart: a hash of topology and codings.
+    /// A hash of topology, form and codings, to tell choices apart.
     std::uint64_t fingerprint() const {
         return mix64(rill::fingerprint(topology), codings.fingerprint(),
                      compress ? std::uint64_t{1} : std::uint64_t{0});
@@ -300,17 +303,17 @@ inline std::string exchange_choice::reason() const {
     return text;
 }
 
-/// Chooses how gradients are added up from figures that were measured. Sends nothing: equal arguments give equal
-/// choices.
+/// Chooses by measured figures how gradients are added up. Sends nothing. Equal arguments give equal choices.
 ///
-/// Compares all shapes of `topology::any`, dense and as streams in each of `measured_codings`, with two dense switches;
-/// and with the values that `gradient` permits. The time of each is that of the network, which `predict` computes from
-/// the measured link, plus the computing of the busiest rank. The link counts for all ranks. Messages both ways
-/// between two ranks share it, and messages of one rank to or from several share its card, as was measured.
+/// The candidates are all topologies of `topology::any`, with dense vectors and with streams. Streams have each of
+/// `measured_codings` that suits the gradient, two dense switches, and the codings of values that `gradient` permits.
+/// The predicted time is that of the network, which `predict` computes from the measured link, plus the computing of
+/// the busiest rank. The one measured link counts for all ranks. Messages both ways between two ranks share it.
+/// Messages of one rank to or from several share its network card. How fast that is was measured too.
 ///
 /// It is a template so that a translation unit which does not call it does not compile the predictions.
-/// Cost: some 70 predictions, each of O(messages); with `values` or `copy` twice as many, with both some 230. Memory:
-/// that of one.
+/// Cost: some 70 predictions, each of O(messages); with `values` or `copy` about twice as many, with both some 230.
+/// Memory: that of one prediction.
 template <std::same_as<measured_costs> Costs>
 exchange_choice choose(const Costs& costs, const gradient_shape& gradient) {
     detail::require_gradient(gradient);
@@ -334,8 +337,8 @@ exchange_choice choose(const Costs& costs, const gradient_shape& gradient) {
 ///
 /// Collective: every rank calls it with the same `gradient` and gets the same choice. Cost: that of `measure_costs`,
 /// with messages no larger than the dense gradient, or 4 KB.
-/// Errors: `mismatch` on all ranks if one has another `gradient`, which names the rank and what differs; those of
-/// `measure_costs`. `timeout`: of each operation, as in `group_options`.
+/// Errors: `mismatch` on all ranks if one has another `gradient`, which names the rank and the difference; those of
+/// `measure_costs`. The argument `timeout` is that of each operation, as in `group_options`.
 template <Transport Net>
 exchange_choice choose(Net& net, const gradient_shape& gradient, duration timeout = group_options{}.timeout) {
     detail::require_gradient(gradient);
