@@ -1,5 +1,5 @@
-// Training goes on when a rank dies, and when it comes back: it gets the model of the others while they train.
-// Simulated, so that the rank dies and comes back at the same step in every run.
+// Training goes on when a rank dies and when it comes back. The rank then gets the model from the others while they
+// train. The network is simulated, so that the rank dies and comes back at the same step in every run.
 #include <rill/protocol/elastic.hpp>
 #include <rill/rill.hpp>
 #include <rill/train/shares.hpp>
@@ -14,7 +14,7 @@
 
 namespace {
 
-/// y = weights · x. All members hold it alike.
+/// The linear model y = weights · x. All members hold the same one.
 struct model {
     std::vector<double> weights = std::vector<double>(8, 0.0);
     std::vector<double> latest = std::vector<double>(8, 0.0);  ///< the gradient of the latest step
@@ -42,10 +42,11 @@ struct model {
     }
 };
 
-/// Rows of numbers in [-1, 1], and the weights to be found.
+/// The data: element i of a row, from -1 to 1.
 double feature(std::uint32_t row, std::size_t i) {
     return 2 * static_cast<double>(rill::mix64(row, i) >> 11U) / 9007199254740992.0 - 1;
 }
+/// The weights that the training has to find.
 double wanted(std::size_t i) { return 1 + static_cast<double>(i); }
 
 /// The gradient of the squared error, summed over some rows.
@@ -73,7 +74,7 @@ int main() {
         model linear;
         std::uint32_t epoch = 0;
         while (team.step() < 400) {
-            const rill::view& crew = team.settle(linear);  // a newcomer gets the model here
+            const rill::view& crew = team.settle(linear);  // the members; a newcomer gets the model here
             if (net.rank() == 0 && (team.step() == 0 || crew.epoch != epoch))
                 std::printf("step %3llu: %zu members\n", static_cast<unsigned long long>(team.step()),
                             crew.members.size());

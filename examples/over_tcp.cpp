@@ -1,5 +1,6 @@
-// Sums a vector over the ranks that the launcher's variables describe: `tools/launch -n 4 example_over_tcp`. Started by
-// itself it is one rank.
+// Sums a vector over processes that are connected by TCP. `tools/launch -n 4 build/dev/examples/example_over_tcp`
+// starts four. `tcp::run` reads rank and number of ranks from the launcher's variables; without a launcher there is one
+// rank.
 #include <rill/rill.hpp>
 #include <rill/transport/tcp.hpp>
 
