@@ -8,8 +8,8 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Whether this rank has found its link to `peer` silent, so that messages to it take a detour: after the latest
-/// operation of a group whose topology names detours.
+/// Whether, after the group's latest operation, this rank holds its link to `peer` for silent. Messages to `peer` then
+/// take a detour. For groups whose topology names detours.
 template <class Group>
     requires DetouringTopology<typename Group::topology_type>
 bool is_silent(Group& group, rank_t peer) {

@@ -11,13 +11,13 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// When a rank calls a link silent: a message over it has not been acknowledged for that long.
+/// How long a message over a link may stay unacknowledged until the sender calls the link silent. Each rank judges for
+/// itself, and each message anew.
 ///
-/// - `adaptive`, the default: the smoothed round trip of the link, four of its mean deviations, and the time that the
-///   bytes on the way take at the rate that was measured (Jacobson and Karels, as in TCP). Only messages that were sent
-///   once, and over the link itself, are measured (Karn). `first` counts until something has been measured, `least`
-///   bounds it from below.
-/// - `fixed`: always the same time. Each rank judges for itself, and each message anew.
+/// - `adaptive`, the default: the smoothed round trip of the link, plus four times its mean deviation (at least
+///   `least`), plus the time that the bytes on the way take at the measured rate (Jacobson and Karels, as in TCP). Only
+///   messages that were sent once, and over the link itself, are measured (Karn). Until then the time is `first`.
+/// - `fixed`: always the same time.
 ///
 /// Both times are above 0.
 struct detect {
@@ -42,14 +42,13 @@ struct detect {
 };
 
 /// A topology whose messages pass a silent link by way of another rank. Its schedules say who sends what to whom, as
-/// those of any topology; the collectives deliver each of these messages, by whatever way, exactly once. Along the tree
-/// that it is, ranks learn that all have what is theirs.
+/// those of any topology. The collectives deliver each of these messages exactly once, whatever its way. The topology is
+/// also a tree: along it the ranks learn that an operation is over, which is when all have received all messages.
 ///
-/// - `detour(size, one, other, i)`, for i from 0 to size - 3: the ranks that may carry a message between two ranks,
+/// - `detour(size, one, other, i)`, for i from 0 to size - 3: the ranks that may forward a message between two ranks,
 ///   each once, the best first. The same in both directions.
 /// - `detect`: when a link is silent.
-/// - `chunk_bytes`: the size that no message of a large dense vector should exceed, so that little is sent again;
-///   above 0.
+/// - `chunk_bytes`: the most bytes of a message of a large dense vector, so that little is sent again; above 0.
 template <class T>
 concept DetouringTopology =
     Topology<T> && TreeTopology<T> && requires(const T& topology, int size, rank_t rank, int i) {

@@ -68,12 +68,12 @@ state_comparison gather_states(Group& workers, const view& crew, std::uint64_t c
 }  // namespace detail
 
 /// Compares the members' states by their checksums, at the beginning of a view. Collective on a group of the view;
-/// ranks are those that the view names. `residual_norm`: this rank's, for the case that it dies; see `residual_norm`.
-/// An elastic team compares its states by itself.
+/// ranks are those that the view names. An elastic team does this by itself. `residual_norm` is told to all, so that
+/// they know what is lost if this rank dies; see the function `residual_norm`.
 ///
-/// Returns who differs from the majority, if they are to be mended. Errors, on all members alike: `mismatch`, which
-/// names who differs, if training is to end; and, in any case, if no state is that of more than half of the members.
-/// Otherwise as in `all_reduce`. Cost: an all-reduce of two numbers per member.
+/// Returns which members differ from the majority, if `how` is `mend`. Errors, on all members alike: `mismatch`, which
+/// names the members that differ, if `how` is `end`; and, in any case, if no state is that of more than half of the
+/// members. Otherwise as in `all_reduce`. Cost: an all-reduce of two numbers per member.
 template <class Group>
 state_comparison compare_states(Group& workers, const view& crew, std::uint64_t checksum, double residual_norm = 0,
                                 on_difference how = on_difference::end) {
