@@ -21,21 +21,21 @@ namespace rill { inline namespace RILL_ABI { namespace tcp {
 
 /// Who may connect, and who can read and change what travels.
 enum class security : std::uint8_t {
-    keyed,     ///< who proves that it has the job's key; without a key, only processes of this host. What travels
-               ///< afterwards is neither encrypted nor proved
-    open,      ///< whoever reaches the ports: only in a network in which every host is trusted
-    encrypted  ///< who has the job's key; all that travels is encrypted and proved by TLS 1.3
+    keyed,     ///< processes that prove that they have the job's key; without a key, only processes of this host. Later
+               ///< messages are neither encrypted nor authenticated
+    open,      ///< whoever reaches the ports: only for a network in which every host is trusted
+    encrypted  ///< processes that have the job's key; all messages are encrypted and authenticated by TLS 1.3
 };
 
-/// Who this process is, where the ranks meet, and how they exchange messages. `ranks`, `meeting`, `job`,
-/// `mailbox_bytes`, `eager_bytes` and `chunk_bytes` must be equal on all ranks; where they are not, the meeting fails
-/// on every rank that has come.
+/// Which rank this process is, where the ranks meet, and how they exchange messages. `ranks`, `meeting`, `job`,
+/// `security`, `key`, `mailbox_bytes`, `eager_bytes` and `chunk_bytes` must be equal on all ranks; where they are not,
+/// the meeting fails.
 struct options {
     rank_t rank = 0;
     int ranks = 1;
-    /// Where rank 0 listens: `host:port` or `[address]:port`, or several of these, separated by commas, of which it
+    /// Where rank 0 listens: `host:port` or `[address]:port`, or several of these, separated by commas, of which rank 0
     /// takes those that its host has. Or `file:` and the path of a file on a disk that all hosts share: rank 0 writes
-    /// its addresses there. The others listen at the address by which they reach it.
+    /// its addresses there. Each other rank listens at the address by which it reaches rank 0.
     std::string meeting = "127.0.0.1:29400";
     std::string job{};  ///< ranks of other jobs are refused
     /// Equal on all ranks: others are refused.
@@ -45,22 +45,22 @@ struct options {
     tcp::key key{};
     /// How long the ranks wait for each other at the start.
     duration meeting_timeout = seconds(60);
-    /// A peer that says nothing for this time is held for gone. A rank that computes is not silent, since a thread of
-    /// its endpoint speaks for it; a process that is stopped is.
+    /// A peer that says nothing for this time counts as gone. A rank that computes is not silent, since a thread of its
+    /// endpoint answers for it. A process that is stopped is silent.
     duration patience = seconds(10);
-    /// Bound of the bytes that one rank has handed over to another and the other has not taken; and, apart from these,
-    /// of the bytes in large messages that it has sent to another unasked.
+    /// Bound of the bytes that one rank has handed over to another and the other has not received. A second bound of
+    /// the same size is that of the bytes in large messages that one rank has sent to another unasked.
     std::size_t mailbox_bytes = std::size_t{64} << 20;
-    /// A message of up to this size is copied at its post and sent at once. A larger one that `sends_unasked` sends
-    /// goes in pieces of this size; any other waits at its sender until somebody receives it. At least 1024.
+    /// A message of up to this size is copied at its post and sent at once. A larger one that is sent unasked goes in
+    /// pieces of this size. Any other waits at its sender until its receiver asks for it. At least 1024.
     std::size_t eager_bytes = (std::size_t{64} << 10) - 512;
     /// Whether a borrowed message above `eager_bytes` is sent before its receiver asks for it, if `mailbox_bytes` has
-    /// room for it. Not set: where not all ranks are on one host.
+    /// room for it. Not set: yes if the ranks are on several hosts, no if all are on one.
     std::optional<bool> sends_unasked{};
-    /// all_reduce of a dense vector cuts each part of it into chunks of this many bytes. 0: not cut where all ranks are
-    /// on one host; otherwise a chunk and its head are about as large as `eager_bytes`.
+    /// `all_reduce` of a dense vector cuts each part of it into chunks of this many bytes. 0: no cuts if all ranks are
+    /// on one host; otherwise a chunk with its head is about as large as `eager_bytes`.
     std::size_t chunk_bytes = 0;
-    /// Bytes that may be on their way to one peer without its acknowledgement.
+    /// Bytes that may be under way to one peer without its acknowledgement.
     std::size_t window_bytes = std::size_t{4} << 20;
     /// How long `abort` waits for rank 0 to say which notice was the first, before this rank decides and tells all.
     duration abort_timeout = seconds(2);
@@ -75,13 +75,13 @@ struct options {
     static constexpr int spins = 0;
     static constexpr duration nap{};
 
-    /// Reads who this process is from the variables of its launcher, the first that is there: RILL_RANK and RILL_RANKS;
-    /// RANK and WORLD_SIZE (torchrun); OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE; PMI_RANK and PMI_SIZE;
-    /// SLURM_PROCID and SLURM_NTASKS, which a launcher inside a job of Slurm leaves as they are. The meeting point is
-    /// RILL_MEETING, or MASTER_ADDR and MASTER_PORT, or the default. RILL_JOB or SLURM_JOB_ID names the job;
-    /// RILL_SECURITY is `keyed`, `open` or `encrypted`. The key is in RILL_KEY, or in the file that RILL_KEY_FILE
-    /// names, or in `~/.config/rill/key`. Without any of them: one rank, no key. Throws `library_error` that names the
-    /// variable which is missing or wrong, or the file.
+    /// Reads rank and number of ranks from the variables of the launcher. The first pair that is set counts: RILL_RANK
+    /// and RILL_RANKS; RANK and WORLD_SIZE (torchrun); OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE; PMI_RANK and
+    /// PMI_SIZE; SLURM_PROCID and SLURM_NTASKS. Slurm comes last, since another launcher inside its job leaves its
+    /// variables as they are. The meeting point is RILL_MEETING, or MASTER_ADDR and MASTER_PORT, or the default.
+    /// RILL_JOB or SLURM_JOB_ID names the job. RILL_SECURITY is `keyed`, `open` or `encrypted`. The key is in RILL_KEY,
+    /// or in the file that RILL_KEY_FILE names, or in `~/.config/rill/key`. Without any of them: one rank, no key.
+    /// Throws `library_error` that names the variable which is missing or wrong, or the file.
     static options from_environment() {
         return from_variables([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
     }
