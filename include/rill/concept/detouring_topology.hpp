@@ -42,8 +42,8 @@ struct detect {
 };
 
 /// A topology whose messages pass a silent link by way of another rank. Its schedules say who sends what to whom, as
-/// those of any topology. The collectives deliver each of these messages exactly once, whatever its way. The topology is
-/// also a tree: along it the ranks learn that an operation is over, which is when all have received all messages.
+/// those of any topology. The collectives deliver each of these messages exactly once, whatever its way. The topology
+/// is also a tree: along it the ranks learn that an operation is over, which is when all have received all messages.
 ///
 /// - `detour(size, one, other, i)`, for i from 0 to size - 3: the ranks that may forward a message between two ranks,
 ///   each once, the best first. The same in both directions.
