@@ -101,7 +101,7 @@ constexpr fault restart(rank_t rank) { return {.kind = fault::what::restart, .fr
 /// Computations of a rank take `factor` times as long.
 constexpr fault slow(rank_t rank, double factor) { return {.kind = fault::what::slow, .from = rank, .amount = factor}; }
 
-/// A rank begins only at a time (`at`); so begins who takes a seat beyond those that a run starts with.
+/// A rank takes a free seat and begins, at the time that `at` sets. Free seats are those beyond the ranks of the start.
 constexpr fault start(rank_t rank) { return {.kind = fault::what::start, .from = rank}; }
 
 }  // namespace faults

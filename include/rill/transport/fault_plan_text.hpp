@@ -44,6 +44,7 @@ inline std::string to_string(const fault_plan& plan) {
 ///     heal on 0<>1 after 8         begins after 8 messages
 ///     kill rank 2 after 3
 ///     restart rank 2 at 5ms        5 ms after its end
+///     start rank 3 at 5ms          takes a free seat 5 ms after the start of the run
 ///     slow 2.5 rank 1
 ///
 /// Throws `std::runtime_error` that names the line, the column and what was expected there.
