@@ -1667,13 +1667,13 @@ inline constexpr deadline deadline::immediate{time_point{std::numeric_limits<std
 
 namespace rill { inline namespace RILL_ABI {
 
-/// When a rank calls a link silent: a message over it has not been acknowledged for that long.
+/// How long a message over a link may stay unacknowledged until the sender calls the link silent. Each rank judges for
+/// itself, and each message anew.
 ///
-/// - `adaptive`, the default: the smoothed round trip of the link, four of its mean deviations, and the time that the
-///   bytes on the way take at the rate that was measured (Jacobson and Karels, as in TCP). Only messages that were sent
-///   once, and over the link itself, are measured (Karn). `first` counts until something has been measured, `least`
-///   bounds it from below.
-/// - `fixed`: always the same time. Each rank judges for itself, and each message anew.
+/// - `adaptive`, the default: the smoothed round trip of the link, plus four times its mean deviation (at least
+///   `least`), plus the time that the bytes on the way take at the measured rate (Jacobson and Karels, as in TCP). Only
+///   messages that were sent once, and over the link itself, are measured (Karn). Until then the time is `first`.
+/// - `fixed`: always the same time.
 ///
 /// Both times are above 0.
 struct detect {
@@ -1698,14 +1698,13 @@ struct detect {
 };
 
 /// A topology whose messages pass a silent link by way of another rank. Its schedules say who sends what to whom, as
-/// those of any topology; the collectives deliver each of these messages, by whatever way, exactly once. Along the tree
-/// that it is, ranks learn that all have what is theirs.
+/// those of any topology. The collectives deliver each of these messages exactly once, whatever its way. The topology
+/// is also a tree: along it the ranks learn that an operation is over, which is when all have received all messages.
 ///
-/// - `detour(size, one, other, i)`, for i from 0 to size - 3: the ranks that may carry a message between two ranks,
+/// - `detour(size, one, other, i)`, for i from 0 to size - 3: the ranks that may forward a message between two ranks,
 ///   each once, the best first. The same in both directions.
 /// - `detect`: when a link is silent.
-/// - `chunk_bytes`: the size that no message of a large dense vector should exceed, so that little is sent again;
-///   above 0.
+/// - `chunk_bytes`: the most bytes of a message of a large dense vector, so that little is sent again; above 0.
 template <class T>
 concept DetouringTopology =
     Topology<T> && TreeTopology<T> && requires(const T& topology, int size, rank_t rank, int i) {
@@ -17519,8 +17518,8 @@ struct fusion {
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Whether this rank has found its link to `peer` silent, so that messages to it take a detour: after the latest
-/// operation of a group whose topology names detours.
+/// Whether, after the group's latest operation, this rank holds its link to `peer` for silent. Messages to `peer` then
+/// take a detour. For groups whose topology names detours.
 template <class Group>
     requires DetouringTopology<typename Group::topology_type>
 bool is_silent(Group& group, rank_t peer) {
@@ -23078,17 +23077,20 @@ static_assert(Pairing<anyone>);
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// The tree of `tree{arity}`, in which messages pass a silent link by way of another rank. Parents, children, schedules
-/// and results, bit for bit, are those of `tree{arity}`: only the way of a message changes, never its sender and its
-/// receiver. Models `Topology`, `TreeTopology` and `DetouringTopology`.
+/// The tree of `tree{arity}` with detours: if a link is silent, another rank forwards its messages. Parents, children,
+/// schedules and the bits of results are those of `tree{arity}`. A detour changes the way of a message, not its sender
+/// and receiver. Models `Topology`, `TreeTopology` and `DetouringTopology`.
 ///
-/// Beside the links to its parent and its children a rank has backup links: to its brothers, the other children of its
-/// parent, and to its uncles, the brothers of its parent. A message between parent and child goes, if their link is
-/// silent, by way of a brother of the child, then of an uncle, then of any other rank. A brother has the same parent,
-/// and an uncle is a brother of the parent, so that both ways consist of tree and backup links alone. Every rank of
-/// three or more outlives the loss of any one link, and with P ranks those of any P - 2 links.
+/// A rank has tree links to its parent and its children. It also has backup links to its brothers (the other children
+/// of its parent) and its uncles (the brothers of its parent). If the link between a parent and a child is silent,
+/// their messages go by way of a brother of the child, then of an uncle, then of any other rank. The ways by brothers
+/// and uncles consist of tree and backup links alone. With P ranks, all ranks still reach each other after the loss of
+/// any P - 2 links.
 ///
-/// Cost without silent links: that of `tree`, and small messages that say what has arrived; see `detect`.
+/// Options: `arity` is the most children of a rank; `detect` says when a link is silent; large dense vectors travel in
+/// chunks of `chunk_bytes`, so that little is sent again.
+/// Cost without silent links: that of `tree`, an acknowledgement for each message, and two passes over the tree with
+/// headers at the end of an operation.
 /// Determinism: ascending order of ranks, for every root, whatever way messages take.
 /// Source: Padrão, "Fault Tolerant Decentralized Deep Neural Networks", chapter 6. There trees are binary, and the
 /// backup links are the only detours.
@@ -23125,7 +23127,8 @@ struct backup_tree {
     constexpr rank_t child(int size, rank_t rank, int i) const { return plain().child(size, rank, i); }
     constexpr int height(int size, rank_t rank) const { return plain().height(size, rank); }
 
-    /// The other children of the parent, in ascending order; the root has none. Cost, as of all that follow: O(depth).
+    /// The other children of the parent, in ascending order; the root has none. Cost of this and the next functions:
+    /// O(depth).
     constexpr int brothers(int size, rank_t rank) const {
         const rank_t above = parent(size, rank);
         return above == no_rank ? 0 : children(size, above) - 1;
@@ -23152,8 +23155,8 @@ struct backup_tree {
         return one != other && (backs_up(size, one, other) || backs_up(size, other, one));
     }
 
-    /// See `DetouringTopology`: brothers of the child, its uncles, then all other ranks. Between ranks that are not
-    /// parent and child, all other ranks. Cost: O(P·depth) for the last ones, O(depth) for the others.
+    /// See `DetouringTopology`. Between parent and child: brothers of the child, its uncles, then all other ranks.
+    /// Between two others: all other ranks. Cost: O(depth) for brothers and uncles, O(P·depth) for other ranks.
     constexpr rank_t detour(int size, rank_t one, rank_t other, int i) const {
         RILL_EXPECTS(0 <= i && i < size - 2, "backup_tree: no such detour");
         const bool is_link = is_tree_link(size, one, other);
@@ -26953,10 +26956,10 @@ class coded_reduce
 
 namespace rill { inline namespace RILL_ABI {
 
-/// What becomes of members of a view whose state is not that of the majority. Without a majority training ends.
+/// What an elastic team does if a member's state differs from the majority's. Without a majority training ends.
 enum class on_difference : std::uint8_t {
-    end,  ///< training ends on all members
-    mend  ///< they get the state of the majority, for which the others wait, within the timeout
+    end,  ///< all members get `mismatch`
+    mend  ///< that member gets the majority's state; the others wait for it, within the timeout
 };
 
 }}  // namespace rill::RILL_ABI
@@ -27015,12 +27018,12 @@ state_comparison gather_states(Group& workers, const view& crew, std::uint64_t c
 }  // namespace detail
 
 /// Compares the members' states by their checksums, at the beginning of a view. Collective on a group of the view;
-/// ranks are those that the view names. `residual_norm`: this rank's, for the case that it dies; see `residual_norm`.
-/// An elastic team compares its states by itself.
+/// ranks are those that the view names. An elastic team does this by itself. `residual_norm` is told to all, so that
+/// they know what is lost if this rank dies; see the function `residual_norm`.
 ///
-/// Returns who differs from the majority, if they are to be mended. Errors, on all members alike: `mismatch`, which
-/// names who differs, if training is to end; and, in any case, if no state is that of more than half of the members.
-/// Otherwise as in `all_reduce`. Cost: an all-reduce of two numbers per member.
+/// Returns which members differ from the majority, if `how` is `mend`. Errors, on all members alike: `mismatch`, which
+/// names the members that differ, if `how` is `end`; and, in any case, if no state is that of more than half of the
+/// members. Otherwise as in `all_reduce`. Cost: an all-reduce of two numbers per member.
 template <class Group>
 state_comparison compare_states(Group& workers, const view& crew, std::uint64_t checksum, double residual_norm = 0,
                                 on_difference how = on_difference::end) {
@@ -29254,13 +29257,15 @@ namespace rill { inline namespace RILL_ABI {
 
 /// Which members of a view may decide on the next one. See docs/elastic.md for what each does not promise.
 enum class quorum : std::uint8_t {
-    /// More than half of the view, or half with its lowest rank. Two such sets have a member in common, so that a
-    /// network that falls apart goes on in one part at most.
+    /// More than half of the view, or exactly half with its lowest rank. Two such sets have a member in common. So in
+    /// a network that falls apart, at most one part goes on.
     majority,
-    /// A majority, or any members to each of which the transport has said that all others have ended. Each of them
-    /// fences those lives before it decides. Where such news are false, a network that falls apart goes on in parts.
+    /// A majority, or any members to each of which the transport has told that all others have ended. Each of them
+    /// first shuts out what these may still send (`fence`). If such news is false, both parts of a divided network may
+    /// go on.
     refused,
-    /// A majority, or any members that have each lost all others. A network that falls apart goes on in parts.
+    /// A majority, or any members that have each lost all others: these have ended, or are silent. Both parts of a
+    /// divided network go on.
     reachable
 };
 
@@ -30024,22 +30029,22 @@ step_group(step_scope&, Net&, Shape, group_options, Exec)
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Options of an elastic team. They must be the same on all ranks, except for `catch_up_bytes`: ranks of the first view
-/// that differ get `mismatch`, and one that comes later gets no state.
+/// Options of an elastic team. All but `catch_up_bytes` must be the same on all ranks. If they differ among the ranks
+/// of the first view, these get `mismatch`. A later rank with other options gets no state.
 struct elastic_options {
-    int least = 1;  ///< with fewer members, `settle` waits for `timeout`, and then throws
+    int least = 1;  ///< with fewer members, `settle` waits for `timeout`, and then throws `no_quorum`
     rill::quorum quorum = rill::quorum::majority;
     /// What is done where the members' states differ at the beginning of a view.
     rill::on_difference on_difference = rill::on_difference::end;
-    /// Of each view's group, and how long a rank waits for the others when a view begins or ends.
+    /// The timeout of the collectives. Also how long a rank waits for the others when a view begins or ends.
     duration timeout = seconds(60);
-    /// How long a coordinator waits for members that the transport does not say to be lost. It should be longer than
-    /// the transport takes to tell of silence.
+    /// How long the rank that leads an agreement waits for members that neither answer nor are reported lost by the
+    /// transport. It should be longer than the transport takes to tell of silence.
     duration patience = seconds(5);
     duration repeat = milliseconds(50);                  ///< until a message of an agreement is sent again
-    std::uint64_t seed = 0;                              ///< of each view's group
-    std::size_t catch_up_bytes = std::size_t{64} << 20;  ///< of the latest updates, which a member keeps for others
-    /// A hash of what all ranks must hold alike, the layout of the state for instance. Who differs gets no state.
+    std::uint64_t seed = 0;                              ///< of the groups (see `group_options`)
+    std::size_t catch_up_bytes = std::size_t{64} << 20;  ///< bound of the latest updates that a member keeps for others
+    /// A hash of what all ranks must have alike, for instance the layout of the state. It counts as an option.
     std::uint64_t build = 0;
 
     static constexpr const char* name = "elastic";
@@ -30511,14 +30516,14 @@ class elastic_meeting {
 
 namespace rill { inline namespace RILL_ABI {
 
-/// The other members of an elastic team go on without this rank. `culprit()` is this rank.
+/// The other members of an elastic team go on without this rank, or it is no member yet. `culprit()` is this rank.
 class excluded : public error {
   public:
     using error::error;
 };
 
-/// Too few members of an elastic team can be reached to decide on the next view, or to work. Nothing has changed; the
-/// text names who is missing, and `culprit()` is the first of them.
+/// Too few members of an elastic team can be reached to decide on the next view, or there are fewer than
+/// `elastic_options::least`. Nothing has changed. The text names the missing ranks; `culprit()` is the first of them.
 class no_quorum : public error {
   public:
     using error::error;
@@ -31562,10 +31567,12 @@ class elastic_states {
 
 namespace rill { inline namespace RILL_ABI {
 
-/// A state that the members of an elastic team hold alike: parameters, optimizer, generator. `pack()` is a copy of it
-/// as bytes; `unpack(bytes)` replaces it by such a copy, or throws and changes nothing if the bytes do not fit;
-/// `changes()` is what led to it from the state before the latest step; `apply(changes)` does that on another rank,
-/// with the same bits.
+/// A state that the members of an elastic team hold alike: parameters, optimizer, generator.
+///
+/// - `pack()`: a copy of the state as bytes.
+/// - `unpack(bytes)`: replaces the state by such a copy. Throws, and changes nothing, if the bytes do not fit.
+/// - `changes()`: the update of the latest step, as bytes.
+/// - `apply(changes)`: does this update on another rank, with the same bits.
 template <class S>
 concept ElasticState = requires(S& state, const S& constant, byte_view bytes) {
     { constant.pack() } -> std::convertible_to<buffer>;
@@ -31574,29 +31581,30 @@ concept ElasticState = requires(S& state, const S& constant, byte_view bytes) {
     state.apply(bytes);
 };
 
-/// Ranks that train together while some of them die, come back, come and go. All members complete a step, or none does.
+/// Ranks that train together while some of them die, come back, leave or join. All members complete a step, or none
+/// does. What is not promised: docs/elastic.md.
 ///
-/// The members are a view, whose next one they decide on themselves (see `quorum`). The first view is all ranks that
-/// the run was started with; they make this object, whose constructor returns when all have. A rank that begins later,
-/// or anew, makes it too; it gets the state of the others in its first `settle`, while these train on, and is taken in
-/// when it has it.
+/// A view lists the members. They decide on the next view themselves (see `quorum`). The first view has all ranks that
+/// the run was started with. Each of them makes an `elastic`; its constructor returns when all have. A rank that begins
+/// later, or anew, makes one too. It gets the state of the members in its first `settle`, while they train on, and then
+/// becomes a member.
 ///
-/// One activity of a rank uses it. Nothing happens in the background but that members give their state to others: a
-/// rank that computes answers nobody, and is waited for. `net` must outlive it. What is not promised: docs/elastic.md.
+/// Only one activity of a rank may use it. `net` must outlive it. In the background a member sends its state to others,
+/// and nothing else: while a rank computes it answers nobody, and the others wait for it.
 ///
-/// Cost of a step: that of its collectives, and a barrier. After a loss: two round trips and a message. Of a view: a
-/// copy of the state, which is kept for its first step, and an all-reduce of two numbers per member.
+/// Cost: each step has a barrier beside its collectives. After a loss: two round trips and a message. Each view: an
+/// all-reduce of two numbers per member, and a copy of the state, which is kept until the view's first step is done.
 template <Transport Net, class Shape>
 class elastic {
     static_assert(ConcurrentTransport<Net> && MonitoredTransport<Net>,
-                  "rill: an elastic team needs a transport that tells which ranks end, and that runs activities: "
-                  "in_process, simulated or tcp");
+                  "rill::elastic: needs a transport that tells which ranks end, and that runs activities: in_process "
+                  "or simulated");
 
   public:
     using group_type = typename detail::elastic_groups<Net, Shape>::group_type;
 
-    /// Errors: `timeout` if not all ranks of the first view come, `peer_failure` if one ends before that, `mismatch` if
-    /// one has another topology or other options.
+    /// Errors: `timeout` if not all ranks of the first view come, `peer_failure` if all others have ended or a rank
+    /// begins anew before the first view is there, `mismatch` if a rank has another topology or other options.
     explicit elastic(Net& net, Shape shape = {}, elastic_options options = {})
         : options_(checked(options, net.rank())),
           members_(net, options, build_of(options, shape)),
@@ -31607,18 +31615,17 @@ class elastic {
     elastic(const elastic&) = delete;
     elastic& operator=(const elastic&) = delete;
 
-    /// How many steps the state of this rank has: those that have been committed, or 0 on a rank that has not got the
-    /// state of the others yet.
+    /// The number of committed steps that the state of this rank has; 0 on a newcomer that has no state yet.
     std::uint64_t step() const { return members_.committed(); }
-    /// Who takes the next step. On a rank that is not a member yet, as far as it knows.
+    /// The members that take the next step. On a rank that is not a member yet: the latest view that it knows.
     const rill::view& view() const { return members_.view(); }
     bool is_member() const { return members_.is_member(); }
 
-    /// Call it before each step, with the state after `step()` steps. Takes up the view of this step. A rank that is
+    /// Call it before each step, with the state after `step()` steps. Returns the view of the next step. A rank that is
     /// not a member, or that lacks the latest step, gets the state of the others here; then `step()` has grown.
     ///
     /// Errors: `no_quorum` if there are fewer members than `least` for longer than the timeout; `excluded`;
-    /// `peer_failure` if nobody gives this rank a state.
+    /// `peer_failure` if nobody gives this rank a state that fits; `timeout` if its state or its seat takes too long.
     template <ElasticState State>
     const rill::view& settle(State& state) {
         const auto agree = [&] { agree_if_asked(); };
@@ -31638,22 +31645,22 @@ class elastic {
         return view();
     }
 
-    /// Runs `body(workers)`, which makes collectives on the group of the view. Returns whether the step is committed,
-    /// on all members alike; inputs and codecs are then as the calls left them. If the view has changed, returns false:
-    /// codecs are as before, and the caller calls `settle` and computes anew. So is what
-    /// `workers.step().keep(elements)` was called for, such as an input that is also an output; it must live as long as
-    /// this call. On a member that lacks the result of a step that the others have committed, it returns false too; the
-    /// next `settle` brings it.
+    /// Runs `body(workers)`, which calls collectives on a group of the members. In the first attempt of a view the
+    /// members first compare their states (see `on_difference`).
     ///
-    /// Codecs, and what is kept, must outlive this call: make them outside the body. A collective that has failed ends
-    /// the step, even if the body catches its error.
+    /// Returns true on all members if the step is committed. Returns false on all if the view has changed: call
+    /// `settle`, compute the gradient anew and try again. One exception: a member that lacks the result of a committed
+    /// step gets false, and gets the state from the others in its next `settle`.
     ///
-    /// In the first attempt of a view the members compare their states (see `on_difference`).
+    /// After false, and after an error, codecs are as before the attempt. Memory is too if the body has called
+    /// `workers.step().keep(elements)` for it; do so for an input that is also an output. Codecs and such memory must
+    /// outlive this call: make them outside the body. A collective that fails ends the attempt, even if the body
+    /// catches its error.
     ///
-    /// Errors: `mismatch` on all members, which names whose state differs, if training is to end then; or, in any case,
-    /// if no state is that of more than half of the members. What `body` or its collectives throw, if no member is lost
-    /// thereby: on all members, and the step is not committed. `excluded`; `no_quorum`, after which the same call may
-    /// succeed. After an error codecs, and what is kept, are as before.
+    /// Errors: `mismatch` on all members, which names whose state differs, with `on_difference::end`; with either
+    /// option if no state is that of more than half of the members. What `body` or its collectives throw, on all
+    /// members, if no member is lost thereby. `excluded`, also before the first `settle` of a newcomer. `no_quorum`,
+    /// after which the same call may succeed.
     template <class Body>
     bool attempt(Body&& body) {
         members_.require_member();
@@ -31674,20 +31681,20 @@ class elastic {
         }
     }
 
-    /// The others go on without this rank, which must not call `settle` or `attempt` again. Returns when they have
-    /// decided so.
+    /// Lets the others go on without this rank. Returns when they have decided so. `settle` and `attempt` must not be
+    /// called afterwards.
     void leave() {
         if (!is_member()) return;
         try {
             abort_group(text_of({"rank ", members_.rank(), " leaves"}));
             members_.tell({.happened = event::what::leaves});
             agree_if_asked();
-        } catch (const excluded&) {  // that was the aim
+        } catch (const excluded&) {  // the others have decided to go on without this rank
         }
     }
 
-    /// Call it after the last step. Answers other members until all have called it or ended: one that has not committed
-    /// the last step may need this rank.
+    /// Call it after the last step. Answers other members until all of them have called it or ended, because a member
+    /// that has not committed the last step needs the answers.
     ///
     /// Waits for the timeout at most, and then for the end of an agreement that is under way.
     void finish() {
@@ -38554,31 +38561,33 @@ static_assert(MessageModel<stream_messages<uniform_density>>);
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// The gradients that are added up: of float32 values, with indices of 32 bits.
+/// The gradients that are added up. Values are float32, indices have 32 bits.
 struct gradient_shape {
     std::size_t dimension = 0;  ///< up to 2^32
-    double density = 1;         ///< the share of the coordinates that each rank contributes, at random
-    /// How many times as many entries as one contribution the sum of all ranks has, as was measured; 0: as the sum of
-    /// random ones. Gradients of a training share more coordinates, so their sums are smaller.
+    double density = 1;         ///< the part of the coordinates in which each rank has an entry
+    /// The measured number of entries of the sum of all ranks, over that of one contribution. 0: not measured; the
+    /// prediction then assumes random coordinates. Gradients of a training have more coordinates in common, and so
+    /// smaller sums.
     double union_growth = 0;
-    /// How the values of contributions may be coded. Other than `raw` permits a loss, which is taken where it pays.
+    /// A coding that the values of contributions may have. One other than `raw` permits a loss; it is chosen only if it
+    /// is faster.
     value_coding values = value_coding::raw;
-    /// How the values of finished sums may be coded in the copy phase, where the topology has one; as `values`.
+    /// As `values`, of finished sums in the copy phase, where the topology has one.
     value_coding copy = value_coding::raw;
     std::uint32_t bucket = 1024;  ///< see `coding`
-    /// Entries come in rows of so many adjacent coordinates, as those of embeddings: then one index may travel for
-    /// each row. From 1 to 65535; the last row may be shorter.
+    /// The adjacent coordinates of a row, if entries come in rows, as those of embeddings do. One index may then be
+    /// sent for each row. From 1 to 65535; the last row may be shorter.
     std::uint32_t row_length = 1;
-    /// Whether the entries are selected from a dense gradient, so that not to compress saves the time of selecting.
+    /// Whether the entries are selected from a dense gradient. Then streams also cost the time of selecting.
     bool selects = false;
 
     friend bool operator==(const gradient_shape&, const gradient_shape&) = default;
 };
 
-/// A way to add up gradients, and what it is expected to take.
+/// A way to add up gradients, and the time that it is expected to take.
 struct exchange_candidate {
     rill::topology::any topology{};
-    bool compress = false;     ///< streams; otherwise dense vectors
+    bool compress = false;     ///< whether streams are exchanged, rather than dense vectors
     stream_codings codings{};  ///< of the streams
     int rounds = 0;
     duration network{};    ///< by `predict`
@@ -38598,11 +38607,12 @@ struct exchange_choice {
     measured_costs costs{};
     std::vector<exchange_candidate> candidates{};  ///< all that were compared, the fastest first
 
-    /// One text: the choice, the best of another kind, and what decides between them. Of a choice of `choose`.
+    /// A text: the choice, the fastest candidate of another topology or form (dense or streams), and what decides
+    /// between them. Needs the candidates that `choose` returns.
     std::string reason() const;
     /// The choice as a text, such as "ring with streams, indices as elias_fano".
     std::string composition() const;
-    /// Tells choices apart: a hash of topology and codings.
+    /// A hash of topology, form and codings, to tell choices apart.
     std::uint64_t fingerprint() const {
         return mix64(rill::fingerprint(topology), codings.fingerprint(),
                      compress ? std::uint64_t{1} : std::uint64_t{0});
@@ -38814,17 +38824,17 @@ inline std::string exchange_choice::reason() const {
     return text;
 }
 
-/// Chooses how gradients are added up from figures that were measured. Sends nothing: equal arguments give equal
-/// choices.
+/// Chooses by measured figures how gradients are added up. Sends nothing. Equal arguments give equal choices.
 ///
-/// Compares all shapes of `topology::any`, dense and as streams in each of `measured_codings`, with two dense switches;
-/// and with the values that `gradient` permits. The time of each is that of the network, which `predict` computes from
-/// the measured link, plus the computing of the busiest rank. The link counts for all ranks. Messages both ways
-/// between two ranks share it, and messages of one rank to or from several share its card, as was measured.
+/// The candidates are all topologies of `topology::any`, with dense vectors and with streams. Streams have each of
+/// `measured_codings` that suits the gradient, two dense switches, and the codings of values that `gradient` permits.
+/// The predicted time is that of the network, which `predict` computes from the measured link, plus the computing of
+/// the busiest rank. The one measured link counts for all ranks. Messages both ways between two ranks share it.
+/// Messages of one rank to or from several share its network card. How fast that is was measured too.
 ///
 /// It is a template so that a translation unit which does not call it does not compile the predictions.
-/// Cost: some 70 predictions, each of O(messages); with `values` or `copy` twice as many, with both some 230. Memory:
-/// that of one.
+/// Cost: some 70 predictions, each of O(messages); with `values` or `copy` about twice as many, with both some 230.
+/// Memory: that of one prediction.
 template <std::same_as<measured_costs> Costs>
 exchange_choice choose(const Costs& costs, const gradient_shape& gradient) {
     detail::require_gradient(gradient);
@@ -38848,8 +38858,8 @@ exchange_choice choose(const Costs& costs, const gradient_shape& gradient) {
 ///
 /// Collective: every rank calls it with the same `gradient` and gets the same choice. Cost: that of `measure_costs`,
 /// with messages no larger than the dense gradient, or 4 KB.
-/// Errors: `mismatch` on all ranks if one has another `gradient`, which names the rank and what differs; those of
-/// `measure_costs`. `timeout`: of each operation, as in `group_options`.
+/// Errors: `mismatch` on all ranks if one has another `gradient`, which names the rank and the difference; those of
+/// `measure_costs`. The argument `timeout` is that of each operation, as in `group_options`.
 template <Transport Net>
 exchange_choice choose(Net& net, const gradient_shape& gradient, duration timeout = group_options{}.timeout) {
     detail::require_gradient(gradient);
@@ -40492,7 +40502,7 @@ constexpr fault restart(rank_t rank) { return {.kind = fault::what::restart, .fr
 /// Computations of a rank take `factor` times as long.
 constexpr fault slow(rank_t rank, double factor) { return {.kind = fault::what::slow, .from = rank, .amount = factor}; }
 
-/// A rank begins only at a time (`at`); so begins who takes a seat beyond those that a run starts with.
+/// A rank takes a free seat and begins, at the time that `at` sets. Free seats are those beyond the ranks of the start.
 constexpr fault start(rank_t rank) { return {.kind = fault::what::start, .from = rank}; }
 
 }  // namespace faults
@@ -40665,7 +40675,7 @@ class fault_reader {
     fault named() {
         for (const fault_word& word : fault_words)
             if (takes(word.name)) return {.kind = word.kind};
-        refuse("a fault (lose, duplicate, delay, reorder, cut, heal, kill, restart, slow) or 'seed'");
+        refuse("a fault (lose, duplicate, delay, reorder, cut, heal, kill, start, restart, slow) or 'seed'");
     }
 
     template <class Number>
@@ -40764,6 +40774,7 @@ inline std::string to_string(const fault_plan& plan) {
 ///     heal on 0<>1 after 8         begins after 8 messages
 ///     kill rank 2 after 3
 ///     restart rank 2 at 5ms        5 ms after its end
+///     start rank 3 at 5ms          takes a free seat 5 ms after the start of the run
 ///     slow 2.5 rank 1
 ///
 /// Throws `std::runtime_error` that names the line, the column and what was expected there.

@@ -89,7 +89,7 @@ TEST_CASE("a plan may have several lines, blanks, and another order") {
 TEST_CASE("an invalid plan is refused with the place and what was expected there") {
     CHECK(refusal_of("seed 1; loose 0.1") ==
           "rill: fault plan, line 1, column 9: expected a fault (lose, duplicate, delay, reorder, cut, heal, kill, "
-          "restart, slow) or 'seed', not 'loose 0.1'");
+          "start, restart, slow) or 'seed', not 'loose 0.1'");
     CHECK(refusal_of("cut on 0>1\nlose 1.5") ==
           "rill: fault plan, line 2, column 6: expected a probability between 0 and 1, not '1.5'");
     CHECK(refusal_of("lose") ==

@@ -61,8 +61,8 @@ concept ElasticState = requires(S& state, const S& constant, byte_view bytes) {
 template <Transport Net, class Shape>
 class elastic {
     static_assert(ConcurrentTransport<Net> && MonitoredTransport<Net>,
-                  "rill: an elastic team needs a transport that tells which ranks end, and that runs activities: "
-                  "in_process, simulated or tcp");
+                  "rill::elastic: needs a transport that tells which ranks end, and that runs activities: in_process "
+                  "or simulated");
 
   public:
     using group_type = typename detail::elastic_groups<Net, Shape>::group_type;

@@ -3550,15 +3550,16 @@ namespace rill { inline namespace RILL_ABI { namespace mpi {
 /// How an endpoint uses the MPI library. `mailbox_bytes`, `eager_bytes` and `chunk_bytes` must be equal on all ranks;
 /// otherwise the constructors of the endpoints throw `mismatch`.
 struct options {
-    /// Bound of the bytes that one rank has handed over to another and the other has not taken; and, apart from these,
-    /// of the bytes in large messages that it has sent to another unasked.
+    /// Bound of the bytes that one rank has handed over to another and the other has not received. A second bound of
+    /// the same size is that of the bytes in large messages that one rank has sent to another unasked.
     std::size_t mailbox_bytes = std::size_t{64} << 20;
-    /// A message of up to this size is copied at its post and sent at once. A larger one that `sends_unasked` sends
-    /// goes in pieces of this size; any other waits at its sender until somebody receives it. At least 1024. (Over TCP,
+    /// A message of up to this size is copied at its post and sent at once. A larger one that is sent unasked goes in
+    /// pieces of this size. Any other waits at its sender until its receiver asks for it. At least 1024. (Over TCP,
     /// Open MPI sends at once up to 64 KiB including its own head.)
     std::size_t eager_bytes = (std::size_t{64} << 10) - 512;
     /// Whether a borrowed message above `eager_bytes` is sent before its receiver asks for it, if `mailbox_bytes` has
-    /// room for it: one copy more at each end, and no round trip. Not set: where not all ranks share memory.
+    /// room for it: one copy more at each end, and no round trip. Not set: no if all ranks share memory,
+    /// otherwise yes.
     std::optional<bool> sends_unasked{};
     /// all_reduce of a dense vector cuts each part of it into chunks of this many bytes, rounded up to elements, so
     /// that one chunk travels while another is folded. A part is cut into at most 1024 chunks, and not at all where the

@@ -149,7 +149,7 @@ class fault_reader {
     fault named() {
         for (const fault_word& word : fault_words)
             if (takes(word.name)) return {.kind = word.kind};
-        refuse("a fault (lose, duplicate, delay, reorder, cut, heal, kill, restart, slow) or 'seed'");
+        refuse("a fault (lose, duplicate, delay, reorder, cut, heal, kill, start, restart, slow) or 'seed'");
     }
 
     template <class Number>
