@@ -65,6 +65,7 @@ struct network {
     std::list<part> sends, receives;
     bool holds = false;
     std::function<void(rank_t)> idle;  ///< what others do while this rank finds no note
+    rank_t unreachable = no_rank;      ///< the next note to it is not sent: sending throws
 };
 
 class port {
@@ -109,6 +110,10 @@ class port {
     void free() {}
 
     request send_note(const std::byte* from, std::size_t bytes, rank_t peer) const {
+        if (peer == net_.unreachable) {
+            net_.unreachable = no_rank;
+            throw library_error(rank_, "the network cannot be reached");
+        }
         network::note sent{.source = rank_, .bytes = std::vector<std::byte>(bytes)};
         if (bytes != 0) std::memcpy(sent.bytes.data(), from, bytes);
         at(peer).push_back(std::move(sent));

@@ -253,6 +253,16 @@ TEST_CASE("mail: that a rank has gone which told of a failure is told to those t
     CHECK(of[1].aborted(every_context)->reason == "one");
 }
 
+TEST_CASE("mail: that a rank has gone is known even where telling it to the others fails") {
+    ranks of(3);
+    of.net.losses[1].push_back(2);
+    of.net.unreachable = 0;
+    CHECK_THROWS_WITH_AS(of.step(1), doctest::Contains("cannot be reached"), memory::port::library_error);
+    const auto known = of[1].aborted(every_context);
+    REQUIRE(known.has_value());
+    CHECK(known->culprit == 2);
+}
+
 TEST_CASE(
     "mail: memory that a port uses is given back when it no longer does, also where the network fails meanwhile") {
     ranks_of<waking_port> of(2);

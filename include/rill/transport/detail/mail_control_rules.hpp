@@ -102,7 +102,7 @@ void post_office<Port>::watch_leaving() {
 
 /// Ends all contexts when a peer has gone; true when one has. Called only when no note is left to read, since a verdict
 /// of before comes first. Others hear of it also where another failure has ended this rank's contexts: the peer may
-/// have been the one that told of that, and may not have told all.
+/// have been the one that told of that, and may not have told all. The loss is known here even where telling it throws.
 template <class Port>
 bool post_office<Port>::mourn() {
     const rank_t gone = port_.take_loss();
@@ -111,10 +111,10 @@ bool post_office<Port>::mourn() {
                               .culprit = gone,
                               .reason = "rank " + std::to_string(gone) + " has gone without a farewell"};
     const abort_notice* const first = control_.first_before(notice);
-    if (first == nullptr || !rill::detail::same_failure(*first, notice))
-        tell_others({.kind = note::verdict}, packed_notice(notice).view());
+    const bool is_news = first == nullptr || !rill::detail::same_failure(*first, notice);
     control_.learn(notice);
     state_of(gone).has_gone = control_.any_failed = true;
+    if (is_news) tell_others({.kind = note::verdict}, packed_notice(notice).view());
     go_on_leaving();
     return true;
 }
