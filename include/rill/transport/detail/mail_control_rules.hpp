@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rill/core/call.hpp>
+#include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/types.hpp>
@@ -127,10 +128,11 @@ bool post_office<Port>::hear_goodbye() {
     return left != no_rank && (state_of(left).has_left = true);
 }
 template <class Port>
-void post_office<Port>::require_any(std::span<const rank_t> peers) const {
+void post_office<Port>::require_any(std::span<const rank_t> peers, channel on) const {
     if (peers.empty() || !std::all_of(peers.begin(), peers.end(), [this](rank_t peer) { return has_left(peer); }))
         return;
-    throw_error({.culprit = peers.front(),
+    throw_error({.context = on.context,
+                 .culprit = peers.front(),
                  .reason = "rank " + std::to_string(peers.front()) + " has left, and rank " + std::to_string(rank()) +
                            " waits for it"});
 }

@@ -166,7 +166,7 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
     bool wait_for(std::span<const rank_t> peers, channel on, deadline until, Ready&& ready) {
         return wait(on, until, [&] {
             if (ready()) return true;
-            if (until.is_never()) office_.require_any(peers);
+            if (until.is_never()) office_.require_any(peers, on);
             return false;
         });
     }

@@ -107,9 +107,9 @@ class post_office {
     node* claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room);
     /// Gives back a claimed message in any state. One that arrives straight must have been redirected before.
     void unclaim(node& n);
-    /// Throws `peer_failure` where all of the peers have left: what this rank waits for from them, or for them to take,
-    /// does not happen any more.
-    void require_any(std::span<const rank_t> peers) const;
+    /// Throws `peer_failure` where all of the peers have left: what this rank waits for from them on a channel, or for
+    /// them to take, does not happen any more.
+    void require_any(std::span<const rank_t> peers, channel on) const;
     bool has_left(rank_t peer) const { return peers_[static_cast<std::size_t>(peer)].has_left; }
     /// Completes the receive of a claimed message that has arrived.
     void accept(node& n) {
