@@ -346,6 +346,21 @@ TEST_CASE("mail: who waits for a rank that has left is told so, once it has take
     of[1].release(*other);
 }
 
+TEST_CASE("mail: of a rank that has left, the later call that it is known to have entered is told") {
+    ranks of(2);
+    of.attend();
+    of[0].announce(7, {.number = 6, .kind = operation::barrier});
+    CHECK(of[1].inquire(0, 7, 5, memory::port::now() + milliseconds(20))->number == 6);
+    of.net.goodbyes[1].push_back(0);
+    of.listens[0] = false;
+    CHECK(of[1].inquire(0, 7, 7, deadline::never)->kind == operation::departure);
+    for (const std::uint64_t number : {5U, 6U}) {
+        const auto said = of[1].inquire(0, 7, number, deadline::never);
+        CHECK(said->number == 6);
+        CHECK(said->kind == operation::barrier);
+    }
+}
+
 TEST_CASE("mail: all leave together; a port that has ended throws") {
     ranks of(2);
     of.attend();

@@ -62,7 +62,9 @@ concept Sending = std::movable<S> && std::default_initializable<S> && requires(S
 ///   What is announced as no call (`is_state`) is replaced by the next announcement of that number, and an inquiry that
 ///   may wait returns what holds when it asks.
 ///   A transport that runs bodies answers at once if the body of `peer` has returned without entering call `number` or
-///   a later one: it returns a call of kind `operation::departure` with that number. A transport remembers at least the
+///   a later one: it returns a call of kind `operation::departure` with that number.
+///   Where a single endpoint may end, the answer is the same once that of `peer` has, unless it is known to have
+///   entered one of them: it may have, if it was not asked in time. A transport remembers at least the
 ///   `calls_remembered` highest numbers.
 /// - `next_context(key)` returns a fresh context, the same on all ranks that have called it equally often with that
 /// key.

@@ -216,6 +216,11 @@ template <class Port>
 std::optional<call_signature> engine<Port>::inquire(rank_t peer, std::uint64_t context, std::uint64_t number,
                                                     deadline until) {
     control& known = office_.knowledge();
+    const auto entered_or_later = [&] {
+        if (peer == rank()) return known.calls.entered_or_later(context, number);
+        const rill::detail::call_history* const told = known.told(peer, context);
+        return told != nullptr ? told->entered_or_later(number) : std::nullopt;
+    };
     bool asked = peer == rank();
     bool takes_state = until.at > this->now();
     std::optional<call_signature> answer, before;
@@ -225,16 +230,15 @@ std::optional<call_signature> engine<Port>::inquire(rank_t peer, std::uint64_t c
         answer = peer == rank()    ? known.calls.entered(context, number)
                  : told != nullptr ? told->entered(number)
                                    : std::nullopt;
-        if (!answer && office_.has_left(peer)) answer = {.number = number, .kind = operation::departure};
+        if (!answer && office_.has_left(peer))
+            answer = entered_or_later().value_or(call_signature{.number = number, .kind = operation::departure});
         if (!answer && !std::exchange(asked, true))
             office_.tell(peer, {.context = context, .id = number, .kind = note::question});
         return answer.has_value();
     };
     if (wait({context, tag_of(number)}, until, look)) return answer;
     const guard lock(mutex_);
-    if (peer == rank()) return known.calls.entered_or_later(context, number);
-    const rill::detail::call_history* const told = known.told(peer, context);
-    const auto said = told != nullptr ? told->entered_or_later(number) : std::nullopt;
+    const auto said = entered_or_later();
     return said ? said : before;
 }
 
