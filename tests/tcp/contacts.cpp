@@ -74,6 +74,30 @@ socket_address nobody() {
     return socket_address::local_of(closed);
 }
 
+/// A guest as rank 2 accepts it; nothing of it has been read.
+pending_connection guest_at(const tcp::detail::socket& listener) {
+    return pending_connection::accepted(
+        tcp::detail::socket(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)),
+        {.ranks = 4, .rank = 2, .incarnation = 102}, {}, wall_clock());
+}
+/// Whether the guest, which `dials` has dialled, comes to prove itself.
+bool proves(pending_connection& guest, rank_end& dials) {
+    const time_point last = wall_clock() + seconds(30);
+    while (guest.proceed() && guest.now() != handshake::state::asks && wall_clock() < last) dials.go_on();
+    return guest.now() == handshake::state::asks;
+}
+/// Some sockets that listen, and where.
+struct listening {
+    explicit listening(int count) {
+        for (int i = 0; i < count; ++i) {
+            sockets.push_back(listen_at(resolve("127.0.0.1:0", no_rank).front(), 64));
+            addresses.push_back(socket_address::local_of(sockets.back()));
+        }
+    }
+    std::vector<tcp::detail::socket> sockets;
+    std::vector<socket_address> addresses;
+};
+
 }  // namespace
 
 TEST_CASE("of several addresses of a peer, one that answers suffices") {
@@ -134,23 +158,32 @@ TEST_CASE("a guest that is refused may come again, and its dial goes on") {
 
 TEST_CASE("of two dials to a peer, the earlier one proves nothing once the later one has") {
     rank_end dials(1, {.again = seconds(100)});
-    std::vector<tcp::detail::socket> at;
-    for (int i = 0; i < 2; ++i) at.push_back(listen_at(resolve("127.0.0.1:0", no_rank).front(), 64));
-    dials.makes.dial(2, {socket_address::local_of(at[0]), socket_address::local_of(at[1])}, 102, wall_clock(), dials);
-    const auto answered = [&](const tcp::detail::socket& by) {
-        pending_connection guest = pending_connection::accepted(
-            tcp::detail::socket(::accept4(by.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)),
-            {.ranks = 4, .rank = 2, .incarnation = 102}, {}, wall_clock());
-        const time_point last = wall_clock() + seconds(30);
-        while (guest.proceed() && guest.now() != handshake::state::asks && wall_clock() < last) dials.go_on();
-        return guest;
-    };
-    pending_connection later = answered(at[1]);
-    CHECK(later.now() == handshake::state::asks);
-    CHECK(answered(at[0]).now() != handshake::state::asks);
+    const listening at(2);
+    dials.makes.dial(2, at.addresses, 102, wall_clock(), dials);
+    pending_connection later = guest_at(at.sockets[1]), earlier = guest_at(at.sockets[0]);
+    CHECK(proves(later, dials));
+    CHECK_FALSE(proves(earlier, dials));
     CHECK(dials.begun == 1);
     later.accept(8);
     CHECK(later.proceed());
     for (const time_point last = wall_clock() + seconds(30); !dials.made && wall_clock() < last;) dials.go_on();
     CHECK(dials.told == 8);
+}
+
+TEST_CASE("a dial of an earlier round that ends does not count as another refused round") {
+    rank_end dials(1, {.again = seconds(100), .after_answer = seconds(100)}), other(2);
+    listening at(3);
+    dials.makes.dial(2, at.addresses, 102, wall_clock(), dials);
+    std::vector<pending_connection> guests;
+    for (const auto& each : at.sockets) guests.push_back(guest_at(each));
+    at.sockets.clear();
+    dials.makes.keep_time(wall_clock() + seconds(200), dials);  // begins the next round
+    go_on(dials, other, [&] { return dials.rounds == 1; });
+    CHECK(proves(guests[1], dials));
+    CHECK_FALSE(proves(guests[0], dials));  // given up for the later one
+    CHECK(dials.rounds == 1);
+    dials.error = -1;
+    guests.pop_back();
+    go_on(dials, other, [&] { return dials.error != -1; });
+    CHECK(dials.rounds == 1);
 }

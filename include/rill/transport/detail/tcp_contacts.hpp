@@ -177,10 +177,10 @@ class contacts {
     void begin_round(rank_t peer, owner& of) {
         target& to = target_of(peer);
         const time_point now = wall_clock();
-        ++to.round;
+        const int round = ++to.round;
         to.all_refuse = true;
-        to.again = now + (to.round <= quick_rounds ? pace_.again : pace_.slow);
-        dials_.remove_if([&](const attempt& each) { return each.to == peer && each.round <= to.round - most_rounds; });
+        to.again = now + (round <= quick_rounds ? pace_.again : pace_.slow);
+        dials_.remove_if([&](const attempt& each) { return each.to == peer && each.round <= round - most_rounds; });
         int error = 0;
         for (const socket_address& each : to.at) {
             ++own_.attempt;
@@ -195,19 +195,19 @@ class contacts {
             dials_.push_back(
                 {.on = pending_connection::dialled(std::move(made), own_, {peer, to.incarnation}, by_, now),
                  .to = peer,
-                 .round = to.round});
+                 .round = round});
             const socket& on = dials_.back().on.on();
             loop_.watch(on, name_of(kind::dial, on.get()), true);
         }
         if (error != 0) of.lost(peer, error);
-        end_round(peer, of);
+        end_round(peer, round, of);
     }
-    /// Ends the round where none of its dials is left.
-    void end_round(rank_t peer, owner& of) {
+    /// Ends the round where it is the last one and none of its dials is left.
+    void end_round(rank_t peer, int round, owner& of) {
         target& to = target_of(peer);
-        if (!to.is_dialled) return;
+        if (!to.is_dialled || to.round != round) return;
         for (const attempt& each : dials_)
-            if (each.to == peer && each.round == to.round) return;
+            if (each.to == peer && each.round == round) return;
         to.refused_rounds = to.all_refuse ? to.refused_rounds + 1 : 0;
         to.again = wall_clock() + pace_.after_answer;
         if (to.all_refuse) of.unreachable(peer, to.refused_rounds);
@@ -224,9 +224,8 @@ class contacts {
         if (found == dials_.end()) return;
         bool goes_on = found->on.proceed();
         if (goes_on && found->on.now() == state::asks && proved_later_than(found)) {
-            const rank_t peer = found->to;
-            dials_.erase(found);
-            return end_round(peer, of);
+            dials_.erase(found);  // no round ends by it: the later dial is of the same one or of a later one
+            return;
         }
         if (goes_on && found->on.now() == state::asks) {
             // Nothing may be taken behind this number, nor from a dial that has proved another one.
@@ -247,7 +246,7 @@ class contacts {
         target& to = target_of(ended.to);
         if (ended.round == to.round) to.all_refuse &= error == ECONNREFUSED;
         goes_on ? of.refused(ended.to, ended.on.said()) : of.lost(ended.to, error);
-        end_round(ended.to, of);
+        end_round(ended.to, ended.round, of);
     }
 
     void watch_listeners() {
