@@ -223,8 +223,11 @@ pid_t start_other_build(const tcp::options& chosen) {
     ::alarm(60);
     const handshake::identity own{
         .why = handshake::purpose::meeting, .build = 1, .ranks = chosen.ranks, .rank = chosen.rank, .incarnation = 1};
-    const pending_connection told = ranks::dial(chosen.meeting, own, chosen.key.prover());
-    ::_exit(told.said().why() == handshake::refusal::build ? 6 : 1);
+    bool is_told = false;
+    ranks::thrown_by([&] {
+        is_told = ranks::dial(chosen.meeting, own, chosen.key.prover()).said().why() == handshake::refusal::build;
+    });
+    ::_exit(is_told ? 6 : 1);
 }
 
 }  // namespace

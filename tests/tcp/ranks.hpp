@@ -3,6 +3,8 @@
 
 #include <rill/transport/tcp.hpp>
 
+#include <doctest/doctest.h>
+
 #include <poll.h>
 #include <chrono>
 #include <cstddef>
@@ -20,20 +22,22 @@ inline std::string free_point(const std::string& host = "127.0.0.1") {
     return host + ":" + std::to_string(socket_address::local_of(listen_at(points.front(), 1)).port());
 }
 
-/// Dials the meeting point as `own` until somebody has agreed or refused.
+/// Dials the meeting point as `own` until somebody has agreed or refused. The test fails where nobody has within 30 s.
 inline rill::tcp::detail::pending_connection dial(const std::string& point,
                                                   const rill::tcp::detail::handshake::identity& own,
                                                   const rill::tcp::detail::credentials& by = {}) {
     using namespace rill::tcp::detail;
+    const rill::time_point last = wall_clock() + rill::seconds(30);
     for (;;) {
         pending_connection made =
             pending_connection::dialled(start_connecting(resolve(point, own.rank).front()), own, {}, by, wall_clock());
-        while (made.proceed() && !made.is_settled()) {
+        while (made.proceed() && !made.is_settled() && wall_clock() < last) {
             if (made.now() == handshake::state::asks) made.prove(0);
             pollfd one{.fd = made.on().get(), .events = made.wanted(), .revents = 0};
             wait_for({&one, 1}, wall_clock() + rill::seconds(1));
         }
         if (made.is_settled()) return made;
+        if (wall_clock() >= last) FAIL("nobody has answered at ", point);
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
 }
