@@ -40,9 +40,26 @@ std::vector<std::string> meet(int count, Change&& change) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+/// Dials the meeting point until somebody listens there and has read what a rank of another version says.
+void come_with_another_version(const std::string& point) {
+    using namespace tcp::detail;
+    for (const time_point last = wall_clock() + seconds(30); wall_clock() < last;) {
+        const auto stranger = start_connecting(resolve(point, no_rank).front());
+        const auto await = [&](short events) {
+            pollfd one{.fd = stranger.get(), .events = events, .revents = 0};
+            wait_for({&one, 1}, last);
+        };
+        await(POLLOUT);
+        if (::send(stranger.get(), "rill\x07", 6, MSG_NOSIGNAL) == 6) return await(POLLIN);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    FAIL("nobody listens at ", point);
+}
+
 /// What rank 1 is told where `answer(connection)` is what a process says to each that dials the meeting point.
+/// `timeout`: of the meeting, which may have a long one where it ends before.
 template <class Answer>
-std::string told_at(Answer&& answer) {
+std::string told_at(Answer&& answer, duration timeout = milliseconds(500)) {
     using namespace tcp::detail;
     const auto listener = listen_at(resolve("127.0.0.1:0", no_rank).front(), 64);
     std::atomic<bool> is_over = false;
@@ -55,10 +72,8 @@ std::string told_at(Answer&& answer) {
             if (came) held.push_back(answer(std::move(came)));
         }
     });
-    const tcp::options own{.rank = 1,
-                           .ranks = 2,
-                           .meeting = socket_address::local_of(listener).text(),
-                           .meeting_timeout = milliseconds(500)};
+    const tcp::options own{
+        .rank = 1, .ranks = 2, .meeting = socket_address::local_of(listener).text(), .meeting_timeout = timeout};
     std::string said = ranks::text_of(ranks::thrown_by([&] { tcp::endpoint net(own); }));
     is_over = true;
     stranger.join();
@@ -89,13 +104,7 @@ tcp::detail::socket say(tcp::detail::socket to, const std::string& text) {
 TEST_CASE("who has not come by the deadline is named on every rank that has, with what came instead") {
     const auto said = meet(4, [](tcp::options& own) {
         if (own.rank != 2) return;
-        for (int i = 0; i < 20; ++i) {  // until rank 0 listens
-            using namespace tcp::detail;
-            const auto stranger = start_connecting(resolve(own.meeting, no_rank).front());
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
-            ::send(stranger.get(), "rill\x07", 6, MSG_NOSIGNAL);
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        }
+        come_with_another_version(own.meeting);
         own.ranks = 0;
     });
     for (const int rank : {0, 1, 3}) {
@@ -117,17 +126,18 @@ TEST_CASE("a rank tells what has answered at the meeting point, where that is no
     CHECK_MESSAGE(has(said, " within 0.500000 s: rank 1 cannot connect: what answers is no rank of a job"), said);
     said = told_at([](auto came) { return say(std::move(came), "rill\x07"); });
     CHECK_MESSAGE(has(said, "rank 0 has not come to"), said);
-    said = told_at([](auto came) { return say(std::move(came), std::string("rill\x07\0", 6)); });
+    said = told_at([](auto came) { return say(std::move(came), std::string("rill\x07\0", 6)); }, seconds(30));
     CHECK(said == "rill: rank 1 has another version of rill");
 }
 
 TEST_CASE("rank 0 that is lost, falls silent or talks nonsense while the ranks meet is named") {
-    CHECK(told_at([](auto came) { return agree(std::move(came)), tcp::detail::socket(); }) ==
+    CHECK(told_at([](auto came) { return agree(std::move(came)), tcp::detail::socket(); }, seconds(30)) ==
           "rill: rank 1: the connection to rank 0 is lost while the ranks meet");
     CHECK(told_at([](auto came) { return agree(std::move(came)); }) ==
           "rill: rank 1: rank 0 has not answered within 0.500000 s");
     const std::string said =
-        told_at([](auto came) { return say(agree(std::move(came)), std::string("\x02\0\0\0\xff\xff\xff\xff", 8)); });
+        told_at([](auto came) { return say(agree(std::move(came)), std::string("\x02\0\0\0\xff\xff\xff\xff", 8)); },
+                seconds(30));
     CHECK_MESSAGE(has(said, "rank 0 sent rank 1 a word that none may tell"), said);
 }
 
