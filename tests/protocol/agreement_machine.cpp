@@ -620,3 +620,52 @@ TEST_CASE("a proposal comes too late where a higher ballot has been answered") {
     CHECK(all.at(1).machine.view().members == std::vector<rank_t>{1, 2});
     CHECK(all.at(0).machine.view().epoch == 0);
 }
+
+TEST_CASE("where all that are reached suffice, an answer of a rank that then falls silent is not waited for") {
+    world all(5, quorum::reachable);
+    const auto falls_silent = [&](rank_t rank) {
+        all.tell(0,
+                 {.happened = what::changed, .peer = rank, .change = peer_change::silent, .incarnation = first_life});
+    };
+    for (const rank_t rank : {2, 3, 4}) falls_silent(rank);
+    all.tell(0, {.happened = what::ends});
+    all.deliver(0, 1);
+    all.deliver(1, 0);  // rank 1 has not noticed yet that it is cut off from ranks 2 to 4
+    falls_silent(1);
+    CHECK(all.wrong == "");
+    CHECK(all.at(0).machine.view().members == std::vector<rank_t>{0});
+}
+
+TEST_CASE("a rank that has answered a ballot that it had heard of before notices that its coordinator is lost") {
+    world all(3, quorum::majority);
+    all.tell(2, {.happened = what::changed, .peer = 0, .change = peer_change::silent, .incarnation = first_life});
+    all.tell(2, {.happened = what::changed, .peer = 1, .change = peer_change::silent, .incarnation = first_life});
+    all.tell(0, {.happened = what::ends});
+    all.tell(2, {.happened = what::ends});
+    all.deliver(2, 1);
+    all.deliver(0, 1);
+    while (!all.link(1, 0).empty()) all.deliver(1, 0);  // it refuses: rank 2 has a higher ballot
+    all.deliver(2, 0);
+    all.link(0, 1).clear();
+    for (const rank_t rank : {0, 1})
+        all.tell(rank,
+                 {.happened = what::changed, .peer = 2, .change = peer_change::silent, .incarnation = first_life});
+    for (int round = 0; round < 3; ++round)
+        for (const rank_t rank : {0, 1})
+            while (!all.link(rank, 1 - rank).empty()) all.deliver(rank, 1 - rank);
+    CHECK(all.wrong == "");
+    CHECK(all.now == rill::time_point{});
+    CHECK(all.at(0).machine.view().members == std::vector<rank_t>{0, 1});
+}
+
+TEST_CASE("a rank that waits too long for another's ballot misses the other, and not itself") {
+    world all(3, quorum::majority);
+    all.tell(0, {.happened = what::ends});
+    all.now = all.now + (limits.longest - limits.repeat);
+    all.tell(1, {.happened = what::changed, .peer = 0, .change = peer_change::silent, .incarnation = first_life});
+    all.tell(1, {.happened = what::ends});
+    all.deliver(1, 0);
+    all.now = all.now + limits.repeat;
+    all.tell(0, {.happened = what::tick});
+    CHECK(all.at(0).machine.missing() == std::vector<rank_t>{1});
+}

@@ -266,9 +266,14 @@ class agreement_machine {
         if (change == peer_change::recovered) at->is_lost = at->has_ended;
         at->is_lost |= at->has_ended;
         hurry();
-        // Where no majority is left, all that are counted tell all ends, and it cannot do so any more.
-        const bool is_in_vain = policy_ != quorum::majority && at->has_ended && at->has_answered && !at->has_accepted;
-        if (change == peer_change::ended && leads_.attempt != 0 && is_in_vain) begin_ballot();
+        if (leads_.attempt != 0 && at->has_answered && !at->has_accepted && is_uncountable(*at)) begin_ballot();
+    }
+
+    /// A quorum without a majority needs each counted answer to name every end (or every lost member). One that has
+    /// ended (or is lost) cannot, so it must not be counted.
+    bool is_uncountable(const member& of) const {
+        if (policy_ == quorum::majority) return false;
+        return policy_ == quorum::refused ? of.has_ended : of.is_lost;
     }
 
     void take(rank_t from, const agreement_message& got) {
@@ -312,6 +317,7 @@ class agreement_machine {
         if (got.at < promised_) return refuse(coordinator);
         if (got.at > promised_ && leads_.attempt != 0) give_way(got.at);
         promised_ = got.at;
+        hearsay_ = {};
         since_ = now_;
         missing_.clear();
         for (const rank_t rank : got.others)
@@ -339,6 +345,7 @@ class agreement_machine {
         if (got.at < promised_) return refuse(coordinator);
         if (got.at > promised_ && leads_.attempt != 0) give_way(got.at);
         promised_ = accepted_at_ = got.at;
+        hearsay_ = {};
         accepted_ = got.value;
         since_ = now_;
         fence_excluded(got.value.next);
@@ -416,7 +423,8 @@ class agreement_machine {
             probe(first);
         }
         if (has_leader && promised_.rank != first) probe(promised_.rank);
-        if (now_ >= frozen_since_ + limits_.longest && missing_.empty()) missing_ = {first};
+        if (now_ >= frozen_since_ + limits_.longest && missing_.empty())
+            missing_ = {has_leader ? promised_.rank : first};
     }
 
     void begin_ballot() {
