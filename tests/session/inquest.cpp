@@ -39,7 +39,35 @@ rill::abort_notice blamed(std::optional<rill::call_signature> said) {
     }
 }
 
+/// Rank 1 of five. Ranks 0 and 3 call with another dimension than the others; the answers of ranks 0 and 2 are late.
+struct late_transport : rill::testing_support::scripted {
+    late_transport() : scripted(1, 5) {}
+
+    std::optional<rill::call_signature> inquire(rill::rank_t peer, std::uint64_t context, std::uint64_t,
+                                                rill::deadline) {
+        if (context != calls) return std::nullopt;
+        const bool is_late = peer == 0 || peer == 2;
+        if (is_late && asked_[peer]++ < 2) return std::nullopt;
+        return rill::call_signature{.number = 4, .dimension = peer == 0 || peer == 3 ? 11U : 10U};
+    }
+
+    int asked_[5] = {};
+};
+
 }  // namespace asked
+
+TEST_CASE("inquest: of several ranks with another call the lowest is blamed, however late it answers") {
+    asked::late_transport net;
+    const rill::call_signature own{.number = 4, .dimension = 10};
+    const rill::detail::scene here{.context = asked::calls, .operation = 4, .self = 1, .what = "barrier (operation 4)"};
+    const rill::detail::inquest inquest{
+        rill::detail::witnesses(net), here, asked::waits, own, rill::no_options, rill::seconds(2)};
+    try {
+        inquest.nothing_came({.peer = 0});
+    } catch (const rill::mismatch& thrown) {
+        CHECK(thrown.notice().culprit == 0);
+    }
+}
 
 TEST_CASE("inquest: a rank that still waits in the operation before is not blamed for what it lacks") {
     const rill::detail::long_wait for_rank_2{.peer = 2, .of_round = 1};

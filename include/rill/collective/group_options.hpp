@@ -12,8 +12,8 @@ namespace rill { inline namespace RILL_ABI {
 
 /// Options of a group. All but `monitors` must be the same on all its ranks, which the handshake checks.
 struct group_options {
-    /// How long an operation may take after this rank has entered it. Finding the culprit may take a quarter of it
-    /// more. Must be above 0, else making the group fails.
+    /// How long an operation may take after this rank has entered it. Finding the culprit may take three eighths
+    /// of it more. Must be above 0, else making the group fails.
     duration timeout = seconds(60);
     std::uint64_t seed = 0;  ///< for the random numbers that collectives use
     /// Tells the group from others on its transport; those of one name, by the order in which they are made.

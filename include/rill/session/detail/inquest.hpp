@@ -129,53 +129,50 @@ class inquest {
                     text_of({"rank ", rank, " has not entered the operation within ", timeout_.seconds(), " s"}));
     }
 
-    struct entrant {
-        rank_t rank;
-        call_signature call;
-    };
+    using answers = plain_vector<std::optional<call_signature>>;
 
-    /// What each rank has entered: this call as that rank made it, or a later one if it left this one out. With
-    /// `all_must_have_come`, a rank that has not come is an error. Whoever lacks several answers may be cut off from a
-    /// rank that has come, and lets those speak first that lack only one.
-    [[gnu::cold, gnu::noinline]] plain_vector<entrant> entrants(bool all_must_have_come) const {
+    /// What each rank has entered, by rank: this call as that rank made it, or a later one if it left this one out;
+    /// nothing where it has not come. With `all_must_have_come`, that is an error. Whoever lacks several answers may be
+    /// cut off from a rank that has come, and lets those speak first that lack only one.
+    [[gnu::cold, gnu::noinline]] answers entrants(bool all_must_have_come) const {
         time_point until = all_.now() + timeout_ / 8;
         for (rank_t r = 0; r < all_.size(); ++r) {  // the questions are under way
             all_.ask(r, where_.context, signature_->number, deadline::immediate);
             if (all_must_have_come) still_waits(r);
         }
-        plain_vector<entrant> come;
+        answers entered(static_cast<std::size_t>(all_.size()));
         plain_vector<rank_t> absent;
         const auto hear = [&](rank_t r) {
-            const auto entered = all_.ask(r, where_.context, signature_->number, until);
-            if (has_departed(entered) && all_must_have_come) departed(r);
-            if (entered && !has_departed(entered)) come.add({r, *entered});
-            return entered.has_value();
+            const auto said = all_.ask(r, where_.context, signature_->number, until);
+            if (has_departed(said) && all_must_have_come) departed(r);
+            if (!has_departed(said)) entered[static_cast<std::size_t>(r)] = said;
+            return said.has_value();
         };
         for (rank_t r = 0; r < all_.size(); ++r)
             if (!hear(r)) absent.add(r);
-        if (!all_must_have_come) return come;
+        if (!all_must_have_come) return entered;
         if (absent.size() > 1) until = all_.now() + timeout_ / 8;
         for (const rank_t r : absent.all())
             if (absent.size() == 1 || !hear(r)) not_come(r);
-        return come;
+        return entered;
     }
 
     /// Throws `mismatch` unless all calls are equal. The culprit is the lowest rank outside the largest set of equal
     /// calls (of equally large sets: the one with the lowest rank).
-    [[gnu::cold, gnu::noinline]] void blame_odd_one(const plain_vector<entrant>& come) const {
+    [[gnu::cold, gnu::noinline]] void blame_odd_one(const answers& entered) const {
         std::size_t most = 0;
         call_signature usual{};
-        for (const entrant& each : come) {
+        for (const auto& each : entered) {
+            if (!each) continue;
             std::size_t equal = 0;
-            for (const entrant& other : come) equal += other.call == each.call ? 1U : 0U;
+            for (const auto& other : entered) equal += other == each ? 1U : 0U;
             if (equal <= most) continue;
             most = equal;
-            usual = each.call;
+            usual = *each;
         }
-        for (const entrant& each : come)
-            if (each.call != usual)
-                where_.fail(failure::mismatch, each.rank, no_rank,
-                            text_of({"rank ", each.rank, " ", difference(each.call, usual)}));
+        for (rank_t r = 0; r < all_.size(); ++r)
+            if (const auto& call = entered[static_cast<std::size_t>(r)]; call && *call != usual)
+                where_.fail(failure::mismatch, r, no_rank, text_of({"rank ", r, " ", difference(*call, usual)}));
     }
 
     static std::string index_width(const call_signature& call) {
