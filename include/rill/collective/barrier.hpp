@@ -2,20 +2,23 @@
 
 #include <rill/collective/detail/call.hpp>
 #include <rill/collective/detail/synchronise.hpp>
+#include <rill/core/call.hpp>
 
 namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
-/// A barrier with options meets only one with the same; `names` must outlive the call.
+/// What all ranks must have alike in a barrier: one that ends a step meets no other.
+inline constexpr option_names barrier_options{{"purpose (a call, or the end of the step)"}};
+
 template <class Group>
-auto barrier_call(Group&, const call_options& options = {}, const option_names& names = collective_options) {
+auto barrier_call(Group&, bool ends_step = false) {
     if constexpr (require_group<Group>()) {
-        return [options, &names](typename Group::lane_type& lane) {
+        return [ends_step](typename Group::lane_type& lane) {
             const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
             auto& state = lane.template workspace<empty_state<typename Group::transport_type>>();
             return lane.run(
-                {.kind = operation::barrier, .options = options},
-                [&](auto& call) { return synchronise_on(lane, call, plan, state); }, names);
+                {.kind = operation::barrier, .options = barrier_options.with({ends_step ? 1U : 0U})},
+                [&](auto& call) { return synchronise_on(lane, call, plan, state); }, barrier_options);
         };
     } else {
         return no_call{};

@@ -234,8 +234,8 @@ class elastic {
 
     /// Returns when all members are prepared. A barrier of a body that made more calls than others is not taken for it.
     static void await_prepared(group_type& all) {
-        static constexpr option_names names{{"end of the step"}};
-        detail::barrier_call(all, names.with({1}), names)(all);
+        constexpr bool ends_step = true;
+        detail::barrier_call(all, ends_step)(all);
     }
     /// Throws unless all members begin the view with the same state.
     void compare_states_on(group_type& all) {
