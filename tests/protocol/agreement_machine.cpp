@@ -562,6 +562,10 @@ TEST_CASE("three ranks agree, in every order, though one dies and messages are l
     explore(3, {.steps = 1, .deaths = 1, .hurries = 1});
 }
 
+TEST_CASE("three ranks agree, in every order, though two die, where no majority is wanted") {
+    explore(3, {.steps = 1, .deaths = 2}, quorum::refused);
+}
+
 TEST_CASE("up to seven ranks agree in random courses, though ranks die and come back") {
     std::uint64_t wrong = 0;
     std::string reports;
