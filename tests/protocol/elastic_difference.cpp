@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,7 @@ struct ending {
     std::string error{};
     rank_t culprit = rill::no_rank;
     rank_t members = 0;
+    std::uint64_t bytes_sent = 0;
 };
 
 /// Five ranks take ten steps, of which the last one dies in the fifth. When the view has ended, each rank damages its
@@ -70,6 +72,7 @@ std::vector<ending> train(const std::vector<double>& damage, rill::elastic_optio
             own.culprit = thrown.culprit();
         }
         own.state = state;
+        own.bytes_sent = net.counted().bytes_sent;
     });
     if (!is_first_view) all.pop_back();
     return all;
@@ -82,6 +85,18 @@ struct stubborn : model {
         model::unpack(bytes);
         values[7] = own;
     }
+};
+
+/// Its copy is larger than all that the ranks send each other else.
+struct large : model {
+    static constexpr std::size_t padding = 200'000;
+
+    rill::buffer pack() const {
+        rill::buffer bytes = model::pack();
+        bytes.resize(bytes.size() + padding);
+        return bytes;
+    }
+    void unpack(rill::byte_view bytes) { model::unpack(bytes.first(bytes.size() - padding)); }
 };
 
 constexpr rill::elastic_options ends{}, mends{.on_difference = rill::on_difference::mend};
@@ -121,6 +136,15 @@ TEST_CASE("several members are mended at once") {
         CHECK(each.error == "");
         CHECK(each.state.steps == 10);
         CHECK(each.state.values[7] == each.state.values[6]);
+    }
+}
+
+TEST_CASE("members that are mended at once get the state of different ranks") {
+    const std::vector<ending> all = train<large>({1, 0, 0, 2, 0}, mends, true);
+    for (rank_t rank = 0; rank < ranks; ++rank) {
+        CAPTURE(rank);
+        const std::uint64_t copies = all[static_cast<std::size_t>(rank)].bytes_sent / large::padding;
+        CHECK(copies == (rank == 1 || rank == 4 ? 1 : 0));  // the next ones after ranks 0 and 3
     }
 }
 

@@ -32,11 +32,7 @@ class elastic_states {
     /// A newcomer gets the state, and then its seat.
     template <class State, class Agree>
     void join(State& state, const Agree& agree) {
-        std::vector<rank_t> providers = members_->others();
-        // The nearest first: by rank, the next one.
-        std::rotate(providers.begin(), std::upper_bound(providers.begin(), providers.end(), members_->rank()),
-                    providers.end());
-        exchange_.begin_fetch(members_->view().epoch, providers, std::nullopt);
+        exchange_.begin_fetch(members_->view().epoch, nearest_first(members_->others()), std::nullopt);
         const time_point end = now() + options_.timeout;
         members_->ask_at_once();
         while (!members_->has_entered()) {
@@ -53,7 +49,7 @@ class elastic_states {
     template <class State, class Agree>
     void take_up(State& state, const Agree& agree) {
         while (members_->committed() < members_->agreement().base()) {
-            exchange_.begin_fetch(known_epoch(), members_->others(), members_->committed());
+            exchange_.begin_fetch(known_epoch(), nearest_first(members_->others()), members_->committed());
             fetch_base(state, agree);
         }
         if (!sound_.empty()) mend(state, agree);
@@ -78,12 +74,18 @@ class elastic_states {
     /// Of the last view that this rank has taken up, in which others serve it: they may not have taken up this one yet.
     std::uint32_t known_epoch() const { return serves_.value_or(members_->view().epoch); }
 
+    /// Of ascending ranks: the next one after this rank first, so that not all get the state of the same one.
+    std::vector<rank_t> nearest_first(std::vector<rank_t> ranks) const {
+        std::rotate(ranks.begin(), std::upper_bound(ranks.begin(), ranks.end(), members_->rank()), ranks.end());
+        return ranks;
+    }
+
     /// Where none of the majority is left, the states are compared as they are.
     template <class State, class Agree>
     void mend(State& state, const Agree& agree) {
         std::erase_if(sound_, [&](rank_t rank) { return !members_->view().contains(rank); });
         if (sound_.empty()) return;
-        exchange_.begin_fetch(known_epoch(), sound_, std::nullopt);
+        exchange_.begin_fetch(known_epoch(), nearest_first(sound_), std::nullopt);
         fetch_base(state, agree);
         mended_at_ = members_->committed();
         sound_.clear();
