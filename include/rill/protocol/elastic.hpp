@@ -122,9 +122,10 @@ class elastic {
     /// catches its error.
     ///
     /// Errors: `mismatch` on all members, which names whose state differs, with `on_difference::end`; with either
-    /// option if no state is that of more than half of the members. What `body` or its collectives throw, on all
-    /// members, if no member is lost thereby. `excluded`, also before the first `settle` of a newcomer. `no_quorum`,
-    /// after which the same call may succeed.
+    /// option if no state is that of more than half of the members; on one member alone, whose state differs again
+    /// right after it has got that of the others. What `body` or its collectives throw, on all members, if no member is
+    /// lost thereby. `excluded`, also before the first `settle` of a newcomer. `no_quorum`, after which the same call
+    /// may succeed.
     template <class Body>
     bool attempt(Body&& body) {
         members_.require_member();
@@ -205,18 +206,10 @@ class elastic {
     bool take_step(Body& body) {
         const std::uint64_t next = step() + 1;
         std::exception_ptr failed;
-        std::string own;  // why this rank alone has failed
-        bool is_failure = true;
+        std::string own;          // why this rank alone has failed
+        bool is_failure = false;  // of the step, and not the end of its view
         try {
-            group_type& all = groups_.of(view(), step());
-            if (compared_ != view().epoch) compare_states_on(all);
-            body(all);
-            // The body may have caught what has ended it.
-            if (const auto ended = groups_.aborted(view())) throw_error(*ended);
-            members_.tell({.happened = event::what::prepared});
-            await_prepared(all);
-            members_.tell({.happened = event::what::all_prepared});
-            return true;
+            if (complete_step(body)) return true;
         } catch (const error& thrown) {
             if (members_.has_aborted()) throw;
             failed = std::current_exception();
@@ -224,6 +217,7 @@ class elastic {
         } catch (const std::exception& thrown) {
             failed = std::current_exception();
             own = text_of({"rank ", members_.rank(), ": ", thrown.what()});
+            is_failure = true;
         }
         end_view(own.empty() ? "a step has failed" : own, is_failure ? next : end_of_view);
         agree_if_asked();
@@ -231,30 +225,41 @@ class elastic {
         if (!own.empty() || (is_failure && agreement().last().is_fruitless)) std::rethrow_exception(failed);
         return false;
     }
+    /// Returns false if states are to be mended before.
+    template <class Body>
+    bool complete_step(Body& body) {
+        group_type& all = groups_.of(view(), step());
+        if (compared_ != view().epoch && !begin_alike(all)) return false;
+        body(all);
+        // The body may have caught what has ended it.
+        if (const auto ended = groups_.aborted(view())) throw_error(*ended);
+        members_.tell({.happened = event::what::prepared});
+        await_prepared(all);
+        members_.tell({.happened = event::what::all_prepared});
+        return true;
+    }
 
     /// Returns when all members are prepared. A barrier of a body that made more calls than others is not taken for it.
     static void await_prepared(group_type& all) {
         constexpr bool ends_step = true;
         detail::barrier_call(all, ends_step)(all);
     }
-    /// Throws unless all members begin the view with the same state.
-    void compare_states_on(group_type& all) {
+    /// Whether all members begin the view with the same state. If not, it is to be mended, or this throws.
+    bool begin_alike(group_type& all) {
         const state_comparison found = detail::gather_states(all, view(), states_.checksum(), 0);
-        if (!found.odd.empty()) {
-            try {  // Whoever leaves the barrier ends the view: by then all members know what they have found.
-                barrier(all);
-            } catch (const error&) {
-                if (members_.has_aborted()) throw;
-            }
-            settle_difference(found, all.context());
+        if (found.odd.empty()) {
+            compared_ = view().epoch;
+            return true;
         }
-        compared_ = view().epoch;
-    }
-    [[noreturn, gnu::cold]] void settle_difference(const state_comparison& found, std::uint64_t context) {
+        try {  // Whoever leaves the barrier ends the view: by then all members know what they have found.
+            barrier(all);
+        } catch (const error&) {
+            if (members_.has_aborted()) throw;
+        }
         const bool is_to_end = options_.on_difference == on_difference::end || !found.has_majority();
-        if (is_to_end) detail::throw_states_differ(members_.plain_view(), found, context);
-        if (!states_.mends(found.odd)) throw_unlike(context);
-        throw mismatch({.context = context, .operation = end_of_view, .reason = "elastic: states are mended"});
+        if (is_to_end) detail::throw_states_differ(members_.plain_view(), found, all.context());
+        if (!states_.mends(found.odd)) throw_unlike(all.context());
+        return false;
     }
     [[noreturn, gnu::cold]] void throw_unlike(std::uint64_t context) const {
         throw mismatch({.context = context,
