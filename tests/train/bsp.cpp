@@ -1,5 +1,6 @@
 #include <rill/train/bsp.hpp>
 
+#include "infinite_rate.hpp"
 #include "jobs.hpp"
 
 #include <doctest/doctest.h>
@@ -44,4 +45,8 @@ TEST_CASE("bsp: follows the mean of clipped gradients at the learning rate of th
         moved[static_cast<std::size_t>(net.rank())] = parameters;
     });
     CHECK(moved == std::vector<std::vector<float>>(2, {9.75F, 9.5F, 10.25F}));
+}
+
+TEST_CASE("bsp: all ranks refuse an infinite rate before they compute") {
+    check_infinite_rate(train::bsp{topology::ring{}, train::sgd{}, infinite});
 }

@@ -1,5 +1,7 @@
 #include <rill/train/coded_bsp.hpp>
 
+#include "infinite_rate.hpp"
+
 #include <rill/gradient_code/cyclic_mds.hpp>
 #include <rill/topology/star.hpp>
 #include <rill/train/schedule.hpp>
@@ -44,4 +46,9 @@ TEST_CASE("coded_bsp: the root skips a step whose sum is not finite, and goes on
     REQUIRE(reached.size() == 2);
     CHECK(reached[0] == doctest::Approx(-6));
     CHECK(reached[1] == doctest::Approx(-12));
+}
+
+TEST_CASE("coded_bsp: all ranks refuse an infinite rate before they compute") {
+    jobs::check_infinite_rate(
+        train::coded_bsp{topology::star{}, gradient_code::cyclic_mds{}.bind(2, 1), train::sgd{}, jobs::infinite});
 }

@@ -1,5 +1,6 @@
 #include <rill/train/compressed_bsp.hpp>
 
+#include "infinite_rate.hpp"
 #include "jobs.hpp"
 
 #include <rill/compress/keep_all.hpp>
@@ -83,4 +84,8 @@ TEST_CASE("compressed_bsp: the other ranks keep their contributions to a skipped
     });
     CHECK(moved == vectors(2, {-3, 0, 0}));
     CHECK(residuals == vectors{{0, 2, 1}, {4, 6, 5}});
+}
+
+TEST_CASE("compressed_bsp: all ranks refuse an infinite rate before they compute") {
+    check_infinite_rate(train::compressed_bsp{topology::ring{}, compress::keep_all{}, train::sgd{}, infinite});
 }

@@ -1,6 +1,7 @@
 #include <rill/train/decentralized.hpp>
 
 #include "../support/scratch.hpp"
+#include "infinite_rate.hpp"
 
 #include <rill/collective/group.hpp>
 #include <rill/compress/difference.hpp>
@@ -288,6 +289,10 @@ TEST_CASE("decentralized: goes on from a checkpoint bit for bit") {
     check(choco);
     check(corrected);
     check(pushed);
+}
+
+TEST_CASE("decentralized: all ranks refuse an infinite rate before they compute") {
+    jobs::check_infinite_rate(decentralized{ring, train::sgd{}, jobs::infinite});
 }
 
 TEST_CASE("decentralized: D² refuses a mixing of small eigenvalues, and local steps") {

@@ -55,6 +55,14 @@ TEST_CASE("descent: a step at the rate of the round times the weight, or without
     CHECK(model[0] == 5.5);
 }
 
+TEST_CASE("descent: refuses a rate that is not finite, and leaves the model as it is") {
+    std::vector<double> model{8};
+    auto bound = descent{sgd{}, rill::train::inverse_time{.c1 = 2, .c2 = 0}}.bind<double>(1);
+    CHECK_THROWS_WITH_AS(bound.apply(std::span(model), std::span<const double>(model), 1, 0),
+                         "rill: train: the rate of step 0 is inf; it must be finite", rill::contract_violation);
+    CHECK(model[0] == 8);
+}
+
 TEST_CASE("descent: a stream moves the model as the dense fold does, where the optimizer takes streams") {
     for (const sgd& optimizer : {sgd{}, sgd{.momentum = 0.5}, sgd{.weight_decay = 0.25}}) {
         const descent rule{optimizer, constant_rate{0.5}};

@@ -1,6 +1,7 @@
 #include <rill/train/overlapped_bsp.hpp>
 
 #include "../support/scratch.hpp"
+#include "infinite_rate.hpp"
 #include "jobs.hpp"
 
 #include <rill/aggregate/mean.hpp>
@@ -323,4 +324,8 @@ TEST_CASE("overlapped_bsp: where computing takes as long as the exchange, a step
     // The forward pass and the backward pass of the last layer are computed before anything can be sent.
     CHECK(with.seconds() >= 0.012 + 0.004 + 0.001);
     MESSAGE("a step takes " << with.seconds() / without.seconds() << " of the time without overlap");
+}
+
+TEST_CASE("overlapped_bsp: all ranks refuse an infinite rate before they compute") {
+    check_infinite_rate(train::overlapped_bsp{topology::ring{}, train::sgd{}, infinite});
 }

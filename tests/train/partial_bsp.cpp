@@ -1,6 +1,7 @@
 #include <rill/train/partial_bsp.hpp>
 
 #include "../support/scratch.hpp"
+#include "infinite_rate.hpp"
 #include "jobs.hpp"
 
 #include <rill/straggler/fastest.hpp>
@@ -187,4 +188,8 @@ TEST_CASE("partial_bsp: goes back to a file between two steps, also on a rank th
     CHECK_FALSE(first.empty());
     CHECK(first == again);
     CHECK(numbers == std::vector<std::uint64_t>(ranks, 40));
+}
+
+TEST_CASE("partial_bsp: all ranks refuse an infinite rate before they compute") {
+    check_infinite_rate(train::partial_bsp{topology::star{}, straggler::wait_all{}, train::sgd{}, infinite});
 }

@@ -2,6 +2,7 @@
 
 #include <rill/topology/split_allgather.hpp>
 
+#include "infinite_rate.hpp"
 #include "jobs.hpp"
 
 #include <doctest/doctest.h>
@@ -40,4 +41,8 @@ TEST_CASE("sign_bsp: a gradient that is not finite skips the step, and says wher
         CHECK(done.invalid == std::vector<train::invalid_gradient>{{1, 2}});
         CHECK(parameters == std::vector<float>{1, 2, 3});
     });
+}
+
+TEST_CASE("sign_bsp: all ranks refuse an infinite rate before they compute") {
+    check_infinite_rate(train::sign_bsp{topology::ring{}, train::sgd{}, infinite});
 }

@@ -2,6 +2,7 @@
 
 #include "../support/allocations.hpp"
 #include "../support/scratch.hpp"
+#include "infinite_rate.hpp"
 #include "jobs.hpp"
 #include "sparse_samples.hpp"
 
@@ -267,6 +268,13 @@ TEST_CASE("sparse_bsp: another staleness, optimizer or rate on one rank is refus
     auto decaying = plain;
     decaying.optimizer.weight_decay = 0.1;
     refused(decaying, "optimizer");
+}
+
+TEST_CASE("sparse_bsp: all ranks refuse an infinite rate before they compute") {
+    train::sparse_bsp plan{topology::split_allgather{}, stream_codings{}, train::sgd{}, jobs::infinite};
+    jobs::check_infinite_rate(plan, stream<float>(3));
+    plan.staleness = straggler::bounded{1};
+    jobs::check_infinite_rate(plan, stream<float>(3));
 }
 
 #ifndef RILL_TEST_SANITIZED

@@ -30,13 +30,13 @@ class bound_bsp : public lockstep<Net, decltype(Policy::topology)> {
 
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
+        const double rate = this->rate_of(policy_.rate, number);
         const auto exchange = [&](const contribution& own) {
             if (own.weight > 0) policy_.clip.apply(gradient);
             return all_reduce(this->workers(), gradient, gradient, aggregate::mean{}, own);
         };
-        return this->step_with(number, gradient, compute, exchange, [&] {
-            optimizer_.step(parameters, std::span<const T>(gradient), rate_at(policy_.rate, number));
-        });
+        return this->step_with(number, gradient, compute, exchange,
+                               [&] { optimizer_.step(parameters, std::span<const T>(gradient), rate); });
     }
 
   private:

@@ -46,13 +46,14 @@ class bound_coded_bsp
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t, Compute&& compute) {
         const auto reduce = [&](bool) { return this->steps().reduce(gradient, gradient); };
-        return this->step_with(parameters, gradient, contributes(), compute, reduce, [&](step_record& record) {
+        const auto move = [&](step_record& record, double rate) {
             const auto bad = kernel::find_non_finite(std::span<const T>(gradient));
             if (bad)
                 record.invalid.push_back({this->workers().rank(), *bad});
             else
-                this->state().step(parameters, std::span<const T>(gradient), rate_.rate(record.step));
-        });
+                this->state().step(parameters, std::span<const T>(gradient), rate);
+        };
+        return this->step_with(rate_, parameters, gradient, contributes(), compute, reduce, move);
     }
 
   private:

@@ -38,10 +38,11 @@ class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
 
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
+        const double rate = this->rate_of(policy_.rate, number);
         const auto exchange = [&](const contribution& own) {
             if (own.weight > 0) {
                 policy_.clip.apply(gradient);
-                scale(gradient, static_cast<T>(rate_at(policy_.rate, number)));
+                scale(gradient, static_cast<T>(rate));
             }
             const auto is_complete = [&](const receipt& done) { return this->is_complete(done); };
             return all_reduce(this->workers(), gradient, update_, state_.codec, aggregate::mean{}, own, is_complete);

@@ -142,6 +142,7 @@ class bound_decentralized {
         if (!has_ended_ && (exchanges || !contributes())) has_ended_ = !gossip_.next();
         step_record record{.step = number, .is_over = has_ended_};
         if (has_ended_) return record;
+        const double rate = rate_at(policy_.rate, number);
         begin_at(parameters, number);
         stopwatch clock(workers_.net());
         const std::span<T> model = pushes ? span_of(state_.pushed) : parameters;
@@ -150,7 +151,7 @@ class bound_decentralized {
             clock.lap();
             if (record.invalid.empty()) {
                 policy_.clip.apply(gradient);
-                state_.optimizer.step(model, std::span<const T>(gradient), rate_at(policy_.rate, number));
+                state_.optimizer.step(model, std::span<const T>(gradient), rate);
             }
             record.phases.update = clock.lap();
         };

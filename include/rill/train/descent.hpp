@@ -31,14 +31,14 @@ class bound_descent {
           scales_by_weight_(policy.scales_by_weight) {}
 
     void apply(std::span<T> model, std::span<const T> fold, double weight, std::uint64_t round) {
-        optimizer_.step(model, fold, rate_at(round, weight));
+        optimizer_.step(model, fold, scaled_rate(round, weight));
     }
     /// By a fold that is 0 where the stream has no entry.
     template <IndexType Index>
     void apply(std::span<T> model, const stream_view<T, Index>& fold, double weight, std::uint64_t round)
         requires StreamOptimizer<optimizer_type, T, stream_view<T, Index>>
     {
-        optimizer_.step(model, fold, rate_at(round, weight));
+        optimizer_.step(model, fold, scaled_rate(round, weight));
     }
 
     template <class Writer>
@@ -51,8 +51,8 @@ class bound_descent {
     }
 
   private:
-    double rate_at(std::uint64_t round, double weight) const {
-        return rate_.rate(round) * (scales_by_weight_ ? weight : 1.0);
+    double scaled_rate(std::uint64_t round, double weight) const {
+        return rate_at(rate_, round) * (scales_by_weight_ ? weight : 1.0);
     }
 
     optimizer_type optimizer_;

@@ -7,6 +7,7 @@
 #include <rill/core/types.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/stream/stream.hpp>
+#include <rill/train/schedule.hpp>
 #include <rill/train/step_record.hpp>
 #include <rill/train/stopwatch.hpp>
 
@@ -43,6 +44,12 @@ class lockstep {
 
   protected:
     bool has_ended() const { return has_ended_; }
+
+    /// The rate of the step that begins, checked before anything is computed or sent. 0 after `end`.
+    template <RateSchedule Rate>
+    double rate_of(const Rate& schedule, std::uint64_t number) const {
+        return has_ended_ ? 0 : rate_at(schedule, number);
+    }
 
     bool is_complete(const receipt& done) const { return done.contributors == workers_.size(); }
 

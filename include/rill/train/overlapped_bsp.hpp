@@ -150,10 +150,11 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
         step_record record{.step = number, .is_over = this->has_ended()};
         if (record.is_over) return record;
+        const double rate = rate_at(policy_.rate, number);
         stopwatch clock(this->workers().net());
         std::fill(invalid_.begin(), invalid_.end(), std::nullopt);
         settlement attempt{this};  // after the operations, which a failure cancels
-        bucket_exchange buckets(this->workers(), plan_, starter{this, gradient, rate_at(policy_.rate, number)});
+        bucket_exchange buckets(this->workers(), plan_, starter{this, gradient, rate});
         record.loss = compute([&](std::size_t layer) { buckets.ready(layer); });
         record.phases.compute = clock.lap();
         record.exchange = buckets.finish();
@@ -164,7 +165,7 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
             if constexpr (is_coded)
                 state_.optimizer.step(parameters, slopes, 1);
             else
-                state_.step(parameters, slopes, rate_at(policy_.rate, number));
+                state_.step(parameters, slopes, rate);
         });
         return record;
     }

@@ -55,9 +55,10 @@ class bound_partial_bsp : public rooted<Net, decltype(Policy::topology), detail:
             return this->steps().reduce(gradient, gradient, aggregate::mean{},
                                         contribution{.weight = counts ? 1.0 : 0.0});
         };
-        return this->step_with(parameters, gradient, contributes(), compute, reduce, [&](step_record& record) {
-            this->state().step(parameters, std::span<const T>(gradient), rate_at(policy_.rate, record.step));
-        });
+        const auto move = [&](const step_record&, double rate) {
+            this->state().step(parameters, std::span<const T>(gradient), rate);
+        };
+        return this->step_with(policy_.rate, parameters, gradient, contributes(), compute, reduce, move);
     }
 
   private:

@@ -5,6 +5,7 @@
 #include <rill/concept/named_span.hpp>
 #include <rill/core/round_receipt.hpp>
 #include <rill/kernel/magnitude.hpp>
+#include <rill/train/schedule.hpp>
 #include <rill/train/step_record.hpp>
 #include <rill/train/stopwatch.hpp>
 
@@ -58,14 +59,15 @@ class rooted {
 
   protected:
     /// A round in which this rank computes if it `contributes`; then `reduce(bad)` hands in the gradient, of which
-    /// `bad` is the first coordinate that is not finite, and `move(number)` follows at the root if any came.
-    template <class T, class Compute, class Reduce, class Move>
-    step_record step_with(std::span<T> parameters, std::span<T> gradient, bool contributes, Compute&& compute,
-                          Reduce&& reduce, Move&& move) {
+    /// `bad` is the first coordinate that is not finite, and `move(record, rate)` follows at the root if any came.
+    template <RateSchedule Rate, class T, class Compute, class Reduce, class Move>
+    step_record step_with(const Rate& schedule, std::span<T> parameters, std::span<T> gradient, bool contributes,
+                          Compute&& compute, Reduce&& reduce, Move&& move) {
         stopwatch clock(workers_.net());
         step_record record{.is_over = !steps_.next(parameters)};
         if (record.is_over) return record;
         record.step = position() - 1;
+        const double rate = rate_at(schedule, record.step);
         const duration waited = clock.lap();
         std::optional<std::size_t> bad;
         if (contributes) {
@@ -79,7 +81,7 @@ class rooted {
         record.phases.exchange = waited + clock.lap();
         if (is_root() && latest_.contributors > 0) {
             [[maybe_unused]] const auto updating = named_span(workers_.net(), "update");
-            move(record);
+            move(record, rate);
         }
         record.phases.update = clock.lap();
         record.elapsed = clock.total();

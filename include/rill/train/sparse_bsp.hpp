@@ -124,20 +124,20 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
         RILL_EXPECTS(state_.step_sent == 0,
                      "train::sparse_bsp: the checkpoint holds a gradient that is still to be "
                      "exchanged; go on with staleness 1");
+        const double rate = this->rate_of(policy_.rate, number);
         const auto exchange = [&](const contribution& own) {
             return all_reduce(this->workers(), gradient, mean_, aggregate::mean{}, policy_.codings, own);
         };
-        return this->step_with(number, gradient, compute, exchange, [&] { move(parameters, number); });
+        return this->step_with(number, gradient, compute, exchange, [&] { move(parameters, rate); });
     }
 
   private:
-    void move(std::span<T> parameters, std::uint64_t number) {
-        state_.optimizer.step(parameters, mean_.view(), rate_at(policy_.rate, number));
-    }
+    void move(std::span<T> parameters, double rate) { state_.optimizer.step(parameters, mean_.view(), rate); }
 
     /// Computes while the exchange of the step before runs, moves by that one, and starts its own.
     template <class Compute>
     step_record step_beside(std::span<T> parameters, stream<T>& gradient, std::uint64_t number, Compute&& compute) {
+        this->rate_of(policy_.rate, number);  // checked before the gradient is sent; the next step moves by it
         step_record record{.step = number, .is_over = this->has_ended()};
         stopwatch clock(this->workers().net());
         std::optional<std::size_t> bad;
@@ -150,7 +150,8 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
         if (state_.step_sent != 0) {
             record.exchange = under_way_.get();
             record.phases.exchange = clock.lap();
-            this->complete(record, state_.invalid, clock, [&] { move(parameters, state_.step_sent - 1); });
+            this->complete(record, state_.invalid, clock,
+                           [&] { move(parameters, rate_at(policy_.rate, state_.step_sent - 1)); });
             state_.step_sent = 0;
         }
         if (!record.is_over) {
