@@ -26,8 +26,8 @@ if(RILL_SANITIZE)
                                                    -fno-omit-frame-pointer)
     target_link_options(rill_own_code INTERFACE -fsanitize=${RILL_SANITIZE})
     if(RILL_SANITIZE MATCHES "undefined" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-        # An instruction in place of a call that describes the operation: 13 % less to compile. The address sanitizer reports
-        # the signal and the functions that led there.
+        # An instruction in place of a call that describes the operation: 13 % less to compile. docs/testing.md says how to get
+        # the description.
         target_compile_options(rill_own_code INTERFACE -fsanitize-trap=undefined)
     endif()
 endif()
