@@ -11,7 +11,7 @@
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// Memory for a message that the shelf keeps however short the message is: where ranks receive as many as they send.
-/// `bytes`: without the header.
+/// `bytes`: at least those behind its header.
 inline buffer kept_room(std::size_t bytes) {
     buffer message;
     message.reserve(std::max(bytes + wire::header_bytes, buffer_shelf::least));
