@@ -1477,97 +1477,6 @@ static_assert(Clipping<per_bucket<clip_norm>>);
 
 }}}  // namespace rill::RILL_ABI::train
 
-// ===== rill/train/lockstep.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace train {
-
-/// What bound strategies have in common whose ranks all take part in each step and move alike: the group, and how a
-/// step is skipped.
-///
-/// A rank whose gradient holds a NaN or an infinity contributes with weight 0, by which all ranks see it at no cost;
-/// only then do they tell each other where.
-template <class Net, class Shape>
-class lockstep {
-  public:
-    using group_type = group<Net, Shape>;
-
-    lockstep(Net& net, const Shape& topology, const group_options& options) : workers_(net, topology, options) {}
-
-    group_type& workers() { return workers_; }
-
-    static constexpr bool contributes() { return true; }
-    void end() { has_ended_ = true; }
-    std::uint64_t position() const { return workers_.operation_number(); }
-    void resume_at(std::uint64_t position) {
-        workers_.resume_at(position);
-        has_ended_ = false;
-    }
-    void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
-
-  protected:
-    bool has_ended() const { return has_ended_; }
-
-    bool is_complete(const receipt& done) const { return done.contributors == workers_.size(); }
-
-    /// The first coordinate of a gradient that is not finite.
-    template <class T>
-    static std::optional<std::size_t> first_invalid(std::span<T> gradient) {
-        return kernel::find_non_finite(std::span<const T>(gradient));
-    }
-    template <class T>
-    static std::optional<std::size_t> first_invalid(const stream<T>& gradient) {
-        const auto entry = kernel::find_non_finite(gradient.values());
-        return entry && !gradient.is_dense() ? gradient.indices()[*entry] : entry;
-    }
-
-    /// A step that computes `gradient`, a span or a stream, then calls `exchange(own)`, which returns the receipt, then
-    /// `move()`.
-    template <class Gradient, class Compute, class Exchange, class Move>
-    step_record step_with(std::uint64_t number, const Gradient& gradient, Compute&& compute, Exchange&& exchange,
-                          Move&& move) {
-        step_record record{.step = number, .is_over = has_ended_};
-        if (has_ended_) return record;
-        stopwatch clock(workers_.net());
-        record.loss = compute();
-        const auto bad = first_invalid(gradient);
-        record.phases.compute = clock.lap();
-        record.exchange = exchange(contribution{.weight = bad ? 0.0 : 1.0});
-        record.phases.exchange = clock.lap();
-        complete(record, bad, clock, move);
-        return record;
-    }
-
-    /// Moves after a complete exchange; else all ranks skip the step and learn why. `bad`: the first coordinate of this
-    /// rank's gradient that is not finite.
-    template <class Move>
-    void complete(step_record& record, std::optional<std::size_t> bad, stopwatch<Net>& clock, Move&& move) {
-        if (is_complete(record.exchange)) {
-            [[maybe_unused]] const auto updating = named_span(workers_.net(), "update");
-            move();
-        } else {
-            explain_skip(bad, record);
-        }
-        record.phases.update = clock.lap();
-        record.elapsed = clock.total();
-    }
-
-  private:
-    /// Every rank learns whose gradients cannot be used: coordinate + 1 at the place of each such rank.
-    void explain_skip(std::optional<std::size_t> bad, step_record& record) {
-        std::vector<std::int64_t> places(static_cast<std::size_t>(workers_.size()));
-        if (bad) places[static_cast<std::size_t>(workers_.rank())] = static_cast<std::int64_t>(*bad) + 1;
-        record.exchange.wire += all_reduce(workers_, places, places).wire;
-        for (std::size_t rank = 0; rank < places.size(); ++rank)
-            if (places[rank] != 0)
-                record.invalid.push_back({static_cast<rank_t>(rank), static_cast<std::size_t>(places[rank] - 1)});
-    }
-
-    group_type workers_;
-    bool has_ended_ = false;
-};
-
-}}}  // namespace rill::RILL_ABI::train
-
 // ===== rill/train/schedule.hpp
 
 // Learning rates as functions of the step, `0, 1, 2, …`.
@@ -1678,6 +1587,103 @@ static_assert(RateSchedule<warmup_cosine>);
 
 }}}  // namespace rill::RILL_ABI::train
 
+// ===== rill/train/lockstep.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// What bound strategies have in common whose ranks all take part in each step and move alike: the group, and how a
+/// step is skipped.
+///
+/// A rank whose gradient holds a NaN or an infinity contributes with weight 0, by which all ranks see it at no cost;
+/// only then do they tell each other where.
+template <class Net, class Shape>
+class lockstep {
+  public:
+    using group_type = group<Net, Shape>;
+
+    lockstep(Net& net, const Shape& topology, const group_options& options) : workers_(net, topology, options) {}
+
+    group_type& workers() { return workers_; }
+
+    static constexpr bool contributes() { return true; }
+    void end() { has_ended_ = true; }
+    std::uint64_t position() const { return workers_.operation_number(); }
+    void resume_at(std::uint64_t position) {
+        workers_.resume_at(position);
+        has_ended_ = false;
+    }
+    void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
+
+  protected:
+    bool has_ended() const { return has_ended_; }
+
+    /// The rate of the step that begins, checked before anything is computed or sent. 0 after `end`.
+    template <RateSchedule Rate>
+    double rate_of(const Rate& schedule, std::uint64_t number) const {
+        return has_ended_ ? 0 : rate_at(schedule, number);
+    }
+
+    bool is_complete(const receipt& done) const { return done.contributors == workers_.size(); }
+
+    /// The first coordinate of a gradient that is not finite.
+    template <class T>
+    static std::optional<std::size_t> first_invalid(std::span<T> gradient) {
+        return kernel::find_non_finite(std::span<const T>(gradient));
+    }
+    template <class T>
+    static std::optional<std::size_t> first_invalid(const stream<T>& gradient) {
+        const auto entry = kernel::find_non_finite(gradient.values());
+        return entry && !gradient.is_dense() ? gradient.indices()[*entry] : entry;
+    }
+
+    /// A step that computes `gradient`, a span or a stream, then calls `exchange(own)`, which returns the receipt, then
+    /// `move()`.
+    template <class Gradient, class Compute, class Exchange, class Move>
+    step_record step_with(std::uint64_t number, const Gradient& gradient, Compute&& compute, Exchange&& exchange,
+                          Move&& move) {
+        step_record record{.step = number, .is_over = has_ended_};
+        if (has_ended_) return record;
+        stopwatch clock(workers_.net());
+        record.loss = compute();
+        const auto bad = first_invalid(gradient);
+        record.phases.compute = clock.lap();
+        record.exchange = exchange(contribution{.weight = bad ? 0.0 : 1.0});
+        record.phases.exchange = clock.lap();
+        complete(record, bad, clock, move);
+        return record;
+    }
+
+    /// Moves after a complete exchange; else all ranks skip the step and learn why. `bad`: the first coordinate of this
+    /// rank's gradient that is not finite.
+    template <class Move>
+    void complete(step_record& record, std::optional<std::size_t> bad, stopwatch<Net>& clock, Move&& move) {
+        if (is_complete(record.exchange)) {
+            [[maybe_unused]] const auto updating = named_span(workers_.net(), "update");
+            move();
+        } else {
+            explain_skip(bad, record);
+        }
+        record.phases.update = clock.lap();
+        record.elapsed = clock.total();
+    }
+
+  private:
+    /// Every rank learns whose gradients cannot be used: coordinate + 1 at the place of each such rank.
+    void explain_skip(std::optional<std::size_t> bad, step_record& record) {
+        std::vector<std::int64_t> places(static_cast<std::size_t>(workers_.size()));
+        if (bad) places[static_cast<std::size_t>(workers_.rank())] = static_cast<std::int64_t>(*bad) + 1;
+        record.exchange.wire += all_reduce(workers_, places, places).wire;
+        for (std::size_t rank = 0; rank < places.size(); ++rank)
+            if (places[rank] != 0)
+                record.invalid.push_back({static_cast<rank_t>(rank), static_cast<std::size_t>(places[rank] - 1)});
+    }
+
+    group_type workers_;
+    bool has_ended_ = false;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
 // ===== rill/train/bsp.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -1696,13 +1702,13 @@ class bound_bsp : public lockstep<Net, decltype(Policy::topology)> {
 
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
+        const double rate = this->rate_of(policy_.rate, number);
         const auto exchange = [&](const contribution& own) {
             if (own.weight > 0) policy_.clip.apply(gradient);
             return all_reduce(this->workers(), gradient, gradient, aggregate::mean{}, own);
         };
-        return this->step_with(number, gradient, compute, exchange, [&] {
-            optimizer_.step(parameters, std::span<const T>(gradient), rate_at(policy_.rate, number));
-        });
+        return this->step_with(number, gradient, compute, exchange,
+                               [&] { optimizer_.step(parameters, std::span<const T>(gradient), rate); });
     }
 
   private:
@@ -1827,14 +1833,15 @@ class rooted {
 
   protected:
     /// A round in which this rank computes if it `contributes`; then `reduce(bad)` hands in the gradient, of which
-    /// `bad` is the first coordinate that is not finite, and `move(number)` follows at the root if any came.
-    template <class T, class Compute, class Reduce, class Move>
-    step_record step_with(std::span<T> parameters, std::span<T> gradient, bool contributes, Compute&& compute,
-                          Reduce&& reduce, Move&& move) {
+    /// `bad` is the first coordinate that is not finite, and `move(record, rate)` follows at the root if any came.
+    template <RateSchedule Rate, class T, class Compute, class Reduce, class Move>
+    step_record step_with(const Rate& schedule, std::span<T> parameters, std::span<T> gradient, bool contributes,
+                          Compute&& compute, Reduce&& reduce, Move&& move) {
         stopwatch clock(workers_.net());
         step_record record{.is_over = !steps_.next(parameters)};
         if (record.is_over) return record;
         record.step = position() - 1;
+        const double rate = rate_at(schedule, record.step);
         const duration waited = clock.lap();
         std::optional<std::size_t> bad;
         if (contributes) {
@@ -1848,7 +1855,7 @@ class rooted {
         record.phases.exchange = waited + clock.lap();
         if (is_root() && latest_.contributors > 0) {
             [[maybe_unused]] const auto updating = named_span(workers_.net(), "update");
-            move(record);
+            move(record, rate);
         }
         record.phases.update = clock.lap();
         record.elapsed = clock.total();
@@ -1900,13 +1907,14 @@ class bound_coded_bsp
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t, Compute&& compute) {
         const auto reduce = [&](bool) { return this->steps().reduce(gradient, gradient); };
-        return this->step_with(parameters, gradient, contributes(), compute, reduce, [&](step_record& record) {
+        const auto move = [&](step_record& record, double rate) {
             const auto bad = kernel::find_non_finite(std::span<const T>(gradient));
             if (bad)
                 record.invalid.push_back({this->workers().rank(), *bad});
             else
-                this->state().step(parameters, std::span<const T>(gradient), rate_.rate(record.step));
-        });
+                this->state().step(parameters, std::span<const T>(gradient), rate);
+        };
+        return this->step_with(rate_, parameters, gradient, contributes(), compute, reduce, move);
     }
 
   private:
@@ -2001,10 +2009,11 @@ class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
 
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
+        const double rate = this->rate_of(policy_.rate, number);
         const auto exchange = [&](const contribution& own) {
             if (own.weight > 0) {
                 policy_.clip.apply(gradient);
-                scale(gradient, static_cast<T>(rate_at(policy_.rate, number)));
+                scale(gradient, static_cast<T>(rate));
             }
             const auto is_complete = [&](const receipt& done) { return this->is_complete(done); };
             return all_reduce(this->workers(), gradient, update_, state_.codec, aggregate::mean{}, own, is_complete);
@@ -2837,6 +2846,7 @@ class bound_decentralized {
         if (!has_ended_ && (exchanges || !contributes())) has_ended_ = !gossip_.next();
         step_record record{.step = number, .is_over = has_ended_};
         if (has_ended_) return record;
+        const double rate = rate_at(policy_.rate, number);
         begin_at(parameters, number);
         stopwatch clock(workers_.net());
         const std::span<T> model = pushes ? span_of(state_.pushed) : parameters;
@@ -2845,7 +2855,7 @@ class bound_decentralized {
             clock.lap();
             if (record.invalid.empty()) {
                 policy_.clip.apply(gradient);
-                state_.optimizer.step(model, std::span<const T>(gradient), rate_at(policy_.rate, number));
+                state_.optimizer.step(model, std::span<const T>(gradient), rate);
             }
             record.phases.update = clock.lap();
         };
@@ -3525,14 +3535,14 @@ class bound_descent {
           scales_by_weight_(policy.scales_by_weight) {}
 
     void apply(std::span<T> model, std::span<const T> fold, double weight, std::uint64_t round) {
-        optimizer_.step(model, fold, rate_at(round, weight));
+        optimizer_.step(model, fold, scaled_rate(round, weight));
     }
     /// By a fold that is 0 where the stream has no entry.
     template <IndexType Index>
     void apply(std::span<T> model, const stream_view<T, Index>& fold, double weight, std::uint64_t round)
         requires StreamOptimizer<optimizer_type, T, stream_view<T, Index>>
     {
-        optimizer_.step(model, fold, rate_at(round, weight));
+        optimizer_.step(model, fold, scaled_rate(round, weight));
     }
 
     template <class Writer>
@@ -3545,8 +3555,8 @@ class bound_descent {
     }
 
   private:
-    double rate_at(std::uint64_t round, double weight) const {
-        return rate_.rate(round) * (scales_by_weight_ ? weight : 1.0);
+    double scaled_rate(std::uint64_t round, double weight) const {
+        return rate_at(rate_, round) * (scales_by_weight_ ? weight : 1.0);
     }
 
     optimizer_type optimizer_;
@@ -4562,10 +4572,11 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
         step_record record{.step = number, .is_over = this->has_ended()};
         if (record.is_over) return record;
+        const double rate = rate_at(policy_.rate, number);
         stopwatch clock(this->workers().net());
         std::fill(invalid_.begin(), invalid_.end(), std::nullopt);
         settlement attempt{this};  // after the operations, which a failure cancels
-        bucket_exchange buckets(this->workers(), plan_, starter{this, gradient, rate_at(policy_.rate, number)});
+        bucket_exchange buckets(this->workers(), plan_, starter{this, gradient, rate});
         record.loss = compute([&](std::size_t layer) { buckets.ready(layer); });
         record.phases.compute = clock.lap();
         record.exchange = buckets.finish();
@@ -4576,7 +4587,7 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
             if constexpr (is_coded)
                 state_.optimizer.step(parameters, slopes, 1);
             else
-                state_.step(parameters, slopes, rate_at(policy_.rate, number));
+                state_.step(parameters, slopes, rate);
         });
         return record;
     }
@@ -4857,9 +4868,10 @@ class bound_partial_bsp : public rooted<Net, decltype(Policy::topology), detail:
             return this->steps().reduce(gradient, gradient, aggregate::mean{},
                                         contribution{.weight = counts ? 1.0 : 0.0});
         };
-        return this->step_with(parameters, gradient, contributes(), compute, reduce, [&](step_record& record) {
-            this->state().step(parameters, std::span<const T>(gradient), rate_at(policy_.rate, record.step));
-        });
+        const auto move = [&](const step_record&, double rate) {
+            this->state().step(parameters, std::span<const T>(gradient), rate);
+        };
+        return this->step_with(policy_.rate, parameters, gradient, contributes(), compute, reduce, move);
     }
 
   private:
@@ -5385,12 +5397,12 @@ class bound_sign_bsp : public lockstep<Net, decltype(Policy::topology)> {
 
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
+        const double rate = this->rate_of(policy_.rate, number);
         const auto exchange = [&](const contribution& own) {
             return all_reduce(this->workers(), gradient, gradient, codec_, aggregate::sign_of_sum{}, own);
         };
-        return this->step_with(number, gradient, compute, exchange, [&] {
-            optimizer_.step(parameters, std::span<const T>(gradient), rate_at(policy_.rate, number));
-        });
+        return this->step_with(number, gradient, compute, exchange,
+                               [&] { optimizer_.step(parameters, std::span<const T>(gradient), rate); });
     }
 
   private:
@@ -5546,20 +5558,20 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
         RILL_EXPECTS(state_.step_sent == 0,
                      "train::sparse_bsp: the checkpoint holds a gradient that is still to be "
                      "exchanged; go on with staleness 1");
+        const double rate = this->rate_of(policy_.rate, number);
         const auto exchange = [&](const contribution& own) {
             return all_reduce(this->workers(), gradient, mean_, aggregate::mean{}, policy_.codings, own);
         };
-        return this->step_with(number, gradient, compute, exchange, [&] { move(parameters, number); });
+        return this->step_with(number, gradient, compute, exchange, [&] { move(parameters, rate); });
     }
 
   private:
-    void move(std::span<T> parameters, std::uint64_t number) {
-        state_.optimizer.step(parameters, mean_.view(), rate_at(policy_.rate, number));
-    }
+    void move(std::span<T> parameters, double rate) { state_.optimizer.step(parameters, mean_.view(), rate); }
 
     /// Computes while the exchange of the step before runs, moves by that one, and starts its own.
     template <class Compute>
     step_record step_beside(std::span<T> parameters, stream<T>& gradient, std::uint64_t number, Compute&& compute) {
+        this->rate_of(policy_.rate, number);  // checked before the gradient is sent; the next step moves by it
         step_record record{.step = number, .is_over = this->has_ended()};
         stopwatch clock(this->workers().net());
         std::optional<std::size_t> bad;
@@ -5572,7 +5584,8 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
         if (state_.step_sent != 0) {
             record.exchange = under_way_.get();
             record.phases.exchange = clock.lap();
-            this->complete(record, state_.invalid, clock, [&] { move(parameters, state_.step_sent - 1); });
+            this->complete(record, state_.invalid, clock,
+                           [&] { move(parameters, rate_at(policy_.rate, state_.step_sent - 1)); });
             state_.step_sent = 0;
         }
         if (!record.is_over) {

@@ -317,6 +317,7 @@ TEST_CASE("choose: from measured figures, without a network; each figure counts"
     const cost::gradient_shape gradient{.dimension = 300'000, .density = 0.01, .selects = true};
     const auto best = cost::choose(costs, gradient);
     CHECK(best.compress);
+    CHECK(cost::choose({.ranks = 3}, {.dimension = 9}).costs.ranks == 3);
 
     cost::measured_costs slow = costs;
     slow.computing.select = 1e4;

@@ -114,6 +114,21 @@ TEST_CASE("costs: in a simulated network computing takes no time") {
     });
 }
 
+TEST_CASE("costs: ranks that have measured nothing do not make computing free for the others") {
+    const auto sharing = [](const std::vector<double>& found) {
+        std::vector<double> all(found.size());
+        simulated::run(static_cast<int>(found.size()), {}, [&](simulated::endpoint& self) {
+            group workers{self, topology::ring{}};
+            const auto rank = static_cast<std::size_t>(self.rank());
+            all[rank] = cost::detail::least_sharing(workers, found[rank]);
+        });
+        CHECK(all == std::vector<double>(all.size(), all[0]));
+        return all[0];
+    };
+    CHECK(sharing({2.5, 0, 1.5}) == 1.5);
+    CHECK(sharing({0, 0, 0}) == 0);
+}
+
 TEST_CASE("costs: with real clocks all ranks get the same figures, those of the slowest") {
     std::vector<cost::measured_costs> all(3);
     in_process::run(3, [&](in_process::endpoint& self) {

@@ -29,7 +29,6 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -314,8 +313,8 @@ inline std::string exchange_choice::reason() const {
 /// It is a template so that a translation unit which does not call it does not compile the predictions.
 /// Cost: some 70 predictions, each of O(messages); with `values` or `copy` about twice as many, with both some 230.
 /// Memory: that of one prediction.
-template <std::same_as<measured_costs> Costs>
-exchange_choice choose(const Costs& costs, const gradient_shape& gradient) {
+template <class = void>
+exchange_choice choose(const measured_costs& costs, const gradient_shape& gradient) {
     detail::require_gradient(gradient);
     detail::require_costs(costs);
     exchange_choice made{

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/aggregate/max.hpp>
+#include <rill/aggregate/min.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/barrier.hpp>
 #include <rill/concept/shared_memory.hpp>
@@ -31,6 +32,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -221,6 +223,17 @@ class computing_probe {
     costs_probe probe_;
 };
 
+/// How many times as long as alone each rank computes while all do: the least of what the ranks have found (`own`), so
+/// that one that something else slows down is not taken for one that shares cores. 0, which is no measurement, counts
+/// only where all have found it.
+template <class Group>
+double least_sharing(Group& group, double own) {
+    constexpr double none = std::numeric_limits<double>::infinity();
+    double least = own > 0 ? own : none;
+    all_reduce(group, std::span(&least, 1), std::span(&least, 1), aggregate::min{});
+    return least < none ? least : 0;
+}
+
 /// See `memory_probe::run`. The messages have the size of a contribution, up to 4 MiB.
 template <class Group>
 std::array<double, 2> measure_memory(Group& group, const costs_probe& probe) {
@@ -254,10 +267,7 @@ measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
     const std::array<double, 2> memory = detail::measure_memory(group, probe);
     detail::computing_probe computing(group.net(), probe);
     barrier(group);
-    // Ranks that share cores are all slowed down; one that something else slows down is not taken for that.
-    const double own = computing.sharing();
-    double sharing = -own;
-    all_reduce(group, std::span(&sharing, 1), std::span(&sharing, 1), aggregate::max{});
+    const double own = computing.sharing(), sharing = detail::least_sharing(group, own);
     if (own > 0) found.computing = computing.run();
     found.computing.fetch = memory[0];
     found.computing.rewrite = memory[1];
@@ -265,7 +275,7 @@ measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
     detail::visit_computing(found.computing, [&, i = std::size_t{0}](double each) mutable { figures[i++] = each; });
     all_reduce(group, figures, figures, aggregate::max{});
     detail::visit_computing(found.computing,
-                            [&, i = std::size_t{0}](double& most) mutable { most = figures[i++] * -sharing; });
+                            [&, i = std::size_t{0}](double& most) mutable { most = figures[i++] * sharing; });
     return found;
 }
 

@@ -1207,9 +1207,9 @@ class post_office {
     node* claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room);
     /// Gives back a claimed message in any state. One that arrives straight must have been redirected before.
     void unclaim(node& n);
-    /// Throws `peer_failure` where all of the peers have left: what this rank waits for from them, or for them to take,
-    /// does not happen any more.
-    void require_any(std::span<const rank_t> peers) const;
+    /// Throws `peer_failure` where all of the peers have left: what this rank waits for from them on a channel, or for
+    /// them to take, does not happen any more.
+    void require_any(std::span<const rank_t> peers, channel on) const;
     bool has_left(rank_t peer) const { return peers_[static_cast<std::size_t>(peer)].has_left; }
     /// Completes the receive of a claimed message that has arrived.
     void accept(node& n) {
@@ -1468,7 +1468,7 @@ void post_office<Port>::watch_leaving() {
 
 /// Ends all contexts when a peer has gone; true when one has. Called only when no note is left to read, since a verdict
 /// of before comes first. Others hear of it also where another failure has ended this rank's contexts: the peer may
-/// have been the one that told of that, and may not have told all.
+/// have been the one that told of that, and may not have told all. The loss is known here even where telling it throws.
 template <class Port>
 bool post_office<Port>::mourn() {
     const rank_t gone = port_.take_loss();
@@ -1477,10 +1477,10 @@ bool post_office<Port>::mourn() {
                               .culprit = gone,
                               .reason = "rank " + std::to_string(gone) + " has gone without a farewell"};
     const abort_notice* const first = control_.first_before(notice);
-    if (first == nullptr || !rill::detail::same_failure(*first, notice))
-        tell_others({.kind = note::verdict}, packed_notice(notice).view());
+    const bool is_news = first == nullptr || !rill::detail::same_failure(*first, notice);
     control_.learn(notice);
     state_of(gone).has_gone = control_.any_failed = true;
+    if (is_news) tell_others({.kind = note::verdict}, packed_notice(notice).view());
     go_on_leaving();
     return true;
 }
@@ -1493,10 +1493,11 @@ bool post_office<Port>::hear_goodbye() {
     return left != no_rank && (state_of(left).has_left = true);
 }
 template <class Port>
-void post_office<Port>::require_any(std::span<const rank_t> peers) const {
+void post_office<Port>::require_any(std::span<const rank_t> peers, channel on) const {
     if (peers.empty() || !std::all_of(peers.begin(), peers.end(), [this](rank_t peer) { return has_left(peer); }))
         return;
-    throw_error({.culprit = peers.front(),
+    throw_error({.context = on.context,
+                 .culprit = peers.front(),
                  .reason = "rank " + std::to_string(peers.front()) + " has left, and rank " + std::to_string(rank()) +
                            " waits for it"});
 }
@@ -2941,7 +2942,7 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
     bool wait_for(std::span<const rank_t> peers, channel on, deadline until, Ready&& ready) {
         return wait(on, until, [&] {
             if (ready()) return true;
-            if (until.is_never()) office_.require_any(peers);
+            if (until.is_never()) office_.require_any(peers, on);
             return false;
         });
     }
@@ -2991,6 +2992,11 @@ template <class Port>
 std::optional<call_signature> engine<Port>::inquire(rank_t peer, std::uint64_t context, std::uint64_t number,
                                                     deadline until) {
     control& known = office_.knowledge();
+    const auto entered_or_later = [&] {
+        if (peer == rank()) return known.calls.entered_or_later(context, number);
+        const rill::detail::call_history* const told = known.told(peer, context);
+        return told != nullptr ? told->entered_or_later(number) : std::nullopt;
+    };
     bool asked = peer == rank();
     bool takes_state = until.at > this->now();
     std::optional<call_signature> answer, before;
@@ -3000,16 +3006,15 @@ std::optional<call_signature> engine<Port>::inquire(rank_t peer, std::uint64_t c
         answer = peer == rank()    ? known.calls.entered(context, number)
                  : told != nullptr ? told->entered(number)
                                    : std::nullopt;
-        if (!answer && office_.has_left(peer)) answer = {.number = number, .kind = operation::departure};
+        if (!answer && office_.has_left(peer))
+            answer = entered_or_later().value_or(call_signature{.number = number, .kind = operation::departure});
         if (!answer && !std::exchange(asked, true))
             office_.tell(peer, {.context = context, .id = number, .kind = note::question});
         return answer.has_value();
     };
     if (wait({context, tag_of(number)}, until, look)) return answer;
     const guard lock(mutex_);
-    if (peer == rank()) return known.calls.entered_or_later(context, number);
-    const rill::detail::call_history* const told = known.told(peer, context);
-    const auto said = told != nullptr ? told->entered_or_later(number) : std::nullopt;
+    const auto said = entered_or_later();
     return said ? said : before;
 }
 
