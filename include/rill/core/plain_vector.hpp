@@ -34,8 +34,8 @@ class plain_vector {
         memory_.release(layout);
     }
 
-    /// Room for `room` objects: `add` allocates nothing, and throws only what a move throws, while there are fewer.
-    /// Where it throws (`std::bad_alloc`), nothing has changed.
+    /// Room for `room` objects: `add` allocates and throws nothing while there are fewer. Where `reserve` throws
+    /// (`std::bad_alloc`), nothing has changed.
     void reserve(std::size_t room) {
         if (room > memory_.room()) grow(room);
     }
@@ -85,6 +85,10 @@ class plain_vector {
             memory_.grow(layout, least, size_, &move_all);
     }
     static void move_all(void* to, void* from, std::size_t count) {
+        static_assert(
+            std::is_nothrow_move_constructible_v<T>,
+            "rill::plain_vector: objects may throw when they move, and they do when the vector grows; declare "
+            "their move constructor noexcept, or make them all with the vector");
         T* const old = static_cast<T*>(from);
         T* const moved = static_cast<T*>(to);
         for (std::size_t i = 0; i < count; ++i) {
