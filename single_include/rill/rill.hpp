@@ -3177,8 +3177,8 @@ class plain_vector {
         memory_.release(layout);
     }
 
-    /// Room for `room` objects: `add` allocates nothing, and throws only what a move throws, while there are fewer.
-    /// Where it throws (`std::bad_alloc`), nothing has changed.
+    /// Room for `room` objects: `add` allocates and throws nothing while there are fewer. Where `reserve` throws
+    /// (`std::bad_alloc`), nothing has changed.
     void reserve(std::size_t room) {
         if (room > memory_.room()) grow(room);
     }
@@ -3228,6 +3228,10 @@ class plain_vector {
             memory_.grow(layout, least, size_, &move_all);
     }
     static void move_all(void* to, void* from, std::size_t count) {
+        static_assert(
+            std::is_nothrow_move_constructible_v<T>,
+            "rill::plain_vector: objects may throw when they move, and they do when the vector grows; declare "
+            "their move constructor noexcept, or make them all with the vector");
         T* const old = static_cast<T*>(from);
         T* const moved = static_cast<T*>(to);
         for (std::size_t i = 0; i < count; ++i) {
@@ -38857,17 +38861,10 @@ inline std::string exchange_choice::reason() const {
 /// Messages of one rank to or from several share its network card. How fast that is was measured too.
 ///
 /// It is a template so that a translation unit which does not call it does not compile the predictions.
-<<<<<<< HEAD
 /// Cost: some 70 predictions, each of O(messages); with `values` or `copy` about twice as many, with both some 230.
 /// Memory: that of one prediction.
-template <std::same_as<measured_costs> Costs>
-exchange_choice choose(const Costs& costs, const gradient_shape& gradient) {
-=======
-/// Cost: some 70 predictions, each of O(messages); with `values` or `copy` twice as many, with both some 230. Memory:
-/// that of one.
 template <class = void>
 exchange_choice choose(const measured_costs& costs, const gradient_shape& gradient) {
->>>>>>> 2dadc980 (cost: choose takes figures in braces again; a rank whose clock measured nothing does not make computing free for all)
     detail::require_gradient(gradient);
     detail::require_costs(costs);
     exchange_choice made{
