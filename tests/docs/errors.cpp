@@ -225,10 +225,10 @@ TEST_CASE("a rank that the others took for dead") {
     require_message(message);
 }
 
-/// What a member of an elastic team throws in the end.
+/// What a member of an elastic team throws in the end. The rank `odd` calls a barrier more than the others.
 template <class Error>
 std::string told_by_team(int ranks, rank_t teller, const simulated::network& network, const elastic_options& options,
-                         bool leaves = false) {
+                         bool leaves = false, rank_t odd = no_rank) {
     struct nothing {
         static buffer pack() { return {}; }
         static buffer changes() { return {}; }
@@ -244,7 +244,10 @@ std::string told_by_team(int ranks, rank_t teller, const simulated::network& net
                 if (leaves && net.rank() == teller) team.leave();
                 team.settle(state);
                 net.sleep_until(net.now() + milliseconds(1));
-                team.attempt([](auto& workers) { barrier(workers); });
+                team.attempt([&](auto& workers) {
+                    barrier(workers);
+                    if (net.rank() == odd) barrier(workers);
+                });
             }
             team.finish();
         } catch (const Error& thrown) {
@@ -252,6 +255,10 @@ std::string told_by_team(int ranks, rank_t teller, const simulated::network& net
         }
     });
     return message;
+}
+
+TEST_CASE("mismatch: the end of a step") {
+    require_message(told_by_team<mismatch>(4, 0, {}, {.timeout = seconds(5)}, false, 3));
 }
 
 TEST_CASE("excluded and no_quorum") {
