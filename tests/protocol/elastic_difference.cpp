@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -92,8 +93,9 @@ struct large : model {
     static constexpr std::size_t padding = 200'000;
 
     rill::buffer pack() const {
-        rill::buffer bytes = model::pack();
-        bytes.resize(bytes.size() + padding);
+        const rill::buffer own = model::pack();
+        rill::buffer bytes(own.size() + padding);
+        std::fill(std::copy(own.begin(), own.end(), bytes.begin()), bytes.end(), std::byte{});
         return bytes;
     }
     void unpack(rill::byte_view bytes) { model::unpack(bytes.first(bytes.size() - padding)); }
