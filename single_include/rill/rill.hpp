@@ -3234,10 +3234,9 @@ class plain_vector {
             "their move constructor noexcept, or make them all with the vector");
         T* const old = static_cast<T*>(from);
         T* const moved = static_cast<T*>(to);
-        for (std::size_t i = 0; i < count; ++i) {
-            ::new (static_cast<void*>(moved + i)) T(std::move(old[i]));
-            old[i].~T();
-        }
+        for (std::size_t i = 0; i < count; ++i) ::new (static_cast<void*>(moved + i)) T(std::move(old[i]));
+        // In a loop of its own: else g++ 12 warns at -O3 of what a destructor would do to an object that has moved.
+        for (std::size_t i = 0; i < count; ++i) old[i].~T();
     }
 
     detail::element_memory memory_;
@@ -37457,7 +37456,9 @@ class memory_probe {
             messages_.send(call, next, own_);
             std::int64_t read = 0;
             messages_.receive(call, previous, own_.size(), [&](std::span<const std::int32_t> values) {
-                read = more([&] { sum_ = std::accumulate(values.begin(), values.end(), sum_); });
+                read = more([&] {
+                    for (const std::int32_t value : values) sum_ += static_cast<std::uint32_t>(value);
+                });
             });
             messages_.send(call, previous, messages_.zeros(0));  // it has been read
             messages_.receive(call, next, 0);
@@ -37815,7 +37816,8 @@ class computing_probe {
 template <class Group>
 double least_sharing(Group& group, double own) {
     constexpr double none = std::numeric_limits<double>::infinity();
-    double least = own > 0 ? own : none;
+    double least = none;
+    if (own > 0) least = own;
     all_reduce(group, std::span(&least, 1), std::span(&least, 1), aggregate::min{});
     return least < none ? least : 0;
 }

@@ -229,7 +229,8 @@ class computing_probe {
 template <class Group>
 double least_sharing(Group& group, double own) {
     constexpr double none = std::numeric_limits<double>::infinity();
-    double least = own > 0 ? own : none;
+    double least = none;
+    if (own > 0) least = own;
     all_reduce(group, std::span(&least, 1), std::span(&least, 1), aggregate::min{});
     return least < none ? least : 0;
 }

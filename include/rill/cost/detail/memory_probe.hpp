@@ -46,7 +46,9 @@ class memory_probe {
             messages_.send(call, next, own_);
             std::int64_t read = 0;
             messages_.receive(call, previous, own_.size(), [&](std::span<const std::int32_t> values) {
-                read = more([&] { sum_ = std::accumulate(values.begin(), values.end(), sum_); });
+                read = more([&] {
+                    for (const std::int32_t value : values) sum_ += static_cast<std::uint32_t>(value);
+                });
             });
             messages_.send(call, previous, messages_.zeros(0));  // it has been read
             messages_.receive(call, next, 0);
