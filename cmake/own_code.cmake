@@ -25,11 +25,6 @@ if(RILL_SANITIZE)
     target_compile_options(rill_own_code INTERFACE -fsanitize=${RILL_SANITIZE} -fno-sanitize-recover=all
                                                    -fno-omit-frame-pointer)
     target_link_options(rill_own_code INTERFACE -fsanitize=${RILL_SANITIZE})
-    if(RILL_SANITIZE MATCHES "undefined" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-        # An instruction in place of a call that describes the operation: 13 % less to compile. docs/testing.md says how to get
-        # the description.
-        target_compile_options(rill_own_code INTERFACE -fsanitize-trap=undefined)
-    endif()
 endif()
 
 # rill_link_components(<target> <component>...): links those of the components that exist. <target>_complete becomes false

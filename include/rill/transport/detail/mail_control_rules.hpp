@@ -47,8 +47,8 @@ bool post_office<Port>::may_say(rank_t source, const envelope& head) const {
            (head.id / 2 < static_cast<unsigned>(leaving_rounds()) && source == below(static_cast<int>(head.id / 2)));
 }
 
-/// Stores a report of an abort. If the context has already ended here, answers with the notice that ended it: who told
-/// it may have gone before it told all.
+/// Stores a report of an abort. If the context has already ended here, answers with the notice that ended it: the rank
+/// that sent this notice may have died before it told `source`.
 template <class Port>
 void post_office<Port>::hear(rank_t source, const abort_notice& report) {
     const abort_notice* const first = control_.first_before(report);
