@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
@@ -100,7 +101,8 @@ class endpoint : public mail::endpoint<detail::port> {
     }
 };
 
-static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint> && ChunkingTransport<endpoint>);
+static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint> && ChunkingTransport<endpoint> &&
+              MonitoredTransport<endpoint>);
 
 template <class Body>
 void run(Body&& body, const options& chosen) {

@@ -23,6 +23,17 @@ class lookout {
 
     const plain_vector<channel>& channels() const { return channels_; }
     void watch(channel on) { channels_.add(on); }
+    bool is_watched(channel on) const {
+        for (const channel each : channels_)
+            if (each == on) return true;
+        return false;
+    }
+    /// Whether a channel of the context is watched.
+    bool is_open(std::uint64_t context) const {
+        for (const channel each : channels_)
+            if (each.context == context) return true;
+        return false;
+    }
     void forget(std::uint64_t context) {
         plain_vector<channel> kept;
         for (const channel each : channels_)
@@ -44,19 +55,10 @@ class lookout {
 
     /// Whether a receive waits for peers of which nothing will come: see `MonitoredTransport`.
     bool waits_in_vain(std::span<const rank_t> peers, channel on) const {
-        return !channels_.empty() && !peers.empty() && is_answered_elsewhere(on) && are_gone(peers);
+        return !peers.empty() && is_open(on.context) && !is_watched(on) && are_gone(peers);
     }
 
   private:
-    /// Whether the end of a peer is told on another channel of the same context.
-    bool is_answered_elsewhere(channel on) const {
-        bool is_open = false;
-        for (const channel each : channels_) {
-            if (each == on) return false;
-            is_open = is_open || each.context == on.context;
-        }
-        return is_open;
-    }
     bool are_gone(std::span<const rank_t> peers) const {
         for (const rank_t peer : peers)
             if (!is_fenced(peer) && !has_ended(peer)) return false;

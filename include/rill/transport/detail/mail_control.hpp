@@ -4,6 +4,7 @@
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/call_history.hpp>
 #include <rill/transport/detail/call_table.hpp>
@@ -18,6 +19,11 @@
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
+
+inline abort_notice notice_of_loss(rank_t gone) {
+    return {
+        .context = every_context, .culprit = gone, .reason = text_of({"rank ", gone, " has gone without a farewell"})};
+}
 
 /// One rank's knowledge from the control channel: notices, calls, and open questions.
 struct control {

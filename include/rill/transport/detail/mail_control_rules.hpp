@@ -33,6 +33,14 @@ void post_office<Port>::handle_control(rank_t source, const envelope& head, cons
             std::memcpy(&call, payload, sizeof call);
             return control_.learn(source, head.context, call);
         }
+        case note::monitor:
+            state_of(source).monitors = true;
+            if (control_.has_left) tell(source, {.kind = note::ended});
+            return;
+        case note::ended: return tell_end(source);
+        case note::loss:
+            if (!monitors_) control_.learn(notice_of_loss(static_cast<rank_t>(head.id)));
+            return;
         default:
             control_.rounds_heard |= std::uint32_t{1} << (head.id / 2);
             control_.any_failed |= head.id % 2 != 0;
@@ -43,6 +51,7 @@ void post_office<Port>::handle_control(rank_t source, const envelope& head, cons
 /// Whether `source` may send this rank such a note.
 template <class Port>
 bool post_office<Port>::may_say(rank_t source, const envelope& head) const {
+    if (head.kind == note::loss) return head.id < static_cast<unsigned>(size());
     return head.kind != note::leave ||
            (head.id / 2 < static_cast<unsigned>(leaving_rounds()) && source == below(static_cast<int>(head.id / 2)));
 }
@@ -58,11 +67,11 @@ void post_office<Port>::hear(rank_t source, const abort_notice& report) {
         tell(source, {.kind = note::verdict}, packed_notice(*first).view());
 }
 
-/// Decides on rank 0 which reports were the first; true when there were any. Called only when no note is left to read:
-/// if rank 0 has not read notes for long, another rank may have decided, and its verdict must be read first.
+/// Decides on the judging rank which reports were the first; true when there were any. Called only when no note is left
+/// to read: if this rank has not read notes for long, another one may have decided, and its verdict must be read first.
 template <class Port>
 bool post_office<Port>::judge() {
-    if (rank() != 0 || control_.reports.empty()) return false;
+    if (control_.reports.empty() || judging() != rank()) return false;
     while (!control_.reports.empty()) decide(control_.reports.front().notice.context);
     return true;
 }
@@ -72,6 +81,8 @@ template <class Port>
 void post_office<Port>::leave(bool failed) {
     control_.has_left = true;
     control_.any_failed |= failed;
+    for (rank_t peer = 0; peer < size(); ++peer)
+        if (state_of(peer).monitors) tell(peer, {.kind = note::ended});
     go_on_leaving();
 }
 /// Whether the rank that tells this one in a round has done so, or has gone.
@@ -90,6 +101,7 @@ void post_office<Port>::go_on_leaving() {
 template <class Port>
 bool post_office<Port>::have_all_left() const {
     if (!control_.has_left) return false;
+    if (monitors_ && nobody_is_left()) return true;
     for (int round = 0; round < leaving_rounds(); ++round)
         if (!is_heard(round)) return false;
     return true;
@@ -99,42 +111,6 @@ template <class Port>
 void post_office<Port>::watch_leaving() {
     for (int round = 0; round < leaving_rounds(); ++round)
         if (!is_heard(round)) port_.watch(below(round));
-}
-
-/// Ends all contexts when a peer has gone; true when one has. Called only when no note is left to read, since a verdict
-/// of before comes first. Others hear of it also where another failure has ended this rank's contexts: the peer may
-/// have been the one that told of that, and may not have told all. The loss is known here even where telling it throws.
-template <class Port>
-bool post_office<Port>::mourn() {
-    const rank_t gone = port_.take_loss();
-    if (gone == no_rank) return false;
-    const abort_notice notice{.context = every_context,
-                              .culprit = gone,
-                              .reason = "rank " + std::to_string(gone) + " has gone without a farewell"};
-    const abort_notice* const first = control_.first_before(notice);
-    const bool is_news = first == nullptr || !rill::detail::same_failure(*first, notice);
-    control_.learn(notice);
-    state_of(gone).has_gone = control_.any_failed = true;
-    if (is_news) tell_others({.kind = note::verdict}, packed_notice(notice).view());
-    go_on_leaving();
-    return true;
-}
-
-/// Learns that a peer has left; true when one has. Called only when no note is left to read, and after the transfers:
-/// what the peer has said before is here.
-template <class Port>
-bool post_office<Port>::hear_goodbye() {
-    const rank_t left = port_.take_goodbye();
-    return left != no_rank && (state_of(left).has_left = true);
-}
-template <class Port>
-void post_office<Port>::require_any(std::span<const rank_t> peers, channel on) const {
-    if (peers.empty() || !std::all_of(peers.begin(), peers.end(), [this](rank_t peer) { return has_left(peer); }))
-        return;
-    throw_error({.context = on.context,
-                 .culprit = peers.front(),
-                 .reason = "rank " + std::to_string(peers.front()) + " has left, and rank " + std::to_string(rank()) +
-                           " waits for it"});
 }
 
 template <class Port>

@@ -21,10 +21,10 @@ class endings : public waiting<Port> {
   public:
     using base::chosen, base::rank, base::size, base::through;
 
-    /// Aborts a context. Rank 0 says which notice was the first. If it does not answer, this rank reports to all others
-    /// after half of the timeout, and at its end decides itself, for the lowest culprit that it knows. No two ranks
-    /// that read their notes decide differently: a rank that failed later learns of the decision before its own timeout
-    /// ends.
+    /// Aborts a context. Rank 0 says which notice was the first, or the lowest rank that is still there. If it does not
+    /// answer, this rank reports to all others after half of the timeout, and at its end decides itself, for the lowest
+    /// culprit that it knows. No two ranks that read their notes decide differently: a rank that failed later learns of
+    /// the decision before its own timeout ends.
     abort_notice abort(const abort_notice& given) {
         const abort_notice notice = travelling(given);
         guard lock(mutex_);
@@ -102,9 +102,14 @@ class endings : public waiting<Port> {
         const auto is_known = [&] { return office_.knowledge().first_before(notice) != nullptr; };
         const duration half{chosen().abort_timeout.ns / 2};
         if (is_known()) return;
-        office_.tell(0, {.kind = note::report}, report.view());
-        if (outlast(lock, Port::now() + half, is_known)) return;
-        for (rank_t peer = 1; peer < size(); ++peer) office_.tell(peer, {.kind = note::report}, report.view());
+        const deadline first_half = Port::now() + half;
+        for (rank_t judge = no_rank; judge != office_.judging() && Port::now() < first_half.at;) {
+            judge = office_.judging();
+            office_.tell(judge, {.kind = note::report}, report.view());
+            const auto is_over = [&] { return is_known() || office_.judging() != judge; };
+            if (outlast(lock, first_half, is_over) && is_known()) return;
+        }
+        office_.tell_others({.kind = note::report}, report.view());
         if (outlast(lock, Port::now() + half, is_known)) return;
         office_.decide(notice.context);
     }

@@ -14,6 +14,7 @@
 #include <rill/transport/detail/mail_engine.hpp>
 #include <rill/transport/detail/mail_meeting.hpp>
 #include <rill/transport/detail/mail_message.hpp>
+#include <rill/transport/detail/mail_port.hpp>
 #include <rill/transport/detail/mail_run.hpp>
 
 #include <cstddef>
@@ -105,6 +106,26 @@ class endpoint {
     std::optional<abort_notice> aborted(std::uint64_t context) { return engine_->aborted(context); }
     std::uint64_t next_context(std::uint64_t key) { return engine_->next_context(key); }
     void close(std::uint64_t context) { engine_->close_context(context); }
+
+    // See `MonitoredTransport`.
+
+    std::uint64_t incarnation(rank_t peer) const
+        requires MonitoringPort<Port>
+    {
+        check(peer);
+        return engine_->incarnation(peer);
+    }
+    void monitor(channel on)
+        requires MonitoringPort<Port>
+    {
+        engine_->monitor(on);
+    }
+    void fence(rank_t peer, std::uint64_t incarnation)
+        requires MonitoringPort<Port>
+    {
+        check(peer);
+        engine_->fence(peer, incarnation);
+    }
 
     /// Throws std::logic_error where activities would be fibers and the system does not support them.
     template <class Body>

@@ -105,12 +105,12 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
 
     node* receive(std::span<const rank_t> peers, channel on, deadline until) {
         node* found = nullptr;
-        wait_for(peers, on, until, [&] { return (found = office_.take(peers, on)) != nullptr; });
+        await_message(peers, on, until, [&] { return (found = office_.take(peers, on)) != nullptr; });
         return found;
     }
     node* receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
         node* found = nullptr;
-        wait_for(peers, on, until, [&] { return (found = office_.take_latest(peers, on)) != nullptr; });
+        await_message(peers, on, until, [&] { return (found = office_.take_latest(peers, on)) != nullptr; });
         return found;
     }
     /// The message, which may already lie in the targets (`node::straight`); null when `until` has passed.
@@ -154,19 +154,40 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
         const guard lock(mutex_);
         if (alive_) office_.close_context(context);
     }
+    std::uint64_t incarnation(rank_t peer) {
+        const guard lock(mutex_);
+        return through().incarnation(peer);
+    }
+    void monitor(channel on) {
+        const guard lock(mutex_);
+        require_alive();
+        office_.monitor(on);
+    }
+    void fence(rank_t peer, std::uint64_t incarnation) {
+        const guard lock(mutex_);
+        require_alive();
+        office_.fence(peer, incarnation);
+    }
     traffic counted() {
         const guard lock(mutex_);
         return office_.counted();
     }
 
   private:
-    /// Waits for what only these peers can bring about. Throws where all of them have left and no deadline would end
-    /// the wait.
+    /// Waits for what only these peers can bring about. Throws where they cannot any more: see `require_any`.
     template <class Ready>
     bool wait_for(std::span<const rank_t> peers, channel on, deadline until, Ready&& ready) {
         return wait(on, until, [&] {
             if (ready()) return true;
-            if (until.is_never()) office_.require_any(peers, on);
+            office_.require_any(peers, on, until);
+            return false;
+        });
+    }
+    template <class Ready>
+    bool await_message(std::span<const rank_t> peers, channel on, deadline until, Ready&& ready) {
+        return wait_for(peers, on, until, [&] {
+            if (ready()) return true;
+            office_.require_coming(peers, on);
             return false;
         });
     }
@@ -202,7 +223,7 @@ typename engine<Port>::node* engine<Port>::receive_into(rank_t peer, channel on,
         if (alive_) office_.unclaim(*claimed);
     };
     try {
-        if (!wait_for({&peer, 1}, on, until, arrives)) return give_back(), nullptr;
+        if (!await_message({&peer, 1}, on, until, arrives)) return give_back(), nullptr;
     } catch (...) {
         give_back();
         throw;
@@ -230,7 +251,7 @@ std::optional<call_signature> engine<Port>::inquire(rank_t peer, std::uint64_t c
         answer = peer == rank()    ? known.calls.entered(context, number)
                  : told != nullptr ? told->entered(number)
                                    : std::nullopt;
-        if (!answer && office_.has_left(peer))
+        if (!answer && office_.is_away(peer))
             answer = entered_or_later().value_or(call_signature{.number = number, .kind = operation::departure});
         if (!answer && !std::exchange(asked, true))
             office_.tell(peer, {.context = context, .id = number, .kind = note::question});

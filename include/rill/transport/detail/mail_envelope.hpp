@@ -33,8 +33,11 @@ enum class note : std::uint8_t {
     verdict,          ///< the notice that ended a context
     question,         ///< asks whether the receiver has entered call `id` of `context`; answered once it has
     answer,           ///< the call that was entered
-    leave  ///< in round k, to the rank 2^k above: this rank and the 2^k - 1 below it have ended; `id` is 2 k,
-           ///< and one more if one of them has failed
+    leave,    ///< in round k, to the rank 2^k above: this rank and the 2^k - 1 below it have ended; `id` is 2 k,
+              ///< and one more if one of them has failed
+    monitor,  ///< the sender wants to be told when the body of the receiver has ended
+    ended,    ///< the body of the sender has ended
+    loss      ///< rank `id` has gone without a farewell: to those that have not sent `monitor`
 };
 
 /// What precedes the bytes of every message between ranks.
@@ -194,7 +197,7 @@ inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t
         case note::ask:
             return content.empty() && 0 < head.tag && head.tag <= most_data_tag && 0 < head.context &&
                    head.context <= most_parts;
-        default: return head.kind <= note::leave && content.empty();
+        default: return head.kind <= note::loss && content.empty();
     }
 }
 

@@ -49,6 +49,7 @@ struct node {
     std::vector<byte_span> parts{};  ///< where each part of the large pieces goes
     std::vector<Request> requests{};
     std::uint32_t data_tag = 0;
+    std::uint32_t life = 0;  ///< of its sender, see `peer_state`
     node* next = nullptr;
     node* previous = nullptr;
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/peer_event.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -79,5 +80,23 @@ concept MailPort = std::constructible_from<typename P::library_error, rank_t, co
                        { port.abandon(begun) } noexcept -> std::same_as<bool>;
                        { port.end_job() } noexcept;
                    };
+
+/// What a port tells of a peer: `arrived`, `silent` or `recovered`.
+struct peer_news {
+    rank_t peer = no_rank;
+    peer_change change{};
+};
+
+/// A port for a `MonitoredTransport`. `incarnation` is that of the life which sits on a seat, or has last sat there; 0
+/// where nobody has. After `monitor` the port keeps what it has to say to a silent peer, and goes on trying to reach
+/// it: silence is no loss any more. `take_news` says once what has become of a peer, in order; `no_rank` if there is no
+/// news. All notes of a life must have been taken, and its loss or goodbye, before its seat can be taken again; notes
+/// of the new life come after the news of its arrival.
+template <class P>
+concept MonitoringPort = MailPort<P> && requires(const P& port, rank_t peer) {
+    { port.incarnation(peer) } -> std::same_as<std::uint64_t>;
+    port.monitor();
+    { port.take_news() } -> std::same_as<peer_news>;
+};
 
 }}}  // namespace rill::RILL_ABI::mail

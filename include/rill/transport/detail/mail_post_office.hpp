@@ -1,11 +1,14 @@
 #pragma once
 
+#include <rill/concept/peer_event.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/receipt.hpp>
+#include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/lookout.hpp>
 #include <rill/transport/detail/mail_control.hpp>
 #include <rill/transport/detail/mail_envelope.hpp>
 #include <rill/transport/detail/mail_expectations.hpp>
@@ -39,7 +42,7 @@ class post_office {
     using parcel = mail::parcel<typename Port::request>;
 
     explicit post_office(const typename Port::place& of)
-        : port_(of), parcels_(port_), transfers_(port_, outbox_), inbox_(port_.size()) {}
+        : port_(of), parcels_(port_), transfers_(port_, outbox_), inbox_(port_.size()), watch_(port_.size()) {}
 
     const Port& through() const { return port_; }
     void free() { port_.free(); }
@@ -63,6 +66,8 @@ class post_office {
         unasked_ = 0;
         expectations_ = {};
         control_ = {};
+        watch_ = rill::detail::lookout(size());
+        monitors_ = false;
         counted_ = {};
         known_open_ = every_context;
     }
@@ -107,10 +112,18 @@ class post_office {
     node* claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room);
     /// Gives back a claimed message in any state. One that arrives straight must have been redirected before.
     void unclaim(node& n);
-    /// Throws `peer_failure` where all of the peers have left: what this rank waits for from them on a channel, or for
-    /// them to take, does not happen any more.
-    void require_any(std::span<const rank_t> peers, channel on) const;
-    bool has_left(rank_t peer) const { return peers_[static_cast<std::size_t>(peer)].has_left; }
+    /// Throws `peer_failure` where none of the peers will do any more what this rank waits for on a channel: all have
+    /// gone, or have left and no deadline would end the wait.
+    void require_any(std::span<const rank_t> peers, channel on, deadline until) const;
+    /// The same of a wait for messages, in a context that is monitored.
+    void require_coming(std::span<const rank_t> peers, channel on) const {
+        if (watch_.waits_in_vain(peers, on)) throw_error(rill::detail::notice_of_ends(rank(), peers, on));
+    }
+    bool is_away(rank_t peer) const { return at(peer).has_left || at(peer).has_gone; }
+
+    /// See `MonitoredTransport`.
+    void monitor(channel on);
+    void fence(rank_t peer, std::uint64_t incarnation);
     /// Completes the receive of a claimed message that has arrived.
     void accept(node& n) {
         repay(n);
@@ -141,6 +154,7 @@ class post_office {
         expectations_.remove([=](const expectation& e) { return e.on.context == context; });
         control_.calls.close(context);
         control_.forget(context);
+        watch_.forget(context);
         known_open_ = every_context;
         inbox_.for_each([=](const node& n) { return n.on.context == context; }, [&](node& n) { drop(n); });
     }
@@ -167,6 +181,7 @@ class post_office {
         if (unasked_ != 0) moved |= send_on();
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
         std::byte* const at = landing_.data() + parcel::lead;
+        if (hear_news()) return true;
         const received_note note = port_.receive_note(at, landing_.size() - parcel::lead);
         if (note.source == no_rank) return mourn() || hear_goodbye() || judge() || moved;
         envelope head;
@@ -179,6 +194,12 @@ class post_office {
     /// Whether only the arrival of a note can change anything.
     bool only_waits_for_notes() const { return !parcels_.any_flying() && !transfers_.any() && unasked_ == 0; }
 
+    /// The rank that says which notice was the first: the lowest that is there.
+    rank_t judging() const {
+        rank_t lowest = 0;
+        while (lowest != rank() && is_away(lowest)) ++lowest;
+        return lowest;
+    }
     /// Declares one of the reports of a context, of which there must be one, as what ended it, and tells all ranks.
     void decide(std::uint64_t context);
     void answer_questions(std::uint64_t context);
@@ -197,9 +218,12 @@ class post_office {
         credit outstanding{};          ///< sent by this rank and not known to be taken
         credit owed{};                 ///< taken by this rank, which has not told the peer
         std::size_t came_unasked = 0;  ///< bytes of such messages whose sender has not been told that they are taken
+        std::uint32_t life = 0;        ///< counts those that have sat on the seat
         bool want_sent = false;
-        bool has_gone = false;
+        bool has_gone = false;  ///< without a farewell, or it is silent
         bool has_left = false;
+        bool is_silent = false;  ///< it may be heard again
+        bool monitors = false;   ///< it wants to be told when this rank ends
         bool wanted = false;
         std::vector<outgoing*> unasked{};                                 ///< being sent, in order
         std::vector<unasked_arrival<typename Port::request>> arrivals{};  ///< being received
@@ -220,6 +244,7 @@ class post_office {
     }
 
     peer_state& state_of(rank_t peer) { return peers_[static_cast<std::size_t>(peer)]; }
+    const peer_state& at(rank_t peer) const { return peers_[static_cast<std::size_t>(peer)]; }
     bool goes_unasked(rank_t peer, std::size_t size);
     std::uint64_t begin(outgoing& sent, channel on, std::size_t size);
     bool send_on();
@@ -251,6 +276,19 @@ class post_office {
     bool judge();
     bool mourn();
     bool hear_goodbye();
+    bool hear_news();
+    void tell_loss(rank_t gone);
+    void tell_end(rank_t peer);
+    void tell_change(rank_t of, peer_change change);
+    void say(rank_t of, channel on, peer_change change);
+    void forsake(rank_t peer);
+    bool nobody_is_left() const;
+    /// Whether nothing reaches the peer any more, or nobody has taken its seat.
+    bool is_lost_to(rank_t peer) const { return (at(peer).has_gone && !at(peer).is_silent) || life_of(peer) == 0; }
+    std::uint64_t life_of(rank_t peer) const {
+        if constexpr (MonitoringPort<Port>) return port_.incarnation(peer);
+        return 1;
+    }
     int leaving_rounds() const { return static_cast<int>(std::bit_width(static_cast<unsigned>(size() - 1))); }
     /// The rank 2^round below this one, or above it.
     rank_t below(int round, int sign = 1) const {
@@ -274,6 +312,8 @@ class post_office {
     std::vector<peer_state> peers_;
     std::size_t unasked_ = 0;  ///< messages that are being sent unasked
     control control_;
+    rill::detail::lookout watch_;
+    bool monitors_ = false;  ///< has been told to, once
     traffic counted_;
 };
 

@@ -233,6 +233,7 @@ template <class Port>
 void post_office<Port>::repay(const node& n) {
     if (!n.handed && !n.unasked) return;
     peer_state& from = state_of(n.source);
+    if (n.life != from.life) return;
     if (n.source == rank()) {
         from.outstanding.handed -= n.size;
         return;

@@ -74,6 +74,7 @@ void post_office<Port>::deliver(rank_t source, const envelope& head, const std::
     node& n = inbox_.append(source, on);
     n.handed = head.kind == note::handed || head.kind == note::announce_handed;
     n.id = head.id;
+    n.life = state_of(source).life;
     n.count = head.pieces;
     if (head.kind == note::lent || head.kind == note::handed) {
         keep_payload(n, payload, head.size);
@@ -89,6 +90,7 @@ void post_office<Port>::deliver(rank_t source, const envelope& head, const std::
             n.is = node_state::announced;
         }
     }
+    if (watch_.is_fenced(source)) return drop(n);
     if (head.context != known_open_) {
         if (control_.calls.is_closed(head.context)) return drop(n);
         known_open_ = head.context;

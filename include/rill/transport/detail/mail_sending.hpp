@@ -20,6 +20,7 @@ template <class Port>
 std::uint64_t post_office<Port>::post(rank_t peer, channel on, const byte_pieces& pieces) {
     const std::size_t size = pieces.size_bytes();
     count_sent(size);
+    if (is_lost_to(peer)) return 0;
     if (size <= chosen_.eager_bytes) return send_whole(note::lent, peer, on, pieces, size), 0;
     outgoing& sent = outbox_.open(peer);
     sent.pieces = pieces;
@@ -31,6 +32,11 @@ template <class Port>
 bool post_office<Port>::post(rank_t peer, channel on, buffer& bytes) {
     std::size_t& outstanding = state_of(peer).outstanding.handed;
     const std::size_t size = bytes.size();
+    if (is_lost_to(peer)) {
+        count_sent(size);
+        buffer().swap(bytes);
+        return true;
+    }
     if (outstanding != 0 && (outstanding > chosen_.mailbox_bytes || size > chosen_.mailbox_bytes - outstanding))
         return want(peer), false;
     outstanding += size;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/peer_event.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
@@ -166,6 +167,20 @@ class connections final : contacts::owner {
     /// Of a peer whose notes have been taken.
     rank_t take_goodbye() { return notes_.empty() ? take_first(goodbyes_) : no_rank; }
 
+    /// The start of a peer; 0 where nobody has taken its seat.
+    std::uint64_t incarnation(rank_t peer) const {
+        return peer == mesh_.rank ? mesh_.own.incarnation : mesh_.roster[static_cast<std::size_t>(peer)].incarnation;
+    }
+    /// From now on a peer that is silent for `options::patience` does not count as gone. It is dialled until it answers
+    /// or its addresses refuse; the conversation then goes on.
+    void keep_silent_peers() { keeps_silent_ = true; }
+    mail::peer_news take_news() {
+        if (news_.empty()) return {};
+        const mail::peer_news first = news_.front();
+        news_.pop_front();
+        return first;
+    }
+
     /// Says goodbye, waits a limited time until the peers have taken all that was sent, and closes.
     void leave() noexcept {
         try {
@@ -212,7 +227,8 @@ class connections final : contacts::owner {
         detail::line line{};
         bool is_open = false, said_goodbye = false, wants_to_write = false;
         bool is_known = false;  ///< one has dialled the other
-        bool is_deaf = false;   ///< takes nothing more; what it has sent can still be read
+        bool is_silent = false;
+        bool is_deaf = false;  ///< takes nothing more; what it has sent can still be read
         std::list<place_of_part> receives{};
         place_of_part arriving{};
         note coming{};
@@ -302,7 +318,7 @@ class connections final : contacts::owner {
                         write(peer);
                         break;
                     case liveness_step::dial: dial(peer, now); break;
-                    case liveness_step::gone: lose(peer); break;
+                    case liveness_step::gone: keeps_silent_ ? fall_silent(peer, now) : lose(peer); break;
                 }
             if (peer.is_open && peer.talk.ack_due().at <= now) write(peer);
             if (peer.is_open) next = std::min({next, peer.talk.ack_due(), peer.alive.due()});
@@ -327,6 +343,10 @@ class connections final : contacts::owner {
         peer.is_deaf = peer.wants_to_write = false;
         loop_.change(peer.line.on(), contacts::name_of_peer(peer.rank), false);
         know(peer, now);
+        if (std::exchange(peer.is_silent, false)) {
+            peer.alive = liveness(patience_, now);
+            news_.push_back({peer.rank, peer_change::recovered});
+        }
         peer.alive.met(now);
         be_back_at(peer.alive.due());
         peer.line.holds() ? read(peer) : write(peer);
@@ -409,6 +429,13 @@ class connections final : contacts::owner {
         if (peer.said_goodbye) return shut(peer);
         dial(peer, mesh_.rank < peer.rank ? wall_clock() : wall_clock() + between_dials);
     }
+    /// The connection is given up, and another one made as soon as the peer answers.
+    void fall_silent(peer_state& peer, time_point now) {
+        peer.is_silent = true;
+        news_.push_back({peer.rank, peer_change::silent});
+        unhook(peer);
+        dial(peer, now);
+    }
     void lose(peer_state& peer) {
         if (peer.is_open && !peer.said_goodbye) losses_.push_back(peer.rank);
         shut(peer);
@@ -485,6 +512,8 @@ class connections final : contacts::owner {
     std::deque<note> notes_;
     std::vector<std::vector<std::byte>> spare_;
     std::vector<rank_t> losses_, goodbyes_;  ///< not yet told
+    std::deque<mail::peer_news> news_;       ///< not yet told
+    bool keeps_silent_ = false;
 };
 
 }}}  // namespace rill::RILL_ABI::tcp::detail

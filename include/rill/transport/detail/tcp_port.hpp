@@ -71,6 +71,9 @@ class port {
     void watch(rank_t peer) const { lines_->watch(peer); }
     rank_t take_loss() const { return lines_->take_loss(); }
     rank_t take_goodbye() const { return lines_->take_goodbye(); }
+    std::uint64_t incarnation(rank_t peer) const { return lines_->incarnation(peer); }
+    void monitor() const { lines_->keep_silent_peers(); }
+    mail::peer_news take_news() const { return lines_->take_news(); }
     /// Says goodbye to all peers and closes all connections.
     void leave() const noexcept { lines_->leave(); }
 
@@ -103,7 +106,7 @@ class port {
     std::shared_ptr<connections> lines_;
 };
 
-static_assert(mail::MailPort<port>);
+static_assert(mail::MonitoringPort<port>);
 
 using engine = mail::engine<port>;
 
