@@ -4,6 +4,7 @@
 #include <rill/transport/tcp.hpp>
 
 #include "../support/sanitized.hpp"
+#include "processes.hpp"
 #include "ranks.hpp"
 
 #include <doctest/doctest.h>
@@ -20,32 +21,8 @@
 #include <vector>
 
 using namespace rill;
-
-namespace {
-
-/// Starts a process for each rank; it exits with what `act(options)` returns.
-template <class Act>
-std::vector<pid_t> start(int count, Act&& act, tcp::options chosen = {.failure_timeout = seconds(5)}) {
-    chosen.ranks = count;
-    chosen.meeting = ranks::free_point();
-    std::vector<pid_t> started;
-    for (chosen.rank = 0; chosen.rank < count; ++chosen.rank) {
-        const pid_t child = ::fork();
-        if (child == 0) {
-            ::alarm(60);
-            ::_exit(act(chosen));
-        }
-        started.push_back(child);
-    }
-    return started;
-}
-int end_of(pid_t child) {
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-}  // namespace
+using processes::end_of;
+using processes::start;
 
 TEST_CASE("processes sum") {
     const auto sums = [](const tcp::options& chosen) {

@@ -1,0 +1,151 @@
+// An elastic team whose ranks are processes that are killed.
+#include <rill/collective/all_reduce.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/time.hpp>
+#include <rill/protocol/elastic.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/topology/tree.hpp>
+#include <rill/transport/tcp.hpp>
+
+#include "processes.hpp"
+#include "ranks.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sys/mman.h>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+using namespace rill;
+
+namespace {
+
+/// A sum of all updates, and how many there were: wrong if one is missing, applied twice, or out of order.
+struct model {
+    std::vector<double> values = std::vector<double>(50'000, 0.0);
+    double steps = 0;
+    std::vector<double> latest = values;
+
+    void add(const std::vector<double>& update) {
+        latest = update;
+        ++steps;
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = values[i] * 0.5 + update[i] + steps;
+    }
+    buffer pack() const {
+        std::vector<double> all = values;
+        all.push_back(steps);
+        return bytes_of(all);
+    }
+    buffer changes() const { return bytes_of(latest); }
+    void unpack(byte_view bytes) {
+        std::vector<double> all = doubles_of(bytes, values.size() + 1);
+        steps = all.back();
+        all.pop_back();
+        values = all;
+    }
+    void apply(byte_view bytes) { add(doubles_of(bytes, values.size())); }
+
+    static buffer bytes_of(const std::vector<double>& of) {
+        buffer bytes(of.size() * sizeof(double));
+        std::memcpy(bytes.data(), of.data(), bytes.size());
+        return bytes;
+    }
+    static std::vector<double> doubles_of(byte_view bytes, std::size_t count) {
+        if (bytes.size() != count * sizeof(double)) throw std::runtime_error("a model of another size");
+        std::vector<double> all(count);
+        std::memcpy(all.data(), bytes.data(), bytes.size());
+        return all;
+    }
+};
+
+/// What the processes tell the test.
+struct told {
+    double checksum[8]{};
+    std::size_t members[8]{};
+    std::uint64_t steps[8]{};
+};
+struct shared_told {
+    told* at =
+        static_cast<told*>(::mmap(nullptr, sizeof(told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    shared_told() = default;
+    shared_told(const shared_told&) = delete;
+    shared_told& operator=(const shared_told&) = delete;
+    ~shared_told() { ::munmap(at, sizeof(told)); }
+};
+
+/// Takes `steps` steps of two collectives each. `between(step)` is called between them.
+template <class Net, class Between>
+void train(Net& net, std::uint64_t steps, told& tell, Between&& between) {
+    elastic team{net, topology::ring{}, {.timeout = seconds(20), .patience = seconds(2)}};
+    model state;
+    std::vector<double> mine(state.values.size()), sum(mine.size()), half(8, 1.0);
+    while (team.step() < steps) {
+        team.settle(state);
+        if (team.step() >= steps) break;
+        mine.assign(mine.size(), net.rank() + 1.0);
+        const bool done = team.attempt([&](auto& workers) {
+            all_reduce(workers, half, half);
+            between(team.step());
+            all_reduce(workers, mine, sum);
+        });
+        if (done) state.add(sum);
+        half.assign(half.size(), 1.0);
+    }
+    team.finish();
+    const auto self = static_cast<std::size_t>(net.rank());
+    tell.checksum[self] = 0;
+    for (const double each : state.values) tell.checksum[self] = tell.checksum[self] * 1.0625 + each;
+    tell.members[self] = team.view().members.size();
+    tell.steps[self] = team.step();
+}
+
+/// Calls `act()`; what it throws is printed and makes the process exit with 1.
+template <class Act>
+int outcome(rank_t rank, Act&& act) {
+    try {
+        act();
+        return 0;
+    } catch (const std::exception& caught) {
+        std::fprintf(stderr, "rank %d: %s\n", rank, caught.what());
+        return 1;
+    }
+}
+
+}  // namespace
+
+TEST_CASE("when a process of a team is killed in mid-step, the others go on") {
+    constexpr std::uint64_t steps = 40;
+    for (const rank_t victim : {0, 2}) {
+        CAPTURE(victim);
+        const shared_told all;
+        const auto act = [&](const tcp::options& chosen) {
+            return outcome(chosen.rank, [&] {
+                tcp::run(
+                    [&](auto& net) {
+                        train(net, steps, *all.at, [&](std::uint64_t step) {
+                            if (net.rank() == victim && step == 15) ::raise(SIGKILL);
+                        });
+                    },
+                    chosen);
+            });
+        };
+        const std::vector<pid_t> started = processes::start(4, act);
+        const std::size_t one = victim == 0 ? 1 : 0;
+        for (std::size_t rank = 0; rank < started.size(); ++rank) {
+            CAPTURE(rank);
+            const bool is_victim = static_cast<rank_t>(rank) == victim;
+            CHECK(processes::end_of(started[rank]) == (is_victim ? 128 + SIGKILL : 0));
+            if (is_victim) continue;
+            CHECK(all.at->members[rank] == 3);
+            CHECK(all.at->steps[rank] == steps);
+            CHECK(all.at->checksum[rank] != 0);
+            CHECK(all.at->checksum[rank] == all.at->checksum[one]);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+// Ranks that are processes and meet on the loopback interface.
+#pragma once
+
+#include <rill/core/time.hpp>
+#include <rill/transport/tcp.hpp>
+
+#include "ranks.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace processes {
+
+/// Starts a process for each rank; it exits with what `act(options)` returns.
+template <class Act>
+std::vector<pid_t> start(int count, Act&& act, rill::tcp::options chosen = {.failure_timeout = rill::seconds(5)}) {
+    chosen.ranks = count;
+    chosen.meeting = ranks::free_point();
+    std::vector<pid_t> started;
+    for (chosen.rank = 0; chosen.rank < count; ++chosen.rank) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            ::alarm(60);
+            ::_exit(act(chosen));
+        }
+        started.push_back(child);
+    }
+    return started;
+}
+inline int end_of(pid_t child) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace processes
