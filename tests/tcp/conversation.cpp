@@ -332,6 +332,48 @@ TEST_CASE("a conversation that is cut at any byte of an exchange, on any side, l
         }
 }
 
+TEST_CASE("at any byte of an exchange both ends can free the memory that a part is sent from, and arrives in") {
+    const bytes part = filled(300, 3), note = filled(90, 5);
+    for (std::size_t moved_at = 0; moved_at < 800; ++moved_at)
+        for (const bool twice : {false, true}) {
+            side a(0), b(1);
+            REQUIRE(connect(a, b));
+            line ab, ba;
+            time_point now{};
+            bytes lent_part = part, lent_note = note;
+            const auto first = a.talk.send_part(lent_part, 4);
+            for (int i = 0; i < 3; ++i) a.talk.send_note(lent_note);  // the third one is not copied
+            const auto free_memory = [&] {
+                a.talk.copy_all();
+                lent_part.assign(lent_part.size(), std::byte{0xff});
+                lent_note.assign(lent_note.size(), std::byte{0xff});
+                REQUIRE(a.talk.is_done(first));
+                if (b.in.parts.empty() || b.in.whole_parts != 0) return;
+                bytes other(part.size());
+                b.talk.move_part(other);
+                b.in.parts[0].assign(part.size(), std::byte{0xff});
+                b.in.parts[0].swap(other);
+            };
+            for (std::size_t carried = 0; carried < moved_at; ++carried) {
+                now = now + milliseconds(30);
+                write(a, ab, 1, now), write(b, ba, 1, now), read(ab, b, 1, now), read(ba, a, 1, now);
+                if (twice && carried == moved_at / 2) free_memory();
+            }
+            free_memory();
+            if (moved_at % 3 == 0) {
+                ab.clear(), ba.clear();
+                REQUIRE(connect(a, b));
+            }
+            const auto second = a.talk.send_part(part, 5);
+            CHECK_FALSE(a.talk.is_done(second));
+            settle(a, b, ab, ba, now);
+            REQUIRE(a.talk.is_done(second));
+            REQUIRE(b.in.notes == std::vector<bytes>(3, note));
+            REQUIRE(b.in.parts == std::vector<bytes>{part, part});
+            REQUIRE((a.talk.is_idle() && b.talk.is_idle()));
+        }
+}
+
 TEST_CASE("under random cuts, stalls and short reads all that is sent arrives once and in order") {
     const char* const chosen = std::getenv("RILL_TCP_SCHEDULES");
     const long schedules = chosen != nullptr ? std::atol(chosen) : 10'000;

@@ -14,12 +14,18 @@
 #include <doctest/doctest.h>
 
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 using namespace rill;
@@ -69,14 +75,17 @@ struct told {
     double checksum[8]{};
     std::size_t members[8]{};
     std::uint64_t steps[8]{};
+    std::atomic<bool> has_gone_on{false}, is_told{false};
 };
-struct shared_told {
-    told* at =
-        static_cast<told*>(::mmap(nullptr, sizeof(told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+class shared_told {
+  public:
     shared_told() = default;
     shared_told(const shared_told&) = delete;
     shared_told& operator=(const shared_told&) = delete;
     ~shared_told() { ::munmap(at, sizeof(told)); }
+
+    told* const at =
+        new (::mmap(nullptr, sizeof(told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) told;
 };
 
 /// Takes `steps` steps of two collectives each. `between(step)` is called between them.
@@ -147,5 +156,43 @@ TEST_CASE("when a process of a team is killed in mid-step, the others go on") {
             CHECK(all.at->checksum[rank] != 0);
             CHECK(all.at->checksum[rank] == all.at->checksum[one]);
         }
+    }
+}
+
+TEST_CASE("a process of a team that is stopped for longer than the patience is left out, and is told so") {
+    constexpr std::uint64_t steps = 400;
+    constexpr rank_t victim = 1;
+    const shared_told all;
+    const auto act = [&](const tcp::options& chosen) {
+        return outcome(chosen.rank, [&] {
+            tcp::run(
+                [&](auto& net) {
+                    try {
+                        train(net, steps, *all.at, [&](std::uint64_t step) {
+                            if (net.rank() == victim && step == 15) ::raise(SIGSTOP);
+                            if (net.rank() != victim && step == 25) all.at->has_gone_on = true;
+                            if (step > 25) net.sleep_until(net.now() + milliseconds(10));
+                        });
+                    } catch (const excluded&) {
+                        all.at->is_told = net.rank() == victim;
+                    }
+                },
+                chosen);
+        });
+    };
+    const std::vector<pid_t> started =
+        processes::start(4, act, {.patience = milliseconds(1200), .failure_timeout = seconds(5)});
+    int status = 0;
+    ::waitpid(started[victim], &status, WUNTRACED);
+    REQUIRE(WIFSTOPPED(status));
+    for (int i = 0; i < 2000 && !all.at->has_gone_on; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    CHECK(all.at->has_gone_on);
+    ::kill(started[victim], SIGCONT);
+    for (const pid_t child : started) CHECK(processes::end_of(child) == 0);
+    CHECK(all.at->is_told);
+    for (const std::size_t rank : {0U, 2U, 3U}) {
+        CHECK(all.at->members[rank] == 3);
+        CHECK(all.at->steps[rank] == steps);
+        CHECK(all.at->checksum[rank] == all.at->checksum[0]);
     }
 }

@@ -82,7 +82,8 @@ class endings : public waiting<Port> {
     /// too long, ends the job: the memory can be neither given back nor kept.
     template <class Done>
     void settle(guard& lock, rank_t peer, std::uint64_t context, Done&& done) noexcept {
-        if (outlast(lock, Port::now() + chosen().failure_timeout, done)) return;
+        const auto is_free = [&] { return office_.free_memory_for(peer), done(); };
+        if (outlast(lock, Port::now() + chosen().failure_timeout, is_free)) return;
         const abort_notice* const failed = find_notice(context);
         std::fprintf(stderr,
                      "rill: rank %d ends the job: %s moves a message between its memory and rank %d, which does not "

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/concept/peer_event.hpp>
+#include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -90,13 +91,18 @@ struct peer_news {
 /// A port for a `MonitoredTransport`. `incarnation` is that of the life which sits on a seat, or has last sat there; 0
 /// where nobody has. After `monitor` the port keeps what it has to say to a silent peer, and goes on trying to reach
 /// it: silence is no loss any more. `take_news` says once what has become of a peer, in order; `no_rank` if there is no
-/// news. All notes of a life must have been taken, and its loss or goodbye, before its seat can be taken again; notes
-/// of the new life come after the news of its arrival.
+/// news. What is sent to a silent peer, or comes from it, must not use the memory of others for ever: `copy_all` copies
+/// all that is on its way to a peer, and `move` lets a part that is arriving go on in other memory; false where it has
+/// not begun, or has ended. All notes of a life must have been taken, and its loss or goodbye, before its seat can be
+/// taken again; notes of the new life come after the news of its arrival.
 template <class P>
-concept MonitoringPort = MailPort<P> && requires(const P& port, rank_t peer) {
-    { port.incarnation(peer) } -> std::same_as<std::uint64_t>;
-    port.monitor();
-    { port.take_news() } -> std::same_as<peer_news>;
-};
+concept MonitoringPort =
+    MailPort<P> && requires(const P& port, rank_t peer, typename P::request& begun, byte_span into) {
+        { port.incarnation(peer) } -> std::same_as<std::uint64_t>;
+        port.monitor();
+        port.copy_all(peer);
+        { port.move(begun, into) } -> std::same_as<bool>;
+        { port.take_news() } -> std::same_as<peer_news>;
+    };
 
 }}}  // namespace rill::RILL_ABI::mail

@@ -119,6 +119,11 @@ class post_office {
     void require_coming(std::span<const rank_t> peers, channel on) const {
         if (watch_.waits_in_vain(peers, on)) throw_error(rill::detail::notice_of_ends(rank(), peers, on));
     }
+    /// What is on its way to a silent peer does not use its sender's memory any more.
+    void free_memory_for(rank_t peer) {
+        if constexpr (MonitoringPort<Port>)
+            if (peer != no_rank && at(peer).is_silent) port_.copy_all(peer);
+    }
     bool is_away(rank_t peer) const { return at(peer).has_left || at(peer).has_gone; }
 
     /// See `MonitoredTransport`.

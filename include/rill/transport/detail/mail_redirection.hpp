@@ -3,6 +3,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/transport/detail/mail_inbox.hpp>
+#include <rill/transport/detail/mail_port.hpp>
 #include <rill/transport/detail/mail_transfers.hpp>
 
 #include <cstddef>
@@ -42,6 +43,8 @@ class redirection {
         const byte_span part = node_.parts[i];
         if (request) {
             const auto end = of_.through_.look(request);
+            if constexpr (MonitoringPort<Port>)
+                if (!end && of_.through_.move(request, part)) return true;
             if (!end) return false;
             if (end->cancelled) {
                 request = of_.through_.receive_part(part.data(), part.size(), node_.source, node_.data_tag);

@@ -129,6 +129,17 @@ class connections final : contacts::owner {
         given->ended = given->how.cancelled = true;
     }
 
+    /// The part goes on in other memory. False where it is not arriving.
+    bool move(const place_of_part& given, byte_span to) {
+        const auto found = std::find_if(peers_.begin(), peers_.end(),
+                                        [&](const auto& each) { return given != nullptr && each->arriving == given; });
+        if (found == peers_.end()) return false;
+        given->into = to;
+        (*found)->talk.move_part(to.first(given->how.size));
+        return true;
+    }
+    void copy_all(rank_t to) { at(to).talk.copy_all(); }
+
     mail::received_note take_note(std::byte* into, std::size_t capacity) {
         if (notes_.empty()) return {};
         note taken = std::move(notes_.front());

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <utility>
@@ -63,6 +64,20 @@ class conversation {
         RILL_EXPECTS(bytes.size() <= chosen_.most.part_bytes, "tcp: the part is longer than a peer takes");
         RILL_EXPECTS(!leaves_, "tcp: a part cannot follow the goodbye");
         return post(parts_, {.kind = frame_kind::part, .tag = tag, .bytes = bytes}, false);
+    }
+    /// All that was sent is done: what the peer has not acknowledged is copied, beyond `window_bytes` too.
+    void copy_all() {
+        for (frame& each : frames_) {
+            if (each.is_borrowed) keep(each.content, each.copy);
+            each.is_borrowed = false;
+            each.ends = 0;
+        }
+        for (auto* lane : {&notes_, &parts_})
+            for (message& each : *lane) {
+                if (each.id != 0) keep(each.bytes, each.copy);
+                each.id = 0;
+            }
+        std::copy(std::begin(last_), std::end(last_), std::begin(done_));
     }
     /// Goes out after all that was sent before; nothing can be sent after it.
     void say_goodbye() {
@@ -150,6 +165,16 @@ class conversation {
         out[count++] = staging_;
         return count;
     }
+    /// The part that is arriving goes on in `to`, which has the size of the whole part; what has arrived is there.
+    void move_part(byte_span to) {
+        const bool is_inside = part_.data() <= target_.data() && target_.data() < part_.data() + part_.size();
+        const std::size_t begin = to.size() - part_.size();
+        const std::size_t inside = is_inside ? static_cast<std::size_t>(target_.data() - part_.data()) : 0;
+        if (const std::size_t arrived = begin + inside; arrived != 0)
+            std::memcpy(to.data(), part_.data() - begin, arrived);
+        part_ = to.subspan(begin);
+        if (is_inside) target_ = part_.subspan(inside, target_.size());
+    }
     /// The first `count` bytes of the room have been filled. Throws `protocol_error` where they are wrong; then the
     /// conversation must not be used any more.
     template <class Sink>
@@ -182,7 +207,8 @@ class conversation {
     struct frame {
         std::uint64_t begin = 0;
         byte_view content;
-        ticket ends = 0;  ///< the message whose last frame it is
+        ticket ends = 0;           ///< the message whose last frame it is
+        bool is_borrowed = false;  ///< the content is in memory of the caller
         std::vector<std::byte> copy;
         std::byte head[frame_head::size_bytes]{};
         std::uint64_t end() const { return begin + frame_head::size_bytes + content.size(); }
@@ -200,6 +226,12 @@ class conversation {
         }
         to.push_back(std::move(sent));
         return to.back().id;
+    }
+
+    void keep(byte_view& from, std::vector<std::byte>& copy) {
+        copy.assign(from.begin(), from.end());
+        from = copy;
+        copied_ += copy.size();
     }
 
     std::uint64_t on_the_way() const { return numbered_ - acknowledged_; }
@@ -222,6 +254,7 @@ class conversation {
             frame& made = frames_.emplace_back();
             made.begin = numbered_;
             made.content = next.bytes.subspan(next.sent, size);
+            made.is_borrowed = next.id != 0;
             frame_head head{.size = static_cast<std::uint32_t>(size), .kind = next.kind, .tag = next.tag};
             if (next.kind == frame_kind::part && next.sent == 0) head.value = next.bytes.size();
             if (next.sent != 0) head.kind = frame_kind::part_more;

@@ -73,6 +73,8 @@ class port {
     rank_t take_goodbye() const { return lines_->take_goodbye(); }
     std::uint64_t incarnation(rank_t peer) const { return lines_->incarnation(peer); }
     void monitor() const { lines_->keep_silent_peers(); }
+    void copy_all(rank_t peer) const { lines_->copy_all(peer); }
+    bool move(const request& of, byte_span to) const { return lines_->move(of.receives, to); }
     mail::peer_news take_news() const { return lines_->take_news(); }
     /// Says goodbye to all peers and closes all connections.
     void leave() const noexcept { lines_->leave(); }
