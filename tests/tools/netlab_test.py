@@ -115,6 +115,37 @@ class Netlab(unittest.TestCase):
         run_python(0, SEND_DATAGRAM, "end")
         self.assertEqual(receiver.communicate(timeout=TIMEOUT)[0], "before\none way\n")
 
+    def test_two_cards_of_which_one_is_unplugged(self):
+        netlab("up", 2, "none", 2)
+        reach = """
+import socket
+def reaches(*to):
+    with socket.socket(socket.AF_INET6 if ":" in to[0] else socket.AF_INET) as tried:
+        tried.settimeout(0.5)
+        try:
+            return tried.connect(to) is None
+        except ConnectionRefusedError:  # the host answers that nobody listens
+            return True
+        except TimeoutError:
+            return False
+print(*[int(reaches(name, 7002)) for name in ("10.77.0.2", "fd77:0:0:0::2", "10.78.0.2", "fd77:0:0:1::2")])
+"""
+        self.assertEqual(run_python(0, reach).stdout, "1 1 1 1\n")
+        netlab("unplug", 1, 1)
+        self.assertEqual(run_python(0, reach).stdout, "1 1 0 0\n")
+        netlab("plug", 1, 1)
+        netlab("unplug", 0, 0)
+        self.assertEqual(run_python(0, reach).stdout, "0 0 1 1\n")
+        netlab("plug", 0)
+        netlab("cut", 1, 0)
+        self.assertEqual(run_python(0, reach).stdout, "0 0 0 0\n")
+        netlab("heal", 1, 0)
+        self.assertEqual(run_python(0, reach).stdout, "1 1 1 1\n")
+        names = netlab("exec", 0, "python3", "-c",
+                       "import socket; print({a[4][0] for a in socket.getaddrinfo('h1-1', 80)})").stdout
+        self.assertIn("10.78.0.2", names)
+        self.assertIn("fd77:0:0:1::2", names)
+
     def test_killed(self):
         netlab("up", 2, "none")
         receiver = start(1, RECEIVE_DATAGRAMS)
@@ -134,11 +165,13 @@ class Netlab(unittest.TestCase):
     def test_refusals(self):
         self.refused("no lab .* is up", "bytes")
         self.refused("no rate 'fast'", "up", 2, "fast")
+        self.refused("CARDS must be 1 to 8, not '9'", "up", 2, "none", 9)
         self.refused("HOSTS must be 2 to 200, not '1'", "up", 1, "none")
         self.assertEqual(traces(), [])
         netlab("up", 2, "none")
         self.refused("is up already", "up", 2, "none")
         self.refused("no host '2': there are 0 to 1", "cut", 0, 2)
+        self.refused("no card '1': there are 0 to 0", "unplug", 0, 1)
         self.refused("nothing is cut from 0 to 1", "heal", 0, 1)
         self.refused("RANKS must be 1 to 4096, not 'x'", "run", "x", "--", "true")
         self.refused("usage: netlab run RANKS", "run", 2, "true", "false")
