@@ -104,13 +104,15 @@ class endings : public waiting<Port> {
         const duration half{chosen().abort_timeout.ns / 2};
         if (is_known()) return;
         const deadline first_half = Port::now() + half;
-        for (rank_t judge = no_rank; judge != office_.judging() && Port::now() < first_half.at;) {
+        rank_t judge = no_rank;
+        while (judge != office_.judging() && Port::now() < first_half.at) {
             judge = office_.judging();
             office_.tell(judge, {.kind = note::report}, report.view());
             const auto is_over = [&] { return is_known() || office_.judging() != judge; };
             if (outlast(lock, first_half, is_over) && is_known()) return;
         }
-        office_.tell_others({.kind = note::report}, report.view());
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (peer != judge) office_.tell(peer, {.kind = note::report}, report.view());
         if (outlast(lock, Port::now() + half, is_known)) return;
         office_.decide(notice.context);
     }
