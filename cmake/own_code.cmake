@@ -1,5 +1,11 @@
 # How our own tests, benchmarks and examples are compiled; nothing of this reaches a user of rill::rill.
 
+# A wrapper script that chooses the interpreter, as pyenv's, takes longer than most of the scripts that tests run.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+execute_process(COMMAND ${Python3_EXECUTABLE} -c "import sys; print(sys.executable)" OUTPUT_VARIABLE rill_python
+                OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+set_property(TARGET Python3::Interpreter PROPERTY IMPORTED_LOCATION ${rill_python})
+
 find_program(RILL_CCACHE ccache)
 if(RILL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     set(CMAKE_CXX_COMPILER_LAUNCHER ${RILL_CCACHE})
@@ -44,9 +50,6 @@ endfunction()
 # rill_sources(<target> [OPTIMISED <pattern>...] PATTERNS <pattern>... SOURCES <source>...): adds sources to a target. Under
 # RILL_UNITY those whose names match a pattern are compiled as one unit, in which each stands in a namespace of its own. A
 # source belongs to the first pattern that it matches. Those of OPTIMISED are compiled with -O1.
-if(RILL_UNITY)
-    find_package(Python3 REQUIRED COMPONENTS Interpreter)
-endif()
 function(rill_sources target)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "OPTIMISED;PATTERNS;SOURCES")
     set(sources ${arg_SOURCES})
@@ -79,4 +82,30 @@ function(rill_sources target)
         add_custom_target(${target}_units DEPENDS ${groups})
         add_dependencies(${target} ${target}_units)
     endif()
+endfunction()
+
+# rill_programs(<target> <prefix> <source>...): a program <prefix><name> of each source, which has a function main. Under
+# RILL_UNITY they are links to one program, <target>; otherwise each is a target. <target>_programs is the list of the targets.
+function(rill_programs target prefix)
+    set(targets "")
+    if(RILL_UNITY)
+        set(unit ${CMAKE_CURRENT_BINARY_DIR}/units/${target}.cpp)
+        set(generator ${PROJECT_SOURCE_DIR}/tools/group_units.py)
+        add_custom_command(OUTPUT ${unit} DEPENDS ${ARGN} ${generator} VERBATIM
+                           COMMAND Python3::Interpreter ${generator} --programs ${prefix} ${unit} ${ARGN})
+        add_executable(${target} ${unit})
+        foreach(source IN LISTS ARGN)
+            cmake_path(GET source STEM name)
+            add_custom_command(TARGET ${target} POST_BUILD
+                               COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE_NAME:${target}> ${prefix}${name})
+        endforeach()
+        set(targets ${target})
+    else()
+        foreach(source IN LISTS ARGN)
+            cmake_path(GET source STEM name)
+            add_executable(${prefix}${name} ${source})
+            list(APPEND targets ${prefix}${name})
+        endforeach()
+    endif()
+    set(${target}_programs ${targets} PARENT_SCOPE)
 endfunction()

@@ -18,13 +18,13 @@
 #include <cstdio>
 #include <span>
 
-constexpr std::size_t points = 900, columns = 20;
+constexpr std::size_t points = 900, coordinates = 20;
 
 /// Random points, classified by the side of a plane on which they lie.
 rill::train::dataset random_points() {
     rill::random_sequence random(rill::random_key{1});
-    rill::train::dataset data{.rows = points, .columns = columns, .classes = 2, .features = {}, .labels = {}};
-    for (std::size_t i = 0; i < points * columns; ++i) data.features.push_back(random.uniform() - 0.5F);
+    rill::train::dataset data{.rows = points, .columns = coordinates, .classes = 2, .features = {}, .labels = {}};
+    for (std::size_t i = 0; i < points * coordinates; ++i) data.features.push_back(random.uniform() - 0.5F);
     for (std::size_t r = 0; r < points; ++r) data.labels.push_back(data.row(r)[0] > data.row(r)[1] ? 1 : 0);
     return data;
 }
@@ -38,7 +38,7 @@ rill::duration computing(rill::rank_t rank, std::uint64_t number, double load) {
 /// Logistic regression from zero that takes as long as the rows of its batch ask.
 class timed_regression : public rill::train::logistic_regression<double> {
   public:
-    explicit timed_regression(rill::simulated::endpoint& net) : logistic_regression(::columns), net_(&net) {}
+    explicit timed_regression(rill::simulated::endpoint& net) : logistic_regression(coordinates), net_(&net) {}
 
     void initialise(std::span<double> parameters, rill::random_key) const {
         std::fill(parameters.begin(), parameters.end(), 0.0);

@@ -34,4 +34,5 @@ int main() {
         const std::vector<float> by_threads = sum_up(net);
         if (net.rank() == 0) std::printf("same bits among threads: %s\n", by_threads == by_processes ? "yes" : "no");
     });
+    return 0;
 }

@@ -70,4 +70,5 @@ int main(int count, char** arguments) {
         std::fprintf(stderr, "%s\n", failed.what());
         return EXIT_FAILURE;
     }
+    return EXIT_SUCCESS;
 }

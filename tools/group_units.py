@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Writes a translation unit that compiles several others together.
 
-usage: group_units.py OUTPUT UNIT...
+usage: group_units.py [--programs PREFIX] OUTPUT UNIT...
 
 Each unit stands in a namespace of its own, so units may use one name for different things. A unit that specialises or
 instantiates a template of another namespace has to stand in none. What the units include comes first, outside of these
 namespaces. OUTPUT is left as it is when it would not change.
+
+With --programs each unit has a function main, and OUTPUT is one program of all: started by the name PREFIX and a unit's name
+it runs the unit's main. Either each path of a main returns a value, or none does.
 """
 
 import pathlib
@@ -39,20 +42,61 @@ def includes(unit):
     return [text for _, text in kept]
 
 
+def included(units):
+    return dict.fromkeys(line for unit in units for line in includes(unit))
+
+
+def in_namespace(unit):
+    return f'namespace unit_{unit.stem} {{\n#include "{unit}"\n}}'
+
+
 def grouped(units):
-    lines = dict.fromkeys(line for unit in units for line in includes(unit))
-    text = list(lines)
-    for unit in units:
-        include = f'#include "{unit}"'
-        text.append(include if GLOBAL.search(unit.read_text()) else f"namespace unit_{unit.stem} {{\n{include}\n}}")
-    return "\n".join(text) + "\n"
+    text = [f'#include "{unit}"' if GLOBAL.search(unit.read_text()) else in_namespace(unit) for unit in units]
+    return "\n".join([*included(units), *text]) + "\n"
+
+
+# A function that is not named main does not return 0 by itself: by `auto` one that only ends returns nothing.
+PROGRAMS = """\
+#include <string_view>
+#include <type_traits>
+{includes}
+#define main(...) unused; auto program(__VA_ARGS__)
+{units}
+#undef main
+
+template <class Program>
+int run(Program program, [[maybe_unused]] int count, [[maybe_unused]] char** arguments) {{
+    const auto ends = [&] {{
+        if constexpr (std::is_invocable_v<Program>) return program();
+        else return program(count, arguments);
+    }};
+    if constexpr (std::is_void_v<decltype(ends())>) return ends(), 0;
+    else return ends();
+}}
+
+int main(int count, char** arguments) {{
+    const std::string_view name = arguments[0];
+{choices}
+    return 127;
+}}
+"""
+
+
+def programs(prefix, units):
+    choices = [f'    if (name.ends_with("{prefix}{unit.stem}")) return run(unit_{unit.stem}::program, count, arguments);'
+               for unit in units]
+    return PROGRAMS.format(includes="\n".join(included(units)), units="\n".join(map(in_namespace, units)),
+                           choices="\n".join(choices))
 
 
 def main(arguments):
+    prefix = None
+    if arguments[:1] == ["--programs"]:
+        prefix, arguments = arguments[1], arguments[2:]
     if len(arguments) < 2:
         sys.exit(__doc__.split("\n\n")[1])
     output, *units = [pathlib.Path(argument).absolute() for argument in arguments]
-    text = grouped(units)
+    text = grouped(units) if prefix is None else programs(prefix, units)
     if not output.exists() or output.read_text() != text:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(text)

@@ -13,7 +13,7 @@ namespace demo {
 
 namespace {
 
-constexpr auto run = [](auto&& body) { rill::mpi::run(body); };
+constexpr auto over_mpi = [](auto&& body) { rill::mpi::run(body); };
 
 }  // namespace
 
@@ -28,11 +28,11 @@ mpi_session::mpi_session() : state_(std::make_unique<state>()) {
 mpi_session::~mpi_session() = default;
 
 outcome train_dense_over_mpi(const arguments& chosen, const images& data) {
-    return train_as_one(run, "dense", chosen, data, dense_plan(chosen, data));
+    return train_as_one(over_mpi, "dense", chosen, data, dense_plan(chosen, data));
 }
 
 outcome train_sparse_over_mpi(const arguments& chosen, const images& data) {
-    return train_as_one(run, "sparse", chosen, data, sparse_plan(chosen, data));
+    return train_as_one(over_mpi, "sparse", chosen, data, sparse_plan(chosen, data));
 }
 
 }  // namespace demo
@@ -45,16 +45,16 @@ namespace demo {
 
 namespace {
 
-[[noreturn]] void refuse() { throw std::runtime_error("built without MPI: --transport mpi is not available"); }
+[[noreturn]] void refuse_mpi() { throw std::runtime_error("built without MPI: --transport mpi is not available"); }
 
 }  // namespace
 
 struct mpi_session::state {};
-mpi_session::mpi_session() { refuse(); }
+mpi_session::mpi_session() { refuse_mpi(); }
 mpi_session::~mpi_session() = default;
 
-outcome train_dense_over_mpi(const arguments&, const images&) { refuse(); }
-outcome train_sparse_over_mpi(const arguments&, const images&) { refuse(); }
+outcome train_dense_over_mpi(const arguments&, const images&) { refuse_mpi(); }
+outcome train_sparse_over_mpi(const arguments&, const images&) { refuse_mpi(); }
 
 }  // namespace demo
 

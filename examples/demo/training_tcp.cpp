@@ -11,7 +11,7 @@ namespace demo {
 
 namespace {
 
-constexpr auto run = [](auto&& body) { rill::tcp::run(body); };
+constexpr auto over_tcp = [](auto&& body) { rill::tcp::run(body); };
 
 }  // namespace
 
@@ -21,11 +21,11 @@ tcp_process this_tcp_process() {
 }
 
 outcome train_dense_over_tcp(const arguments& chosen, const images& data) {
-    return train_as_one(run, "dense", chosen, data, dense_plan(chosen, data));
+    return train_as_one(over_tcp, "dense", chosen, data, dense_plan(chosen, data));
 }
 
 outcome train_sparse_over_tcp(const arguments& chosen, const images& data) {
-    return train_as_one(run, "sparse", chosen, data, sparse_plan(chosen, data));
+    return train_as_one(over_tcp, "sparse", chosen, data, sparse_plan(chosen, data));
 }
 
 }  // namespace demo
@@ -38,13 +38,13 @@ namespace demo {
 
 namespace {
 
-[[noreturn]] void refuse() { throw std::runtime_error("built without TCP: --transport tcp is not available"); }
+[[noreturn]] void refuse_tcp() { throw std::runtime_error("built without TCP: --transport tcp is not available"); }
 
 }  // namespace
 
-tcp_process this_tcp_process() { refuse(); }
-outcome train_dense_over_tcp(const arguments&, const images&) { refuse(); }
-outcome train_sparse_over_tcp(const arguments&, const images&) { refuse(); }
+tcp_process this_tcp_process() { refuse_tcp(); }
+outcome train_dense_over_tcp(const arguments&, const images&) { refuse_tcp(); }
+outcome train_sparse_over_tcp(const arguments&, const images&) { refuse_tcp(); }
 
 }  // namespace demo
 

@@ -26,7 +26,7 @@ namespace plan {
 namespace {
 
 namespace cost = rill::cost;
-constexpr int most_ranks = 256;
+constexpr int most_gossiping_ranks = 256;
 
 struct network {
     int ranks = 0;
@@ -68,7 +68,7 @@ network read_links(const std::string& file) {
     return found;
 }
 
-network network_of(const arguments& chosen) {
+network gossip_network_of(const arguments& chosen) {
     if (chosen.links.empty()) return uniform_links(chosen.ranks, chosen.bandwidth, chosen.seed);
     return read_links(chosen.links);
 }
@@ -95,9 +95,9 @@ void print_rows(const std::vector<cost::matching_forecast>& all, const cost::mat
 }  // namespace
 
 void print_gossip(const arguments& chosen) {
-    const network net = network_of(chosen);
-    if (net.ranks > most_ranks)
-        throw std::runtime_error("--gossip plans for at most " + std::to_string(most_ranks) + " ranks, not " +
+    const network net = gossip_network_of(chosen);
+    if (net.ranks > most_gossiping_ranks)
+        throw std::runtime_error("--gossip plans for at most " + std::to_string(most_gossiping_ranks) + " ranks, not " +
                                  std::to_string(net.ranks));
     rill::topology::bandwidth_matching mixing{.links = net.links};
 #if RILL_EXAMPLE_HAS_GRAPH

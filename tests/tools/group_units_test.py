@@ -21,9 +21,9 @@ class GroupUnits(unittest.TestCase):
         path.write_text(text)
         return path
 
-    def grouped(self, *units):
+    def grouped(self, *units, options=()):
         output = self.folder / "out" / "group.cpp"
-        subprocess.run([sys.executable, TOOL, output, *units], check=True)
+        subprocess.run([sys.executable, TOOL, *options, output, *units], check=True)
         return output
 
     def assert_compiles(self, output):
@@ -48,6 +48,19 @@ class GroupUnits(unittest.TestCase):
         one = self.unit("one.cpp", '#include "shared.hpp"\ntemplate <>\nstruct n::t<int> {};\n')
         two = self.unit("two.cpp", '#include "shared.hpp"\ntemplate void n::f(int);\n')
         self.assert_compiles(self.grouped(one, two))
+
+    def test_programs(self):
+        ends = self.unit("ends.cpp", '#include <cstdio>\nconst char* said = "ends";\nint main() { std::puts(said); }\n')
+        says = self.unit("says.cpp", '#include <cstdio>\nconst char* said = "says %s\\n";\n'
+                                     "int main(int, char** arguments) {\n    std::printf(said, arguments[1]);\n    return 3;\n}\n")
+        output = self.grouped(ends, says, options=["--programs", "my_"])
+        self.assert_compiles(output)
+        compiler = [argument for argument in COMPILER if argument != "-fsyntax-only"]
+        subprocess.run([*compiler, output, "-o", self.folder / "my_ends"], check=True)
+        (self.folder / "my_says").symlink_to("my_ends")
+        for name, returned, said in ("my_ends", 0, "ends\n"), ("my_says", 3, "says this\n"):
+            ran = subprocess.run([self.folder / name, "this"], capture_output=True, text=True)
+            self.assertEqual((ran.returncode, ran.stdout), (returned, said))
 
     def test_is_written_only_when_it_changes(self):
         one = self.unit("one.cpp", "int i = 0;\n")
