@@ -1,5 +1,5 @@
 // Elastic teams under up to three faults at any message or time: ranks die and begin anew, links are cut and healed,
-// the network falls apart; and in some runs a rank damages its state, and is mended.
+// the network falls apart, ranks pause, leave and join; and in some runs a rank damages its state, and is mended.
 #include <rill/core/random.hpp>
 #include <rill/transport/fault_plan_text.hpp>
 #include <rill/transport/simulated.hpp>
@@ -9,12 +9,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace faults = rill::faults;
 namespace sim = rill::simulated;
@@ -47,40 +49,52 @@ class drawn_run {
         for (std::uint64_t count = 1 + draw_.below(3); count > 0; --count) add_fault();
         net_.faults.seed = draw_.bits();
         if (draw_.below(3) != 0) return;
-        altered_ = any();
+        parts_.push_back({.rank = any(), .what = act::alters});
         options_.on_difference = rill::on_difference::mend;
     }
 
     std::string play() {
-        elastic_scene::record all;
+        elastic_scene::record all{.first_ranks = ranks_};
         std::string wrong;
         try {
-            sim::run(ranks_, net_, [&](auto& net) { elastic_scene::live(net, steps_, options_, all, altered_); });
+            sim::run(ranks_, net_, [&](auto& net) { elastic_scene::live(net, steps_, options_, all, parts_); });
             wrong = elastic_scene::wrong_with(all, steps_, has_cuts_ || 2 * deaths_ >= ranks_ || may_tie(all));
         } catch (const std::exception& e) {
             wrong = std::string("the run ends by ") + e.what();
         }
         commits += all.commits, repeats += all.repeats, taken_in += all.taken_in, altered += all.altered;
+        left += all.left, handed_over += all.handed_over, lost += all.lost.size();
         for (const auto& each : all.lives) {
             left_out += each.is_excluded ? 1U : 0U;
             errors += each.error.empty() ? 0U : 1U;
         }
         if (wrong.empty()) return wrong;
         return std::to_string(ranks_) + " ranks, " + std::to_string(steps_) + " steps, " + to_string(net_.faults) +
-               ": " + wrong + "\n";
+               text_of_parts() + ": " + wrong + "\n";
     }
-    static inline std::uint64_t commits = 0, repeats = 0, taken_in = 0, left_out = 0, errors = 0, altered = 0;
+    static inline std::uint64_t commits = 0, repeats = 0, taken_in = 0, left_out = 0, errors = 0, altered = 0, left = 0,
+                                handed_over = 0, lost = 0;
 
   private:
+    using act = elastic_scene::part::act;
     /// Whether two members may be left of which one has damaged its state: then none is that of a majority.
     bool may_tie(const elastic_scene::record& all) const { return all.altered > 0 && ranks_ - deaths_ < 3; }
+    std::string text_of_parts() const {
+        std::string text;
+        for (const auto& each : parts_)
+            text += std::string(each.what == act::alters   ? "; alters "
+                                : each.what == act::leaves ? "; leaves "
+                                                           : "; pauses ") +
+                    std::to_string(each.rank) + " at step " + std::to_string(each.step);
+        return text;
+    }
     rank_t any() { return static_cast<rank_t>(draw_.below(static_cast<std::uint64_t>(ranks_))); }
     rill::duration any_time() {
         const std::uint64_t within = draw_.below(3) == 0 ? 4'000'000 : 1 + steps_ * 2000;
         return rill::microseconds(static_cast<std::int64_t>(1 + draw_.below(within)));
     }
     void add_fault() {
-        const std::uint64_t kind = draw_.below(8);
+        const std::uint64_t kind = draw_.below(11);
         const rank_t one = any(), other = any();
         auto& plan = net_.faults.faults;
         if (kind < 4 || one == other) {
@@ -89,6 +103,20 @@ class drawn_run {
             plan.push_back(draw_.below(2) == 0 ? dies.after(1 + draw_.below(150)) : dies.at(any_time()));
             if (draw_.below(2) == 0) plan.push_back(faults::restart(one).at(any_time()));
             return;
+        }
+        if (kind == 8) {
+            ++deaths_;
+            return parts_.push_back({.rank = one, .what = act::leaves, .step = draw_.below(steps_)});
+        }
+        if (kind == 9)
+            return parts_.push_back({.rank = one,
+                                     .what = act::pauses,
+                                     .step = draw_.below(steps_),
+                                     .pause = any_time(),
+                                     .in_body = draw_.below(2) == 0});
+        if (kind == 10) {  // a rank joins
+            net_.seats = std::max(net_.seats, ranks_) + 1;
+            return plan.push_back(faults::start(static_cast<rank_t>(net_.seats - 1)).at(any_time()));
         }
         has_cuts_ = true;
         const rill::duration at = any_time(), healed = at + any_time();
@@ -111,7 +139,7 @@ class drawn_run {
 
     rill::random_sequence draw_;
     int ranks_ = 0, deaths_ = 0;
-    rank_t altered_ = rill::no_rank;
+    std::vector<elastic_scene::part> parts_{};
     std::uint64_t steps_ = 0;
     bool has_cuts_ = false;
     sim::network net_{};
@@ -134,11 +162,15 @@ TEST_CASE("an elastic team commits a step on all members or on none, under up to
     MESSAGE(runs_in_all() << " runs, " << wrong << " wrong: " << drawn_run::commits << " commits, "
                           << drawn_run::repeats << " repeated, " << drawn_run::taken_in << " taken in, "
                           << drawn_run::left_out << " left out, " << drawn_run::errors << " errors, "
-                          << drawn_run::altered << " states damaged");
+                          << drawn_run::altered << " states damaged, " << drawn_run::left << " left, "
+                          << drawn_run::handed_over << " residuals handed over, " << drawn_run::lost
+                          << " declared lost");
     CHECK(reports == "");
     CHECK(drawn_run::taken_in > 0);
     CHECK(drawn_run::repeats > 0);
     CHECK(drawn_run::altered > 0);
+    CHECK(drawn_run::handed_over > 0);
+    CHECK(drawn_run::lost > 0);
 }
 
 TEST_CASE("runs of an elastic team that once went wrong") {

@@ -134,7 +134,7 @@ TEST_CASE(
             }
         }
         team.finish();
-        const std::string told = "rank 3 calls with another purpose (a call, or the end of the step) than the others";
+        const std::string told = "rank 3 calls barrier where others call all_reduce";
         CHECK_MESSAGE(why.find(told) != std::string::npos, why);
         CHECK(state.steps == 2);
     });

@@ -1,4 +1,4 @@
-// What the members of an elastic job compare, and what a rank that leaves hands on.
+// What the members of an elastic job compare, and how a residual is handed on.
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/compress/error_feedback.hpp>

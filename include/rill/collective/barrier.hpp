@@ -7,18 +7,14 @@
 namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
-/// What all ranks must have alike in a barrier: one that ends a step meets no other.
-inline constexpr option_names barrier_options{{"purpose (a call, or the end of the step)"}};
-
 template <class Group>
-auto barrier_call(Group&, bool ends_step = false) {
+auto barrier_call(Group&) {
     if constexpr (require_group<Group>()) {
-        return [ends_step](typename Group::lane_type& lane) {
+        return [](typename Group::lane_type& lane) {
             const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
             auto& state = lane.template workspace<empty_state<typename Group::transport_type>>();
-            return lane.run(
-                {.kind = operation::barrier, .options = barrier_options.with({ends_step ? 1U : 0U})},
-                [&](auto& call) { return synchronise_on(lane, call, plan, state); }, barrier_options);
+            return lane.run({.kind = operation::barrier},
+                            [&](auto& call) { return synchronise_on(lane, call, plan, state); });
         };
     } else {
         return no_call{};

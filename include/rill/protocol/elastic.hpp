@@ -16,10 +16,12 @@
 #include <rill/protocol/detail/agreement_machine.hpp>
 #include <rill/protocol/detail/elastic_groups.hpp>
 #include <rill/protocol/detail/elastic_members.hpp>
+#include <rill/protocol/detail/elastic_residuals.hpp>
 #include <rill/protocol/detail/elastic_states.hpp>
 #include <rill/protocol/elastic_errors.hpp>
 #include <rill/protocol/elastic_options.hpp>
 #include <rill/protocol/on_difference.hpp>
+#include <rill/protocol/residuals.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -28,6 +30,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -56,8 +59,9 @@ concept ElasticState = requires(S& state, const S& constant, byte_view bytes) {
 /// Only one activity of a rank may use it. `net` must outlive it. In the background a member sends its state to others,
 /// and nothing else: while a rank computes it answers nobody, and the others wait for it.
 ///
-/// Cost: each step has a barrier beside its collectives. After a loss: two round trips and a message. Each view: an
-/// all-reduce of two numbers per member, and a copy of the state, which is kept until the view's first step is done.
+/// Cost: each step has an all-reduce of two numbers per seat beside its collectives. After a loss: two round trips and
+/// a message. Each view: an all-reduce of two numbers per member, and a copy of the state, which is kept until the
+/// view's first step is done.
 template <Transport Net, class Shape>
 class elastic {
     static_assert(ConcurrentTransport<Net> && MonitoredTransport<Net>,
@@ -73,6 +77,7 @@ class elastic {
         : options_(checked(options, net.rank())),
           members_(net, options, build_of(options, shape)),
           states_(net, members_, options, build_of(options, shape)),
+          residuals_(net, options),
           groups_(net, std::move(shape), options) {
         members_.meet();
     }
@@ -106,8 +111,26 @@ class elastic {
             states_.take_up(state, agree);
         }
         settled_ = view().epoch;
+        residuals_.use_none();
         return view();
     }
+    /// The same, for training with error feedback. Adds the residuals of ranks that have left, where this rank is the
+    /// next member after them; it waits for `patience` at most if such a rank dies meanwhile. In the next attempt the
+    /// members tell each other the norms of their residuals (see `lost`). `codec` must live until then.
+    ///
+    /// Errors: also those of `take_residual`.
+    template <ElasticState State, detail::KeepsResidual Codec>
+    const rill::view& settle(State& state, Codec& codec) {
+        settle(state);
+        residuals_.take(agreement().last(), codec);
+        residuals_.use(codec);
+        return view();
+    }
+    /// The residuals that the latest attempt has declared as lost, because their ranks have died since the step before,
+    /// or have left without handing them over. All members declare the same, in the first step that they complete
+    /// without the rank. One exception: a member that has learnt only from the agreement that a step is committed knows
+    /// the norms of the step before, and declares a loss one step later.
+    const std::vector<lost_residual>& lost() const { return residuals_.lost(); }
 
     /// Runs `body(workers)`, which calls collectives on a group of the members. In the first attempt of a view the
     /// members first compare their states (see `on_difference`).
@@ -129,6 +152,7 @@ class elastic {
     template <class Body>
     bool attempt(Body&& body) {
         members_.require_member();
+        residuals_.forget_lost();
         members_.pump(deadline::immediate);
         if (agreement().knows_newcomers()) end_view("a rank comes");
         // Not in a collective, where others may still be in the view before, and wait for this rank.
@@ -156,6 +180,15 @@ class elastic {
             agree_if_asked();
         } catch (const excluded&) {  // the others have decided to go on without this rank
         }
+    }
+    /// The same, and hands the residual to the next member, which adds it in its `settle`. Call it with the codec as it
+    /// is after the last attempt; what it keeps is the other's from then on. Returns false if the residual is lost:
+    /// nobody is left to take it, or the others had already gone on without this rank.
+    template <detail::KeepsResidual Codec>
+    bool leave(const Codec& codec) {
+        if (!is_member()) return false;
+        leave();
+        return residuals_.give(agreement().last(), codec);
     }
 
     /// Call it after the last step. Answers other members until all of them have called it or ended, because a member
@@ -206,23 +239,26 @@ class elastic {
     bool take_step(Body& body) {
         const std::uint64_t next = step() + 1;
         std::exception_ptr failed;
-        std::string own;          // why this rank alone has failed
+        bool is_own = false;      // this rank alone has failed
         bool is_failure = false;  // of the step, and not the end of its view
+        std::string why = "a step has failed";
         try {
             if (complete_step(body)) return true;
+            why = "states differ, and are mended";
         } catch (const error& thrown) {
             if (members_.has_aborted()) throw;
             failed = std::current_exception();
             is_failure = thrown.notice().operation != end_of_view;
+            if (!is_failure) why = "the view ends";
         } catch (const std::exception& thrown) {
             failed = std::current_exception();
-            own = text_of({"rank ", members_.rank(), ": ", thrown.what()});
-            is_failure = true;
+            why = text_of({"rank ", members_.rank(), ": ", thrown.what()});
+            is_own = is_failure = true;
         }
-        end_view(own.empty() ? "a step has failed" : own, is_failure ? next : end_of_view);
+        end_view(why, is_failure ? next : end_of_view);
         agree_if_asked();
         if (step() >= next) return true;
-        if (!own.empty() || (is_failure && agreement().last().is_fruitless)) std::rethrow_exception(failed);
+        if (is_own || (is_failure && agreement().last().is_fruitless)) std::rethrow_exception(failed);
         return false;
     }
     /// Returns false if states are to be mended before.
@@ -234,16 +270,11 @@ class elastic {
         // The body may have caught what has ended it.
         if (const auto ended = groups_.aborted(view())) throw_error(*ended);
         members_.tell({.happened = event::what::prepared});
-        await_prepared(all);
+        residuals_.end_step(all, view());
         members_.tell({.happened = event::what::all_prepared});
         return true;
     }
 
-    /// Returns when all members are prepared. A barrier of a body that made more calls than others is not taken for it.
-    static void await_prepared(group_type& all) {
-        constexpr bool ends_step = true;
-        detail::barrier_call(all, ends_step)(all);
-    }
     /// Whether all members begin the view with the same state. If not, it is to be mended, or this throws.
     bool begin_alike(group_type& all) {
         const state_comparison found = detail::gather_states(all, view(), states_.checksum(), 0);
@@ -297,6 +328,7 @@ class elastic {
     elastic_options options_;
     detail::elastic_members<Net> members_;
     detail::elastic_states<Net> states_;
+    detail::elastic_residuals<Net> residuals_;
     detail::elastic_groups<Net, Shape> groups_;
     std::optional<std::uint32_t> left_{};      ///< the epoch of the view whose group `finish` has ended
     std::optional<std::uint32_t> compared_{};  ///< the epoch of the view whose members hold the same state

@@ -102,7 +102,7 @@ class agreement_reader {
 };
 
 /// "ragr" in eight bytes, and the version.
-inline constexpr std::uint64_t agreement_magic = 0x0000000172676172U;
+inline constexpr std::uint64_t agreement_magic = 0x0000000272676172U;
 
 inline buffer to_message(const agreement_frame& frame) {
     const agreement_message& m = frame.message;
@@ -119,6 +119,7 @@ inline buffer to_message(const agreement_frame& frame) {
     to.put(m.value.next.members);
     to.put(m.value.next.incarnations);
     to.put(m.value.unheard);
+    to.put(m.value.left);
     to.put(m.others);
     to.put(m.ended);
     to.put(m.joins);
@@ -140,13 +141,14 @@ inline agreement_frame read_agreement_frame(byte_view bytes, int seats) {
     from.get(m.leaves), from.get(m.lacks), from.get(m.build), from.get(m.at), from.get(m.accepted_at),
         from.get(m.value.next.epoch), from.get(m.value.step);
     from.get(m.value.is_fruitless), from.get(m.value.next.members), from.get(m.value.next.incarnations);
-    from.get(m.value.unheard), from.get(m.others), from.get(m.ended), from.get(m.joins);
+    from.get(m.value.unheard), from.get(m.value.left), from.get(m.others), from.get(m.ended), from.get(m.joins);
     from.end();
     const auto& members = m.value.next.members;
     const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < seats; };
     agreement_reader::require(
         std::all_of(members.begin(), members.end(), is_rank) &&
             std::all_of(m.value.unheard.begin(), m.value.unheard.end(), is_rank) &&
+            std::all_of(m.value.left.begin(), m.value.left.end(), is_rank) &&
             std::all_of(m.others.begin(), m.others.end(), is_rank) &&
             std::all_of(m.joins.begin(), m.joins.end(), [&](const agreement_seat& seat) { return is_rank(seat.rank); }),
         "a rank is out of range");

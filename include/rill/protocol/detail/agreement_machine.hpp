@@ -152,6 +152,7 @@ class agreement_machine {
             for (const rank_t rank : d.next.members) visit(rank);
             for (const std::uint64_t life : d.next.incarnations) visit(life);
             for (const rank_t rank : d.unheard) visit(rank);
+            for (const rank_t rank : d.left) visit(rank + 1000);
         };
         for (const member& each : members_) {
             visit(each.is_lost), visit(each.has_ended), visit(each.has_answered), visit(each.has_accepted);
@@ -541,6 +542,7 @@ class agreement_machine {
             }
             const bool stays = each.has_answered ? !each.said.leaves : !is_gone(each.seat.rank);
             if (stays) seats.push_back(each.seat);
+            if (each.has_answered && each.said.leaves) made.left.push_back(each.seat.rank);
             if (stays && !each.has_answered) made.unheard.push_back(each.seat.rank);
         }
         // Whoever has committed a step has told so, or has ended: what all that are left have given up is repeated.

@@ -17,6 +17,7 @@ struct agreement_decision {
     /// It says the same as the view that it ends: no member has gone or come, no step has become committed.
     bool is_fruitless = false;
     std::vector<rank_t> unheard{};  ///< members of `next` that have not answered; they may lack the step
+    std::vector<rank_t> left{};     ///< members that have asked to be left out, ascending
 
     friend bool operator==(const agreement_decision&, const agreement_decision&) = default;
 };

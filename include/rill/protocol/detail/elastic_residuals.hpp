@@ -1,0 +1,123 @@
+#pragma once
+
+#include <rill/aggregate/sum.hpp>
+#include <rill/collective/all_reduce.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/core/view.hpp>
+#include <rill/protocol/detail/agreement_message.hpp>
+#include <rill/protocol/detail/elastic_mail.hpp>
+#include <rill/protocol/elastic_options.hpp>
+#include <rill/protocol/residuals.hpp>
+#include <rill/session/session.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI {
+
+/// The residual of a rank that is no member any more, and that no member has taken over.
+struct lost_residual {
+    rank_t rank = no_rank;
+    double norm = 0;  ///< its Euclidean norm after the last step of which the members have been told it
+
+    friend bool operator==(const lost_residual&, const lost_residual&) = default;
+};
+
+namespace detail {
+
+/// A sum that no body of an attempt asks for, so that no call of a body is taken for the end of the step.
+struct end_of_step : aggregate::sum {
+    static constexpr const char* name = "the end of a step";
+};
+
+/// Residuals of error feedback in an elastic team: a rank that leaves hands its own to the next member, and all members
+/// know the norms of each other's, to say what is lost when a rank dies.
+template <class Net>
+class elastic_residuals {
+  public:
+    elastic_residuals(Net& net, const elastic_options& options)
+        : session_(net, "elastic residuals", options.timeout, session_kind::open),
+          patience_(options.patience),
+          taken_(static_cast<std::size_t>(net.size())) {}
+
+    /// The codec whose residual is told to the others at the end of the next step.
+    template <class Codec>
+    void use(const Codec& codec) {
+        norm_of_ = [&codec] { return residual_norm(codec); };
+    }
+    void use_none() { norm_of_ = nullptr; }
+
+    /// Of a rank that has left. Returns whether the transport has taken the residual.
+    template <class Codec>
+    bool give(const agreement_decision& last, const Codec& codec) {
+        if (!std::binary_search(last.left.begin(), last.left.end(), session_.rank())) return false;
+        if (last.next.members.empty()) return false;
+        return give_residual(session_.net(), next_after(session_.rank(), last.next), session_.on(last.next.epoch),
+                             codec, now() + patience_);
+    }
+    /// Adds the residuals of those who have left in the latest agreement, where this rank is the next member.
+    template <class Codec>
+    void take(const agreement_decision& last, Codec& codec) {
+        if (looked_at_ == last.next.epoch) return;
+        looked_at_ = last.next.epoch;
+        for (const rank_t rank : last.left)
+            if (next_after(rank, last.next) == session_.rank())
+                taken_[static_cast<std::size_t>(rank)] =
+                    take_residual(session_.net(), rank, session_.on(last.next.epoch), codec, now() + patience_);
+    }
+
+    /// Returns when all members have called it. Tells them the norm of this rank's residual, and which it has taken.
+    template <class Group>
+    void end_step(Group& workers, const view& members) {
+        const std::size_t size = members.members.size();
+        std::vector<std::int64_t> own(size + taken_.size()), told(own.size());
+        own[static_cast<std::size_t>(workers.rank())] = std::bit_cast<std::int64_t>(norm_of_ ? norm_of_() : 0.0);
+        for (std::size_t rank = 0; rank < taken_.size(); ++rank) own[size + rank] = taken_[rank] ? 1 : 0;
+        all_reduce(workers, own, told, end_of_step{});
+
+        lost_.clear();
+        for (const known& each : known_)
+            if (each.norm > 0 && !lists(members, each.seat.rank, each.seat.incarnation) &&
+                told[size + static_cast<std::size_t>(each.seat.rank)] == 0)
+                lost_.push_back({each.seat.rank, each.norm});
+        known_.clear();
+        for (std::size_t i = 0; i < size; ++i) {
+            const rank_t rank = members.members[i];
+            known_.push_back({{rank, members.incarnations[i]}, std::bit_cast<double>(told[i])});
+            taken_[static_cast<std::size_t>(rank)] = false;  // of a life that has ended
+        }
+    }
+    /// What the latest step that has ended so has declared.
+    const std::vector<lost_residual>& lost() const { return lost_; }
+    void forget_lost() { lost_.clear(); }
+
+  private:
+    struct known {
+        agreement_seat seat{};
+        double norm = 0;
+    };
+    time_point now() const { return session_.net().now(); }
+    static rank_t next_after(rank_t rank, const view& in) {
+        const auto next = std::upper_bound(in.members.begin(), in.members.end(), rank);
+        return next == in.members.end() ? in.members.front() : *next;
+    }
+
+    session<Net> session_;
+    duration patience_;
+    std::function<double()> norm_of_{};
+    std::vector<known> known_{};  ///< what the members have told at the end of the latest step
+    std::vector<bool> taken_;     ///< by rank: this rank has taken its residual since it was last a member
+    std::vector<lost_residual> lost_{};
+    std::optional<std::uint32_t> looked_at_{};  ///< the epoch of the latest agreement that `take` has seen
+};
+
+}  // namespace detail
+
+}}  // namespace rill::RILL_ABI
