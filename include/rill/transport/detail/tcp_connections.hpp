@@ -18,6 +18,7 @@
 #include <rill/transport/detail/tcp_meeting.hpp>
 #include <rill/transport/detail/tcp_options.hpp>
 #include <rill/transport/detail/tcp_pending.hpp>
+#include <rill/transport/detail/tcp_polling.hpp>
 #include <rill/transport/detail/tcp_socket.hpp>
 
 #include <sys/socket.h>
@@ -61,7 +62,7 @@ class connections final : contacts::owner {
         : mesh_(std::move(made)),
           farewell_(chosen.farewell_timeout),
           patience_(chosen.patience),
-          loop_(mesh_.rank),
+          loop_(mesh_.rank, polling(mesh_.neighbours)),
           contacts_(loop_, mesh_.own, mesh_.security(), {.slow = std::max(contacts::pace().again, patience_ / 8)}) {
         for (rank_t peer = 0; peer < mesh_.ranks; ++peer) {
             conversation::options talk;

@@ -4,6 +4,7 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/tcp_options.hpp>
+#include <rill/transport/detail/tcp_polling.hpp>
 #include <rill/transport/detail/tcp_socket.hpp>
 
 #include <poll.h>
@@ -17,6 +18,7 @@
 #include <cstdint>
 #include <ctime>
 #include <span>
+#include <thread>
 
 namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 
@@ -26,8 +28,11 @@ class loop {
   public:
     static constexpr std::uint64_t signal = ~std::uint64_t{0};  ///< the name that no socket may have
 
-    explicit loop(rank_t rank)
-        : rank_(rank), all_(::epoll_create1(EPOLL_CLOEXEC)), signal_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    explicit loop(rank_t rank, const polling& polls = {})
+        : rank_(rank),
+          polls_(polls),
+          all_(::epoll_create1(EPOLL_CLOEXEC)),
+          signal_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
         if (!all_ || !signal_) fail("cannot wait for sockets");
         watch(signal_, signal, false);
     }
@@ -56,9 +61,13 @@ class loop {
         }
         is_driven_ = true;
         epoll_event found[most_events];
+        const bool polls = polls_.begins();
+        const deadline end = std::min(timer, until);
         lock.unlock();
-        const int count = sleep(found, std::min(timer, until));
+        const int polled = polls ? poll(found, end) : 0;
+        const int count = polled != 0 ? polled : sleep(found, end);
         lock.lock();
+        if (polls) polls_.ended(polled > 0);
         is_driven_ = false;
         tell(count, found, ready);
     }
@@ -111,6 +120,17 @@ class loop {
         event.data.u64 = name;
         if (::epoll_ctl(all_.get(), what, which.get(), &event) != 0) fail("cannot wait for a socket");
     }
+    /// Returns the number of events, 0 where none came. Gives the core away between polls, since the rank that will
+    /// answer may be waiting for it.
+    int poll(std::span<epoll_event, most_events> found, deadline until) const {
+        constexpr int polls_per_yield = 4;
+        const deadline end = std::min(until, deadline(wall_clock() + polling::longest));
+        for (int i = 0;; ++i) {
+            const int count = ::epoll_wait(all_.get(), found.data(), most_events, 0);
+            if (count != 0 || deadline(wall_clock()) >= end) return count;
+            if (i % polls_per_yield == 0) std::this_thread::yield();
+        }
+    }
     /// Whole milliseconds are waited for by epoll, the rest by poll, which counts nanoseconds.
     int sleep(std::span<epoll_event, most_events> found, deadline until) const {
         constexpr std::int64_t longest = 3'600'000, per_millisecond = 1'000'000;
@@ -139,6 +159,7 @@ class loop {
     }
 
     rank_t rank_;
+    polling polls_;
     socket all_, signal_;
     bool is_driven_ = false, is_attended_ = false, is_raised_ = false;
     int followers_ = 0;

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+
+#include <algorithm>
+#include <thread>
+
+namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
+
+/// Decides whether a wait polls before it sleeps. Polls keep a core. In return a message is taken as soon as it is
+/// there, while a thread that sleeps is first woken, which takes up to 50 us on another core.
+///
+/// They pay only where something comes soon. After polls that found nothing, more and more waits sleep at once, until
+/// polls find something again. Does no I/O and reads no clock.
+class polling {
+  public:
+    static constexpr duration longest = microseconds(50);  ///< of one wait
+
+    /// Never polls.
+    polling() = default;
+    /// `neighbours`: ranks of this host. Polls only where each of them has a core.
+    explicit polling(int neighbours, int cores = static_cast<int>(std::thread::hardware_concurrency()))
+        : is_on_(neighbours <= cores) {}
+
+    /// Whether the wait that begins polls.
+    bool begins() {
+        if (left_out_ == 0) return is_on_;
+        --left_out_;
+        return false;
+    }
+    /// The polls of a wait have ended.
+    void ended(bool found) {
+        pause_ = found ? 1 : std::min(2 * pause_, most_left_out);
+        left_out_ = found ? 0 : pause_;
+    }
+
+  private:
+    static constexpr int most_left_out = 256;
+
+    bool is_on_ = false;
+    int pause_ = 1;     ///< waits that were left out last
+    int left_out_ = 0;  ///< waits that still sleep at once
+};
+
+}}}  // namespace rill::RILL_ABI::tcp::detail
