@@ -6,7 +6,6 @@
 #include <rill/core/time.hpp>
 #include <rill/transport/tcp.hpp>
 
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <algorithm>
 #include <cstddef>
@@ -24,15 +23,6 @@ namespace {
 using namespace rill;
 
 constexpr std::size_t size = std::size_t{16} << 20, written_at_once = std::size_t{1} << 20;
-
-double cpu_seconds() {
-    rusage used{};
-    ::getrusage(RUSAGE_SELF, &used);
-    const auto seconds = [](const timeval& of) {
-        return static_cast<double>(of.tv_sec) + 1e-6 * static_cast<double>(of.tv_usec);
-    };
-    return seconds(used.ru_utime) + seconds(used.ru_stime);
-}
 
 void send_all(const tcp::detail::socket& to, byte_view bytes) {
     while (!bytes.empty()) {
@@ -65,11 +55,11 @@ void take_turn(rank_t rank, int messages, std::vector<std::byte>& bytes, int tur
         rank == 0 ? receive_all(bare, {&end, 1}) : send_all(bare, {&end, 1});
     };
     travel(1);
-    const double cpu_start = cpu_seconds();
+    const double cpu_start = two_processes::cpu_seconds();
     const time_point start = tcp::detail::wall_clock();
     travel(messages);
     const double seconds = (tcp::detail::wall_clock() - start).seconds();
-    double cpu = cpu_seconds() - cpu_start, other = 0;
+    double cpu = two_processes::cpu_seconds() - cpu_start, other = 0;
     if (rank == 1) {
         if (std::any_of(bytes.begin(), bytes.end(), [=](std::byte each) { return each != fill; }))
             throw std::runtime_error("a byte is wrong");

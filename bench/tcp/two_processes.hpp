@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -38,6 +39,16 @@ inline std::pair<tcp::socket, tcp::socket> connect_two() {
 inline std::string free_point() {
     const tcp::socket listener = tcp::listen_at(tcp::resolve("127.0.0.1:0", 0).front(), 1);
     return "127.0.0.1:" + std::to_string(tcp::socket_address::local_of(listener).port());
+}
+
+/// Of this process.
+inline double cpu_seconds() {
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    const auto seconds = [](const timeval& of) {
+        return static_cast<double>(of.tv_sec) + 1e-6 * static_cast<double>(of.tv_usec);
+    };
+    return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
 inline void print(const char* name, const std::vector<double>& all, const char* end) {
