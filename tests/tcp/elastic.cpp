@@ -25,6 +25,7 @@
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -88,15 +89,16 @@ class shared_told {
         new (::mmap(nullptr, sizeof(told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) told;
 };
 
-/// Takes `steps` steps of two collectives each. `between(step)` is called between them.
+/// Takes steps of two collectives each until there are `steps`, and at least `least` members. `between(step)` is called
+/// between the collectives.
 template <class Net, class Between>
-void train(Net& net, std::uint64_t steps, told& tell, Between&& between) {
-    elastic team{net, topology::ring{}, {.timeout = seconds(20), .patience = seconds(2)}};
+void train(Net& net, std::uint64_t steps, told& tell, Between&& between, std::size_t least = 1) {
+    elastic team{net, topology::ring{}, {.timeout = seconds(8), .patience = seconds(2)}};
     model state;
     std::vector<double> mine(state.values.size()), sum(mine.size()), half(8, 1.0);
-    while (team.step() < steps) {
+    for (;;) {
         team.settle(state);
-        if (team.step() >= steps) break;
+        if (team.step() >= steps && team.view().members.size() >= least) break;
         mine.assign(mine.size(), net.rank() + 1.0);
         const bool done = team.attempt([&](auto& workers) {
             all_reduce(workers, half, half);
@@ -109,7 +111,8 @@ void train(Net& net, std::uint64_t steps, told& tell, Between&& between) {
     team.finish();
     const auto self = static_cast<std::size_t>(net.rank());
     tell.checksum[self] = 0;
-    for (const double each : state.values) tell.checksum[self] = tell.checksum[self] * 1.0625 + each;
+    for (std::size_t i = 0; i < state.values.size(); ++i)
+        tell.checksum[self] += state.values[i] * static_cast<double>(1 + i % 97);
     tell.members[self] = team.view().members.size();
     tell.steps[self] = team.step();
 }
@@ -195,4 +198,106 @@ TEST_CASE("a process of a team that is stopped for longer than the patience is l
         CHECK(all.at->steps[rank] == steps);
         CHECK(all.at->checksum[rank] == all.at->checksum[0]);
     }
+}
+
+TEST_CASE("a process that was killed begins anew and joins; so does one on a free seat") {
+    constexpr std::uint64_t steps = 60;
+    constexpr std::uint64_t deaths = 15;
+    for (const rank_t victim : {2, 3}) {
+        CAPTURE(victim);
+        const shared_told all;
+        tcp::options own;
+        const auto act = [&](const tcp::options& chosen) {
+            return outcome(chosen.rank, [&] {
+                tcp::run(
+                    [&](auto& net) {
+                        train(
+                            net, steps, *all.at,
+                            [&](std::uint64_t step) {
+                                if (chosen.rank == victim && !chosen.joins && step == deaths) ::raise(SIGKILL);
+                                if (step > deaths) net.sleep_until(net.now() + milliseconds(5));
+                            },
+                            5);
+                    },
+                    chosen);
+            });
+        };
+        std::vector<pid_t> started = processes::start(4, act, own = {.seats = 5, .failure_timeout = seconds(5)}, &own);
+        CHECK(processes::end_of(started[static_cast<std::size_t>(victim)]) == 128 + SIGKILL);
+        own.joins = true;
+        for (const rank_t rank : {victim, 4}) {
+            own.rank = rank;
+            const pid_t child = processes::start_one(act, own);
+            rank == victim ? void(started[static_cast<std::size_t>(victim)] = child) : started.push_back(child);
+        }
+        for (std::size_t rank = 0; rank < started.size(); ++rank) {
+            CAPTURE(rank);
+            CHECK(processes::end_of(started[rank]) == 0);
+            CHECK(all.at->members[rank] == 5);
+            CHECK(all.at->steps[rank] == all.at->steps[0]);
+            CHECK(all.at->checksum[rank] == all.at->checksum[0]);
+        }
+        CHECK(all.at->steps[0] >= steps);
+    }
+}
+
+TEST_CASE("a process is refused that wants the seat of one that lives, or has other options, or comes too early") {
+    tcp::options own;
+    const auto waits = [](const tcp::options& chosen) {
+        return outcome(chosen.rank, [&] {
+            tcp::run([](auto& net) { net.receive(1 - net.rank(), {.context = 1}, net.now() + seconds(5)); }, chosen);
+        });
+    };
+    const auto said_to = [](const tcp::options& chosen) {
+        return ranks::text_of(ranks::thrown_by([&] { const tcp::endpoint none(chosen); }));
+    };
+    const std::vector<pid_t> started =
+        processes::start(2, waits, own = {.seats = 3, .failure_timeout = seconds(5)}, &own);
+    own.joins = true;
+    own.patience = milliseconds(200);
+    for (const rank_t rank : {0, 1}) {
+        own.rank = rank;
+        CHECK(said_to(own).find("a process that has not ended is rank " + std::to_string(rank) + " of this job") !=
+              std::string::npos);
+    }
+    own.rank = 2;
+    own.mailbox_bytes = 5000;
+    CHECK(said_to(own).find("rank 2 has another value of mailbox_bytes") != std::string::npos);
+    for (const pid_t child : started) CHECK(processes::end_of(child) == 0);
+
+    own.meeting_timeout = milliseconds(300);
+    CHECK(said_to(own).find("no rank answers at 127.0.0.1:") != std::string::npos);
+}
+
+TEST_CASE("a process joins whenever the others end, or is told that nobody answers") {
+    int joined = 0;
+    for (int lasts = 0; lasts < 30; ++lasts) {
+        CAPTURE(lasts);
+        tcp::options own;
+        const auto act = [&](const tcp::options& chosen) {
+            return outcome(chosen.rank, [&] {
+                tcp::run(
+                    [&](auto& net) {
+                        net.monitor({.context = 1, .tag = 1});
+                        net.sleep_until(net.now() + milliseconds(chosen.rank * 20 + lasts * 3));
+                        if (chosen.rank == 1 && lasts % 3 == 0) ::raise(SIGKILL);
+                    },
+                    chosen);
+            });
+        };
+        const std::vector<pid_t> started =
+            processes::start(3, act, own = {.seats = 4, .failure_timeout = seconds(5)}, &own);
+        own.joins = true;
+        own.rank = 3;
+        own.meeting_timeout = milliseconds(1000);
+        const std::string said = ranks::text_of(
+            ranks::thrown_by([&] { tcp::run([](auto& net) { net.monitor({.context = 1, .tag = 1}); }, own); }));
+        joined += said.empty() ? 1 : 0;
+        CHECK_MESSAGE((said.empty() || said.find("no rank answers at ") != said.npos), said);
+        for (std::size_t rank = 0; rank < started.size(); ++rank) {
+            CAPTURE(rank);
+            CHECK(processes::end_of(started[rank]) == (rank == 1 && lasts % 3 == 0 ? 128 + SIGKILL : 0));
+        }
+    }
+    CHECK(joined != 0);
 }

@@ -151,7 +151,8 @@ TEST_CASE("a rank that ends as the last ones meet is missed by the others, and r
         said.why = handshake::purpose::meeting;
         said.ranks = 2;
         said.rank = 1;
-        const meeting_word::option options[] = {{"", own.eager_bytes}, {"", own.chunk_bytes}, {"", own.mailbox_bytes}};
+        const meeting_word::option options[] = {
+            {"", own.eager_bytes}, {"", own.chunk_bytes}, {"", own.mailbox_bytes}, {"", 2}, {"", 0}};
         const roster_entry entry{.rank = 1,
                                  .incarnation = said.incarnation,
                                  .host = "h",

@@ -27,6 +27,15 @@ TEST_CASE("without variables there is one rank") {
     CHECK(tcp::options{}.ranks == 1);
 }
 
+TEST_CASE("a rank beyond those that start has a seat, and joins") {
+    const std::map<std::string, std::string> four{{"RILL_RANK", "5"}, {"RILL_RANKS", "4"}, {"RILL_SEATS", "6"}};
+    CHECK(read(four).seats == 6);
+    CHECK(read(four).comes_late());
+    CHECK_FALSE(read({{"RILL_RANK", "1"}, {"RILL_RANKS", "4"}}).comes_late());
+    CHECK(read({{"RILL_RANK", "1"}, {"RILL_RANKS", "4"}, {"RILL_JOINS", "1"}}).comes_late());
+    CHECK_THROWS_AS(read({{"RILL_JOINS", "yes"}}), tcp::library_error);
+}
+
 TEST_CASE("each launcher's variables say who and where") {
     const char* const names[][2] = {{"RILL_RANK", "RILL_RANKS"},
                                     {"RANK", "WORLD_SIZE"},

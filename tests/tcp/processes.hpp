@@ -12,20 +12,23 @@
 
 namespace processes {
 
-/// Starts a process for each rank; it exits with what `act(options)` returns.
+/// Starts a process that exits with what `act(options)` returns.
 template <class Act>
-std::vector<pid_t> start(int count, Act&& act, rill::tcp::options chosen = {.failure_timeout = rill::seconds(5)}) {
+pid_t start_one(Act&& act, const rill::tcp::options& chosen) {
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    ::alarm(60);
+    ::_exit(act(chosen));
+}
+/// Starts a process for each rank; `used`: the options that they got.
+template <class Act>
+std::vector<pid_t> start(int count, Act&& act, rill::tcp::options chosen = {.failure_timeout = rill::seconds(5)},
+                         rill::tcp::options* used = nullptr) {
     chosen.ranks = count;
     chosen.meeting = ranks::free_point();
+    if (used != nullptr) *used = chosen;
     std::vector<pid_t> started;
-    for (chosen.rank = 0; chosen.rank < count; ++chosen.rank) {
-        const pid_t child = ::fork();
-        if (child == 0) {
-            ::alarm(60);
-            ::_exit(act(chosen));
-        }
-        started.push_back(child);
-    }
+    for (chosen.rank = 0; chosen.rank < count; ++chosen.rank) started.push_back(start_one(act, chosen));
     return started;
 }
 inline int end_of(pid_t child) {

@@ -65,8 +65,8 @@ concept ElasticState = requires(S& state, const S& constant, byte_view bytes) {
 template <Transport Net, class Shape>
 class elastic {
     static_assert(ConcurrentTransport<Net> && MonitoredTransport<Net>,
-                  "rill::elastic: needs a transport that tells which ranks end, and that runs activities: in_process "
-                  "or simulated");
+                  "rill::elastic: needs a transport that tells which ranks end, and that runs activities: in_process, "
+                  "simulated or tcp");
 
   public:
     using group_type = typename detail::elastic_groups<Net, Shape>::group_type;

@@ -70,7 +70,7 @@ class endpoint : public mail::endpoint<detail::port> {
   protected:
     /// Of ranks that have met.
     endpoint(detail::mesh&& met, const options& chosen) : mail::endpoint<detail::port>(open(std::move(met), chosen)) {
-        if (chosen.ranks > 1) attendant_ = std::thread([this] { engine_->attend(ends_); });
+        if (chosen.size() > 1) attendant_ = std::thread([this] { engine_->attend(ends_); });
     }
 
   private:
@@ -81,7 +81,8 @@ class endpoint : public mail::endpoint<detail::port> {
     friend void run(Body&& body, const options& chosen);
 
     static detail::mesh meet(const options& chosen) {
-        RILL_EXPECTS(0 <= chosen.rank && chosen.rank < chosen.ranks, "tcp: rank must be from 0 to ranks - 1");
+        RILL_EXPECTS(0 <= chosen.rank && chosen.rank < chosen.size(), "tcp: rank must be from 0 to ranks - 1");
+        RILL_EXPECTS(!chosen.comes_late() || chosen.seats != 0, "tcp: a process joins a job with seats");
         RILL_EXPECTS(chosen.eager_bytes >= mail::least_eager_bytes && chosen.eager_bytes <= std::size_t{1} << 30,
                      "tcp: eager_bytes must be between 1024 and 2^30");
         RILL_EXPECTS(chosen.mailbox_bytes > 0 && chosen.window_bytes > 0,
@@ -90,7 +91,7 @@ class endpoint : public mail::endpoint<detail::port> {
                      "tcp: meeting_timeout must be above 0, and patience at least 1 ms");
         RILL_EXPECTS(chosen.abort_timeout.ns >= 0 && chosen.failure_timeout.ns >= 0 && chosen.farewell_timeout.ns >= 0,
                      "tcp: abort_timeout, failure_timeout and farewell_timeout must not be negative");
-        RILL_EXPECTS(chosen.security != security::encrypted || chosen.key || chosen.ranks == 1,
+        RILL_EXPECTS(chosen.security != security::encrypted || chosen.key || chosen.size() == 1,
                      "tcp: security::encrypted needs a key");
         return detail::meeting(chosen).run();
     }

@@ -76,19 +76,20 @@ bool post_office<Port>::judge() {
     return true;
 }
 
-/// This rank has ended.
+/// This rank has ended. The rounds of leaving need all of the ranks: where some may come or be lost, each tells each.
 template <class Port>
 void post_office<Port>::leave(bool failed) {
     control_.has_left = true;
     control_.any_failed |= failed;
     for (rank_t peer = 0; peer < size(); ++peer)
         if (state_of(peer).monitors) tell(peer, {.kind = note::ended});
+    if (takes_newcomers() && !monitors_) tell_others({.kind = note::monitor});
     go_on_leaving();
 }
-/// Whether the rank that tells this one in a round has done so, or has gone.
+/// Whether the rank that tells this one in a round has done so, or is not there any more.
 template <class Port>
 bool post_office<Port>::is_heard(int round) const {
-    return (control_.rounds_heard >> round & 1) != 0 || peers_[static_cast<std::size_t>(below(round))].has_gone;
+    return (control_.rounds_heard >> round & 1) != 0 || is_away(below(round));
 }
 /// After as many rounds as the number of ranks has bits, each rank knows that all have ended.
 template <class Port>
@@ -101,7 +102,8 @@ void post_office<Port>::go_on_leaving() {
 template <class Port>
 bool post_office<Port>::have_all_left() const {
     if (!control_.has_left) return false;
-    if (monitors_ && nobody_is_left()) return true;
+    if (takes_newcomers()) return nobody_is_left();
+    if (monitors_ && any_is_away() && nobody_is_left()) return true;
     for (int round = 0; round < leaving_rounds(); ++round)
         if (!is_heard(round)) return false;
     return true;

@@ -78,6 +78,7 @@ bool post_office<Port>::hear_goodbye() {
     if (left == no_rank) return false;
     state_of(left).has_left = true;
     tell_end(left);
+    go_on_leaving();
     return true;
 }
 
@@ -92,7 +93,7 @@ bool post_office<Port>::hear_news() {
             forsake(news.peer);
             of = {.life = of.life};
             watch_.begins(news.peer);
-            if (monitors_) tell(news.peer, {.kind = note::monitor});
+            if (monitors_ || control_.has_left) tell(news.peer, {.kind = note::monitor});
         } else {
             of.is_silent = news.change == peer_change::silent;
             if (of.is_silent) of.has_gone = true;
@@ -142,17 +143,19 @@ void post_office<Port>::forsake(rank_t peer) {
     ++of.life;
 }
 
-/// Whether all others have ended or are silent, and not all of them in good order. Else the rounds of leaving say when
-/// all have ended.
+/// Whether all others have ended or are silent.
 template <class Port>
 bool post_office<Port>::nobody_is_left() const {
-    bool any_is_away = false;
     for (rank_t peer = 0; peer < size(); ++peer) {
         if (peer == rank() || life_of(peer) == 0) continue;
         if (!watch_.has_ended(peer) && !at(peer).is_silent) return false;
-        any_is_away |= is_away(peer);
     }
-    return any_is_away;
+    return true;
+}
+
+template <class Port>
+bool post_office<Port>::any_is_away() const {
+    return std::any_of(peers_.begin(), peers_.end(), [](const peer_state& of) { return of.has_gone || of.has_left; });
 }
 
 template <class Port>

@@ -102,6 +102,7 @@ concept MonitoringPort =
         port.monitor();
         port.copy_all(peer);
         { port.move(begun, into) } -> std::same_as<bool>;
+        { port.takes_newcomers() } -> std::same_as<bool>;
         { port.take_news() } -> std::same_as<peer_news>;
     };
 

@@ -288,6 +288,11 @@ class post_office {
     void say(rank_t of, channel on, peer_change change);
     void forsake(rank_t peer);
     bool nobody_is_left() const;
+    bool any_is_away() const;
+    bool takes_newcomers() const {
+        if constexpr (MonitoringPort<Port>) return port_.takes_newcomers();
+        return false;
+    }
     /// Whether nothing reaches the peer any more, or nobody has taken its seat.
     bool is_lost_to(rank_t peer) const { return (at(peer).has_gone && !at(peer).is_silent) || life_of(peer) == 0; }
     std::uint64_t life_of(rank_t peer) const {

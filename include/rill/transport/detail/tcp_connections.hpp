@@ -10,15 +10,18 @@
 #include <rill/transport/detail/mail_envelope.hpp>
 #include <rill/transport/detail/mail_port.hpp>
 #include <rill/transport/detail/mail_turns.hpp>
+#include <rill/transport/detail/tcp_admissions.hpp>
 #include <rill/transport/detail/tcp_contacts.hpp>
 #include <rill/transport/detail/tcp_conversation.hpp>
 #include <rill/transport/detail/tcp_line.hpp>
 #include <rill/transport/detail/tcp_liveness.hpp>
 #include <rill/transport/detail/tcp_loop.hpp>
 #include <rill/transport/detail/tcp_meeting.hpp>
+#include <rill/transport/detail/tcp_meeting_words.hpp>
 #include <rill/transport/detail/tcp_options.hpp>
 #include <rill/transport/detail/tcp_pending.hpp>
 #include <rill/transport/detail/tcp_polling.hpp>
+#include <rill/transport/detail/tcp_roster.hpp>
 #include <rill/transport/detail/tcp_socket.hpp>
 
 #include <sys/socket.h>
@@ -63,16 +66,15 @@ class connections final : contacts::owner {
           farewell_(chosen.farewell_timeout),
           patience_(chosen.patience),
           loop_(mesh_.rank, polling(mesh_.neighbours)),
-          contacts_(loop_, mesh_.own, mesh_.security(), {.slow = std::max(contacts::pace().again, patience_ / 8)}) {
+          contacts_(loop_, mesh_.own, mesh_.security(), {.slow = std::max(contacts::pace().again, patience_ / 8)}),
+          newcomers_(loop_, mesh_.ranks, mesh_.rank) {
+        talk_.self = mesh_.rank;
+        talk_.most.note_bytes = sizeof(mail::envelope) + chosen.eager_bytes;
+        talk_.most.part_bytes = mail::most_part_bytes;
+        talk_.window_bytes = chosen.window_bytes;
         for (rank_t peer = 0; peer < mesh_.ranks; ++peer) {
-            conversation::options talk;
-            talk.self = mesh_.rank;
-            talk.peer = peer;
-            talk.most.note_bytes = sizeof(mail::envelope) + chosen.eager_bytes;
-            talk.most.part_bytes = mail::most_part_bytes;
-            talk.window_bytes = chosen.window_bytes;
-            peers_.push_back(std::make_unique<peer_state>(peer, talk, patience_));
-            peers_.back()->is_open = peer != mesh_.rank;
+            peers_.push_back(make_peer(peer));
+            peers_.back()->is_open = peer != mesh_.rank && incarnation(peer) != 0;
         }
     }
 
@@ -303,11 +305,26 @@ class connections final : contacts::owner {
 
     peer_state& at(rank_t peer) { return *peers_[static_cast<std::size_t>(peer)]; }
 
-    rank_t next() const { return (mesh_.rank + 1) % mesh_.ranks; }
-    rank_t previous() const { return (mesh_.rank + mesh_.ranks - 1) % mesh_.ranks; }
+    rank_t next() const { return next_seat(1); }
+    rank_t previous() const { return next_seat(mesh_.ranks - 1); }
+    /// The nearest that somebody sits on; this one where there is none.
+    rank_t next_seat(int step) const {
+        rank_t found = mesh_.rank;
+        do found = (found + step) % mesh_.ranks;
+        while (found != mesh_.rank && incarnation(found) == 0);
+        return found;
+    }
+    std::unique_ptr<peer_state> make_peer(rank_t rank) const {
+        conversation::options talk = talk_;
+        talk.peer = rank;
+        return std::make_unique<peer_state>(rank, talk, patience_);
+    }
 
     void serve(std::uint64_t name, std::uint32_t events) {
         if (contacts_.serve(name, *this)) return be_back_at(contacts_.due());
+        if (contacts::is_newcomer(name))
+            return newcomers_.serve(contacts::descriptor_of(name),
+                                    [this](const admissions::newcomer& who) { admit(who); });
         peer_state& peer = at(contacts::peer_of(name));
         if (peer.line && (events & EPOLLOUT) != 0) write(peer);
         if (peer.line && (events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) read(peer);
@@ -318,6 +335,7 @@ class connections final : contacts::owner {
         if (now < timer_.at) return;
         timer_ = now + between_dials;  // where something throws
         contacts_.keep_time(now, *this);
+        newcomers_.drop_late(now);
         deadline next = deadline::never;
         for (auto& each : peers_) {
             peer_state& peer = *each;
@@ -488,6 +506,11 @@ class connections final : contacts::owner {
         if (!at(peer).line && rounds >= refusals_of_a_gone) lose(at(peer));
     }
     void decide(pending_connection& guest) override {
+        if (guest.said().peer().why == handshake::purpose::join) {
+            const handshake::refusal fault =
+                fault_of_newcomer(guest.said().peer().rank, guest.said().peer().incarnation);
+            return fault == handshake::refusal::none ? guest.accept(0) : guest.refuse(fault);
+        }
         if (const handshake::refusal fault = fault_of(guest); fault != handshake::refusal::none)
             return guest.refuse(fault);
         peer_state& peer = at(guest.said().peer().rank);
@@ -499,6 +522,10 @@ class connections final : contacts::owner {
         lose(peer);
     }
     void came(pending_connection&& guest, bool is_told) override {
+        if (guest.said().peer().why == handshake::purpose::join) {
+            if (is_told) newcomers_.begin(std::move(guest));
+            return;
+        }
         peer_state& peer = at(guest.said().peer().rank);
         is_told ? hook(peer, guest.take()) : miss(peer);
     }
@@ -515,10 +542,51 @@ class connections final : contacts::owner {
         return refusal::none;
     }
 
+    // Newcomers.
+
+    handshake::refusal fault_of_newcomer(rank_t rank, std::uint64_t incarnation_of) {
+        using refusal = handshake::refusal;
+        if (!mesh_.takes_newcomers) return refusal::purpose;
+        peer_state& peer = at(rank);
+        if (peer.is_open && incarnation(rank) == incarnation_of) return refusal::none;  // it has been admitted
+        // All that the life before has said is taken before the next one begins.
+        const auto is_of_it = [&](const note& each) { return each.source == rank; };
+        const auto is_it = [&](const std::vector<rank_t>& all) {
+            return std::find(all.begin(), all.end(), rank) != all.end();
+        };
+        if (!peer.is_open && !is_it(losses_) && !is_it(goodbyes_) &&
+            std::none_of(notes_.begin(), notes_.end(), is_of_it))
+            return refusal::none;
+        if (peer.is_open && !peer.line) dial(peer, wall_clock());
+        return refusal::seated;
+    }
+    void admit(const admissions::newcomer& who) {
+        const char* differs = nullptr;
+        roster_entry entry = who.words.entry(mesh_.alike, who.incarnation, differs);
+        if (differs != nullptr)
+            return who.on.write_last(meeting_word::of_refusal(
+                failure::mismatch, text_of({"rank ", who.rank, " has another value of ", differs})));
+        if (fault_of_newcomer(who.rank, who.incarnation) != handshake::refusal::none) return;
+        if (!at(who.rank).is_open) {
+            scope_link_local(entry, socket_address::local_of(who.on.on()).scope());
+            auto made = make_peer(who.rank);
+            made->talk.follow(at(who.rank).talk);
+            made->is_open = true;
+            peers_[static_cast<std::size_t>(who.rank)] = std::move(made);
+            mesh_.roster[static_cast<std::size_t>(who.rank)] = std::move(entry);
+            news_.push_back({who.rank, peer_change::arrived});
+        }
+        std::vector<roster_entry> there;
+        for (const roster_entry& each : mesh_.roster)
+            if (each.incarnation != 0 && (each.rank == mesh_.rank || at(each.rank).is_open)) there.push_back(each);
+        who.on.write_last(meeting_word::of_roster(there));
+    }
     mesh mesh_;
     duration farewell_{}, patience_{};
     loop loop_;
     contacts contacts_;
+    admissions newcomers_;
+    conversation::options talk_{};
     deadline timer_ = deadline::never;  ///< when something is due at the earliest
     std::vector<std::unique_ptr<peer_state>> peers_;
     std::deque<note> notes_;

@@ -40,7 +40,8 @@ class contacts {
         virtual void refused(rank_t peer, const handshake& by) = 0;
         /// A dial is lost: the system's number, or 0 where the other end has closed it.
         virtual void lost(rank_t, int) {}
-        /// All addresses of a peer have refused a connection, in so many rounds without a break.
+        /// All addresses of a peer have refused a connection, or belong to another rank or start by now, in so many
+        /// rounds without a break.
         virtual void unreachable(rank_t, int) {}
         /// A guest has proved who it is: accepts or refuses it.
         virtual void decide(pending_connection& guest) = 0;
@@ -73,12 +74,16 @@ class contacts {
     /// The name of the connection with a peer: `serve` leaves it to the owner.
     static std::uint64_t name_of_peer(rank_t peer) { return name_of(kind::peer, peer); }
     static rank_t peer_of(std::uint64_t name) { return static_cast<rank_t>(number_of(name)); }
+    /// The name of a connection with a process that joins: `serve` leaves it to the owner, too.
+    static std::uint64_t name_of_newcomer(const socket& on) { return name_of(kind::newcomer, on.get()); }
+    static bool is_newcomer(std::uint64_t name) { return static_cast<kind>(name >> 32) == kind::newcomer; }
+    static int descriptor_of(std::uint64_t name) { return number_of(name); }
 
     // Dialling.
 
     /// Dials the peer at the addresses from `first` on, until a dial has agreed or `stop` is called. No effect where it
     /// is dialled already. Throws `library_error` where the system has no more sockets. `incarnation`: which start of
-    /// the peer; 0 where that is not known.
+    /// the peer; 0 where that is not known. The rank itself as the peer stands for any rank that answers.
     void dial(rank_t peer, const std::vector<socket_address>& at, std::uint64_t incarnation, time_point first,
               owner& of) {
         target& to = target_of(peer);
@@ -117,7 +122,8 @@ class contacts {
     /// Goes on with what the loop has named; false where that is the connection with a peer.
     bool serve(std::uint64_t name, owner& to) {
         switch (static_cast<kind>(name >> 32)) {
-            case kind::peer: return false;
+            case kind::peer:
+            case kind::newcomer: return false;
             case kind::listener: accept_some(listeners_[static_cast<std::size_t>(number_of(name))], to); break;
             case kind::guest: serve_guest(number_of(name), to); break;
             case kind::dial: serve_dial(number_of(name), to); break;
@@ -147,7 +153,7 @@ class contacts {
     static constexpr int quick_rounds = 16;  ///< before the slow ones
 
     /// What a name stands for; its lower half is the rank, the index, or the descriptor.
-    enum class kind : std::uint64_t { peer, listener, guest, dial };
+    enum class kind : std::uint64_t { peer, listener, guest, dial, newcomer };
     static std::uint64_t name_of(kind which, int number) {
         return static_cast<std::uint64_t>(which) << 32 | static_cast<std::uint32_t>(number);
     }
@@ -193,7 +199,8 @@ class contacts {
                 continue;
             }
             dials_.push_back(
-                {.on = pending_connection::dialled(std::move(made), own_, {peer, to.incarnation}, by_, now),
+                {.on = pending_connection::dialled(std::move(made), own_,
+                                                   {peer == own_.rank ? no_rank : peer, to.incarnation}, by_, now),
                  .to = peer,
                  .round = round});
             const socket& on = dials_.back().on.on();
@@ -244,7 +251,10 @@ class contacts {
             return of.dialled(ended.to, std::move(ended.on));
         }
         target& to = target_of(ended.to);
-        if (ended.round == to.round) to.all_refuse &= error == ECONNREFUSED;
+        // Whoever else listens there has the port of a process that has ended.
+        const bool is_another = goes_on && (ended.on.said().why() == handshake::refusal::rank ||
+                                            ended.on.said().why() == handshake::refusal::incarnation);
+        if (ended.round == to.round) to.all_refuse &= error == ECONNREFUSED || is_another;
         goes_on ? of.refused(ended.to, ended.on.said()) : of.lost(ended.to, error);
         end_round(ended.to, ended.round, of);
     }

@@ -79,6 +79,11 @@ class conversation {
             }
         std::copy(std::begin(last_), std::end(last_), std::begin(done_));
     }
+    /// All that was sent in a conversation before counts as done in this one, in which nothing has been said.
+    void follow(const conversation& before) {
+        std::copy(std::begin(before.last_), std::end(before.last_), std::begin(last_));
+        std::copy(std::begin(before.last_), std::end(before.last_), std::begin(done_));
+    }
     /// Goes out after all that was sent before; nothing can be sent after it.
     void say_goodbye() {
         if (!std::exchange(leaves_, true)) post(parts_, {.kind = frame_kind::goodbye}, false);

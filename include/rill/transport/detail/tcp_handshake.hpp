@@ -33,7 +33,11 @@ class handshake {
     static constexpr std::size_t greeting_bytes = 6, hello_bytes = 64, proof_bytes = 40, answer_bytes = 48;
     static constexpr std::uint16_t version = 1;
 
-    enum class purpose : std::uint8_t { meeting = 1, mail };
+    enum class purpose : std::uint8_t {
+        meeting = 1,
+        mail,
+        join  ///< to take a seat in a job whose ranks have met: who exchanges mail answers it
+    };
     /// Why there is no connection.
     enum class refusal : std::uint8_t {
         none,
@@ -49,7 +53,8 @@ class handshake {
         incarnation,  ///< another start of the rank than the one that was expected
         stale,        ///< a later dial of this rank is known
         crossed,      ///< the acceptor's own dial is preferred
-        taken         ///< the conversation cannot go on at this byte
+        taken,        ///< the conversation cannot go on at this byte
+        seated        ///< a process that has not ended sits on the seat of the one that wants to join
     };
     enum class state : std::uint8_t {
         needs_more,  ///< read `wanted()` bytes
@@ -200,7 +205,9 @@ class handshake {
         if (peer_.build != own_.build) return refusal::build;
         if (peer_.ranks != own_.ranks) return refusal::ranks;
         if (peer_.rank < 0 || peer_.rank >= own_.ranks || peer_.rank == own_.rank) return refusal::rank;
-        return peer_.why != own_.why ? refusal::purpose : refusal::none;
+        const bool is_to_join = (own_.why == purpose::mail && peer_.why == purpose::join) ||
+                                (own_.why == purpose::join && peer_.why == purpose::mail);
+        return peer_.why != own_.why && !is_to_join ? refusal::purpose : refusal::none;
     }
     /// Both hellos, the dialer's first. The answer proves more bytes than the proof, so neither stands for the other.
     void remember(byte_view dialer, byte_view acceptor) {
@@ -276,7 +283,7 @@ class dialer : public handshake {
         const auto reason = static_cast<refusal>(get(in_.data(), 1));
         const bool is_zero = get(in_.data() + 1, 7) == 0;
         if (!ends_with_proof()) return refuse_for(refusal::key);
-        if (reason > refusal::taken || !is_zero) return refuse_for(refusal::foreign);
+        if (reason > refusal::seated || !is_zero) return refuse_for(refusal::foreign);
         if (reason != refusal::none) return refuse_for(reason);
         if (fault_ != refusal::none) return refuse_for(fault_);
         peer_taken_ = get(in_.data() + 8, 8);

@@ -64,6 +64,17 @@ class line {
         return true;
     }
 
+    /// Writes bytes behind which nothing follows. An empty buffer of the system takes them whole.
+    void write_last(byte_view bytes) const {
+        const int room = static_cast<int>(bytes.size()) + 4096;
+        ::setsockopt(on_.get(), SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+        write(bytes);
+        ::shutdown(on_.get(), SHUT_WR);
+        std::byte rest[1024];  // what is not read would take these bytes away
+        while (read(rest) > 0) {
+        }
+    }
+
   private:
     ssize_t receive(std::span<const byte_span> into) const {
         return move(into, [this](msghdr& all) { return ::recvmsg(on_.get(), &all, 0); });

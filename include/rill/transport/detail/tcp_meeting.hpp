@@ -27,7 +27,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -45,11 +44,13 @@ namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 /// What one rank knows of all others when they have met: what it takes to make connections.
 struct mesh {
     rank_t rank = 0;
-    int ranks = 1;
+    int ranks = 1;                       ///< seats
     int neighbours = 1;                  ///< ranks of this host, this one included
     std::vector<socket> listeners{};     ///< where peers reach this rank
-    std::vector<roster_entry> roster{};  ///< by rank: where this rank reaches its peers
+    std::vector<roster_entry> roster{};  ///< by rank: where this rank reaches its peers; on a free seat incarnation 0
     handshake::identity own{};           ///< says `purpose::mail`
+    bool takes_newcomers = false;
+    std::vector<meeting_word::option> alike{};  ///< what a newcomer must have alike
     tcp::key secret{};
     std::unique_ptr<tls_context> encrypts{};  ///< null: nothing is encrypted
 
@@ -94,30 +95,40 @@ inline void scope_link_local(roster_entry& of, std::uint32_t scope) {
 /// Brings the ranks together: each connects to rank 0, which tells all where all listen, and ends these connections.
 /// The deadline is that of the whole meeting: no arrival prolongs it. Who dials and does not prove that it has the
 /// job's key changes nothing but the text of an error.
+///
+/// A rank that joins when the others have met dials the meeting points. Who answers there tells it of all ranks. It
+/// then asks each of these for its seat.
 class meeting final : contacts::owner {
   public:
     explicit meeting(const options& chosen)
         : chosen_(chosen), until_(wall_clock() + chosen.meeting_timeout), loop_(chosen.rank) {
         made_.rank = chosen.rank;
-        made_.ranks = chosen.ranks;
-        lines_.resize(static_cast<std::size_t>(chosen.ranks));
+        made_.ranks = chosen.size();
+        made_.takes_newcomers = chosen.seats != 0;
+        made_.alike = equal_options();
+        lines_.resize(static_cast<std::size_t>(made_.ranks));
         if (chosen.security != security::open) made_.secret = chosen.key;
-        if (chosen.security == security::encrypted && chosen.ranks > 1)
+        if (chosen.security == security::encrypted && made_.ranks > 1)
             made_.encrypts = std::make_unique<tls_context>(made_.secret.tls_secret());
         made_.own = {.why = handshake::purpose::mail,
                      .job = hash_of(chosen.job),
                      .build = mix64(mix64(RILL_VERSION_MAJOR, RILL_VERSION_MINOR), RILL_VERSION_PATCH),
-                     .ranks = chosen.ranks,
+                     .ranks = made_.ranks,
                      .rank = chosen.rank,
                      .incarnation = random_number() | 1};
     }
 
     mesh run() {
-        if (chosen_.ranks == 1) return std::move(made_);
-        if (chosen_.rank == 0)
+        if (made_.ranks == 1) return std::move(made_);
+        if (chosen_.comes_late())
+            join_late();
+        else if (chosen_.rank == 0)
             gather();
         else
             join();
+        made_.roster.resize(static_cast<std::size_t>(made_.ranks));
+        // Who joins may be on another host, and must not change what all have alike.
+        if (made_.takes_newcomers) return std::move(made_);
         for (const roster_entry& each : made_.roster)
             if (each.rank != made_.rank && each.host == entry_of(made_.rank).host) ++made_.neighbours;
         return std::move(made_);
@@ -151,10 +162,12 @@ class meeting final : contacts::owner {
     [[noreturn]] static void fail_for_all(failure kind, const std::string& text) {
         throw_error({.context = every_context, .kind = kind, .reason = text});
     }
-    std::array<meeting_word::option, 3> equal_options() const {
-        return {{{"eager_bytes", chosen_.eager_bytes},
-                 {"chunk_bytes", chosen_.chunk_bytes},
-                 {"mailbox_bytes", chosen_.mailbox_bytes}}};
+    std::vector<meeting_word::option> equal_options() const {
+        return {{"eager_bytes", chosen_.eager_bytes},
+                {"chunk_bytes", chosen_.chunk_bytes},
+                {"mailbox_bytes", chosen_.mailbox_bytes},
+                {"ranks", static_cast<std::uint64_t>(chosen_.ranks)},
+                {"seats", static_cast<std::uint64_t>(chosen_.seats)}};
     }
     roster_entry& entry_of(rank_t rank) { return made_.roster[static_cast<std::size_t>(rank)]; }
     line& line_to(rank_t rank) { return lines_[static_cast<std::size_t>(rank)]; }
@@ -179,9 +192,9 @@ class meeting final : contacts::owner {
         });
         contacts_->keep_time(wall_clock(), *this);
     }
-    void make_contacts() {
+    void make_contacts(handshake::purpose why = handshake::purpose::meeting) {
         handshake::identity own = made_.own;
-        own.why = handshake::purpose::meeting;
+        own.why = why;
         contacts_.emplace(loop_, own, made_.security(), contacts::pace{.after_answer = milliseconds(20)});
     }
 
@@ -247,9 +260,9 @@ class meeting final : contacts::owner {
             for (const socket& each : made_.listeners) told.addresses.push_back(socket_address::local_of(each).text());
             told.write(file_path(), chosen_.rank);
         }
-        made_.roster.resize(static_cast<std::size_t>(chosen_.ranks));
+        made_.roster.resize(static_cast<std::size_t>(made_.ranks));
         entry_of(0) = own_entry();
-        for (rank_t peer = 0; peer < chosen_.ranks; ++peer) come_.push_back(expected(peer));
+        for (rank_t peer = 0; peer < made_.ranks; ++peer) come_.push_back(expected(peer));
         make_contacts();
         contacts_->listen(std::move(made_.listeners));
         while (missing() != 0) {
@@ -257,18 +270,20 @@ class meeting final : contacts::owner {
             take_turn([&](rank_t peer) { listen_to(peer); });
         }
         made_.listeners = contacts_->stop_listening();
-        if (is_file(chosen_.meeting) && meeting_file::read(file_path()).incarnation == made_.own.incarnation)
+        made_.roster.resize(static_cast<std::size_t>(chosen_.ranks));
+        if (is_file(chosen_.meeting) && !made_.takes_newcomers &&
+            meeting_file::read(file_path()).incarnation == made_.own.incarnation)
             ::unlink(file_path().c_str());
         const std::vector<std::byte> roster = meeting_word::of_roster(made_.roster);
         for (rank_t peer = 1; peer < chosen_.ranks; ++peer)
             send_all(peer, roster);  // who has ended since is missed later
     }
 
-    newcomer expected(rank_t peer) const { return {.words = meeting_reader(chosen_.ranks, 0, peer)}; }
+    newcomer expected(rank_t peer) const { return {.words = meeting_reader(made_.ranks, 0, peer)}; }
     std::size_t missing() const {
-        return come_.size() - 1 -
-               static_cast<std::size_t>(
-                   std::count_if(come_.begin(), come_.end(), [](const newcomer& each) { return each.has_told; }));
+        const auto end = come_.begin() + chosen_.ranks;
+        return static_cast<std::size_t>(
+            std::count_if(come_.begin() + 1, end, [](const newcomer& each) { return !each.has_told; }));
     }
     std::string who_is_missing() const {
         std::string who, more;
@@ -339,12 +354,7 @@ class meeting final : contacts::owner {
     }
 
     static void tell_refusal(const line& to, failure kind, const std::string& text) {
-        const std::vector<std::byte> bytes = meeting_word::of_refusal(kind, text);
-        to.write(bytes);  // an empty buffer of the system takes it whole
-        ::shutdown(to.on().get(), SHUT_WR);
-        std::byte rest[1024];  // what is not read would take the refusal away
-        while (to.read(rest) > 0) {
-        }
+        to.write_last(meeting_word::of_refusal(kind, text));
     }
     void tell_all(failure kind, const std::string& text) const {
         for (const line& each : lines_)
@@ -381,7 +391,7 @@ class meeting final : contacts::owner {
         made_.listeners.push_back(std::move(listener));
     }
     /// Dials rank 0 where the file says, and anew where it has come to say something else: it may be of an earlier job.
-    void dial_by_file() {
+    void dial_by_file(rank_t as = 0) {
         constexpr duration between_looks = milliseconds(50);
         const time_point now = wall_clock();
         if (now < look_at_.at && !look_at_.is_never()) return;
@@ -389,19 +399,23 @@ class meeting final : contacts::owner {
         const meeting_file told = meeting_file::read(file_path());
         if (told.addresses.empty() || told.job != made_.own.job) {
             trouble_ = told.addresses.empty() ? "there is no meeting file" : "the meeting file is of another job";
-            return contacts_->stop(0);
+            return contacts_->stop(as);
         }
-        if (contacts_->dials(0) && told.incarnation == dialled_) return;
+        if (contacts_->dials(as) && told.incarnation == dialled_) return;
         std::vector<socket_address> all;
         for (const std::string& each : told.addresses)
             for (const socket_address& one : resolve(each, chosen_.rank)) all.push_back(one);
-        contacts_->stop(0);
+        contacts_->stop(as);
         dialled_ = told.incarnation;
-        contacts_->dial(0, all, dialled_, now, *this);
+        contacts_->dial(as, all, dialled_, now, *this);
     }
     std::uint64_t begin(rank_t) override { return 0; }
-    void dialled(rank_t peer, pending_connection&& made) override { line_to(peer) = made.take(); }
-    void refused(rank_t, const handshake& by) override {
+    void dialled(rank_t peer, pending_connection&& made) override {
+        if (chosen_.comes_late()) return ask_for_seat(std::move(made));
+        line_to(peer) = made.take();
+    }
+    void refused(rank_t peer, const handshake& by) override {
+        if (chosen_.comes_late() && !is_refused_for_good(peer, by)) return;
         trouble_ = refusal_of(by);
         if (is_final(by.why(), by.peer())) fail_for_all(failure::mismatch, trouble_);
     }
@@ -409,9 +423,129 @@ class meeting final : contacts::owner {
         trouble_ = error == 0 ? "the connection was closed" : std::strerror(error);
     }
     [[noreturn]] void throw_absent() const {
-        std::string text = "rank 0 has not come to " + chosen_.meeting + within();
+        std::string text =
+            (chosen_.comes_late() ? "no rank answers at " : "rank 0 has not come to ") + chosen_.meeting + within();
         if (!trouble_.empty()) text += ": " + name_of(chosen_.rank) + " cannot connect: " + trouble_;
-        throw timeout(abort_notice{.kind = failure::timeout, .culprit = 0, .reason = std::move(text)});
+        const rank_t culprit = chosen_.comes_late() ? no_rank : 0;
+        throw timeout(abort_notice{.kind = failure::timeout, .culprit = culprit, .reason = std::move(text)});
+    }
+
+    // A rank that joins.
+
+    void join_late() {
+        const rank_t any = chosen_.rank;  // for the contacts
+        make_contacts(handshake::purpose::join);
+        made_.roster.resize(static_cast<std::size_t>(made_.ranks));
+        for (rank_t member = 0; member < made_.ranks; ++member) come_.push_back(of_member(member));
+        while (!has_joined()) {
+            if (wall_clock() >= until_) throw_absent();
+            if (knows_nobody()) is_file(chosen_.meeting) ? dial_by_file(any) : dial_points();
+            take_turn([&](rank_t member) { hear_member(member); });
+        }
+        entry_of(chosen_.rank) = own_entry();
+    }
+    newcomer of_member(rank_t member) const {
+        constexpr bool is_host = false;
+        return {.words = meeting_reader(made_.ranks, chosen_.rank, member, is_host)};
+    }
+    newcomer& member_at(rank_t member) { return come_[static_cast<std::size_t>(member)]; }
+    void dial_points() {
+        if (!contacts_->dials(chosen_.rank)) contacts_->dial(chosen_.rank, addresses(), 0, wall_clock(), *this);
+    }
+    /// Whether no member has told this rank of others, or all that it knows have ended.
+    bool knows_nobody() const {
+        return std::none_of(made_.roster.begin(), made_.roster.end(),
+                            [](const roster_entry& each) { return each.incarnation != 0; });
+    }
+    bool has_joined() const {
+        if (knows_nobody()) return false;
+        for (const roster_entry& each : made_.roster)
+            if (each.incarnation != 0 && !come_[static_cast<std::size_t>(each.rank)].has_told) return false;
+        return true;
+    }
+    void ask_for_seat(pending_connection&& made) {
+        const handshake::identity member = made.said().peer();
+        line& to = line_to(member.rank);
+        if (to || member_at(member.rank).has_told) return;
+        to = made.take();
+        loop_.change(to.on(), contacts::name_of_peer(member.rank), false);
+        if (made_.listeners.empty()) {
+            socket_address here = socket_address::local_of(to.on());
+            here.set_port(0);
+            socket listener = listen_at(here, SOMAXCONN);
+            if (!listener) fail("cannot listen: " + system_text());
+            made_.listeners.push_back(std::move(listener));
+        }
+        member_at(member.rank) = of_member(member.rank);
+        member_at(member.rank).incarnation = member.incarnation;
+        // Where the connection is lost, `hear_member` finds it.
+        send_all(member.rank, meeting_word::of_entry(equal_options(), own_entry()));
+    }
+    void hear_member(rank_t member) {
+        newcomer& its = member_at(member);
+        if (!line_to(member)) return;
+        if (!read(its.words, line_to(member))) {
+            line_to(member) = detail::line();
+            return dial_member(member);
+        }
+        if (!its.words.is_whole()) return;
+        if (its.words.kind() == meeting_word::kind::refusal) {
+            const auto [kind, text] = its.words.refusal();
+            fail_for_all(kind, text);
+        }
+        its.has_told = true;
+        contacts_->stop(chosen_.rank);
+        const std::uint32_t scope = socket_address::peer_of(line_to(member).on()).scope();
+        for (roster_entry& each : its.words.roster_of_some()) {
+            roster_entry& known = entry_of(each.rank);
+            if (each.rank == chosen_.rank || known.incarnation != 0) continue;
+            scope_link_local(each, scope);
+            known = std::move(each);
+            if (!member_at(known.rank).has_told && !line_to(known.rank)) dial_member(known.rank);
+        }
+        roster_entry& own = entry_of(member);
+        if (own.incarnation != its.incarnation) own = {};  // it has gone, and begun anew
+        // Its addresses are those by which this rank has reached it.
+        if (own.incarnation != 0) own.addresses = {roster_address_of(socket_address::peer_of(line_to(member).on()))};
+        line_to(member) = detail::line();
+    }
+    void dial_member(rank_t member) {
+        const roster_entry& whom = entry_of(member);
+        std::vector<socket_address> all;
+        for (const roster_address& each : whom.addresses) all.push_back(socket_address_of(each));
+        if (!all.empty()) contacts_->dial(member, all, whom.incarnation, wall_clock(), *this);
+    }
+    /// A member of the roster that does not listen any more has ended.
+    void unreachable(rank_t member, int rounds) override {
+        if (!chosen_.comes_late() || member == chosen_.rank || rounds < 2) return;
+        forget(member);
+    }
+    void forget(rank_t member) {
+        contacts_->stop(member);
+        entry_of(member) = {};
+        member_at(member) = of_member(member);
+        line_to(member) = detail::line();
+    }
+    /// Whether a later dial will be refused, too. The process that sat on the seat before may have ended just now; then
+    /// the others need a while to notice it.
+    bool is_refused_for_good(rank_t member, const handshake& by) {
+        const bool is_seated =
+            by.why() == refusal::seated || (by.why() == refusal::rank && by.peer().rank == chosen_.rank);
+        if (is_seated) {
+            trouble_ = text_of({"a process that has not ended is ", name_of(chosen_.rank), " of this job"});
+            if (gives_up_.is_never()) gives_up_ = wall_clock() + chosen_.patience + seconds(1);
+            if (wall_clock() >= gives_up_.at) fail_for_all(failure::mismatch, trouble_);
+            return false;
+        }
+        if (by.why() == refusal::purpose) {
+            trouble_ = "the ranks have not met yet, or options::seats is 0 there";
+            return false;
+        }
+        if (by.why() == refusal::incarnation && member != chosen_.rank) {  // it has begun anew
+            forget(member);
+            return false;
+        }
+        return true;
     }
 
     roster_entry own_entry() const {
@@ -475,10 +609,11 @@ class meeting final : contacts::owner {
     std::optional<contacts> contacts_;
     std::vector<line> lines_;  ///< by rank; of rank 0 to all, of the others to rank 0
     std::vector<newcomer> come_;
-    deadline look_at_ = deadline::never;  ///< into the meeting file
-    std::uint64_t dialled_ = 0;           ///< the incarnation of rank 0 that the file tells
-    std::string trouble_;                 ///< why the last dial did not reach rank 0
-    std::string stranger_;                ///< what somebody lacked who could not prove that it belongs to the job
+    deadline look_at_ = deadline::never;   ///< into the meeting file
+    std::uint64_t dialled_ = 0;            ///< the incarnation of rank 0 that the file tells
+    deadline gives_up_ = deadline::never;  ///< a rank that joins, where its seat is taken
+    std::string trouble_;                  ///< why the last dial did not reach rank 0
+    std::string stranger_;                 ///< what somebody lacked who could not prove that it belongs to the job
 };
 
 }}}  // namespace rill::RILL_ABI::tcp::detail

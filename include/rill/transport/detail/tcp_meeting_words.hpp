@@ -23,9 +23,9 @@ namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 /// A word is a head of 8 bytes (its kind, three zeros, the size of its content) and its content.
 struct meeting_word {
     enum class kind : std::uint8_t {
-        entry = 1,  ///< to rank 0: options that must be equal, then a roster of the rank alone
-        roster,     ///< from rank 0: of all ranks
-        refusal     ///< from rank 0: the kind of a failure, then a text
+        entry = 1,  ///< to a host: options that must be equal, then a roster of the rank alone
+        roster,     ///< from a host: of all ranks, or to one that joins, of those that are there
+        refusal     ///< from a host: the kind of a failure, then a text
     };
     /// The options whose values must be equal on all ranks, with their names.
     struct option {
@@ -62,12 +62,14 @@ struct meeting_word {
     }
 };
 
-/// Reads one word that rank `peer` tells rank `self` of `ranks` ranks, as it arrives, and no byte behind it. Throws
-/// `protocol_error` that names the peer where the bytes are none that it may tell. Memory: what has arrived, and 64
-/// KiB.
+/// Reads one word that rank `peer` tells rank `self` of `ranks` ranks, as it arrives, and no byte behind it. One of
+/// them is the *host*: rank 0, or where a rank joins, each one that has met the others. Throws `protocol_error` that
+/// names the peer where the bytes are none that it may tell. Memory: what has arrived, and 64 KiB.
 class meeting_reader {
   public:
-    meeting_reader(rank_t ranks, rank_t self, rank_t peer) : ranks_(ranks), self_(self), peer_(peer) {}
+    meeting_reader(rank_t ranks, rank_t self, rank_t peer) : meeting_reader(ranks, self, peer, self == 0) {}
+    meeting_reader(rank_t ranks, rank_t self, rank_t peer, bool is_host)
+        : ranks_(ranks), self_(self), peer_(peer), is_host_(is_host) {}
 
     /// Where to read to; empty where the word is whole. Valid until `arrived`.
     byte_span room() {
@@ -101,10 +103,11 @@ class meeting_reader {
         return std::move(alone[0]);
     }
     std::vector<roster_entry> roster() const {
-        auto all = decode_roster(content(), ranks_, self_, peer_);
+        auto all = roster_of_some();
         if (all.size() != static_cast<std::size_t>(ranks_)) refuse("a roster without all ranks");
         return all;
     }
+    std::vector<roster_entry> roster_of_some() const { return decode_roster(content(), ranks_, self_, peer_); }
     std::pair<failure, std::string> refusal() const {
         if (get(content().data(), 1) > static_cast<std::uint64_t>(failure::deadlock))
             refuse("a failure of an unknown kind");
@@ -120,17 +123,17 @@ class meeting_reader {
     byte_view content() const { return byte_view(bytes_).subspan(meeting_word::head_bytes); }
     /// 0 where the peer may not tell a word of this kind.
     std::size_t most_content() const {
-        const bool is_to_first = self_ == 0;
         switch (kind()) {
-            case meeting_word::kind::entry: return is_to_first ? 8 * most_options + 4 + most_entry : 0;
-            case meeting_word::kind::roster: return is_to_first ? 0 : 4 + most_entry * static_cast<std::size_t>(ranks_);
-            case meeting_word::kind::refusal: return is_to_first ? 0 : 1 + meeting_word::most_text;
+            case meeting_word::kind::entry: return is_host_ ? 8 * most_options + 4 + most_entry : 0;
+            case meeting_word::kind::roster: return is_host_ ? 0 : 4 + most_entry * static_cast<std::size_t>(ranks_);
+            case meeting_word::kind::refusal: return is_host_ ? 0 : 1 + meeting_word::most_text;
         }
         return 0;
     }
     [[noreturn]] void refuse(const char* what) const { refuse_bytes(self_, peer_, what); }
 
     rank_t ranks_, self_, peer_;
+    bool is_host_;
     std::vector<std::byte> bytes_;
     std::size_t filled_ = 0, goal_ = meeting_word::head_bytes;
 };

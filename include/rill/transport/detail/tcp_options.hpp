@@ -7,6 +7,7 @@
 #include <rill/transport/detail/tcp_key.hpp>
 
 #include <unistd.h>
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -27,12 +28,19 @@ enum class security : std::uint8_t {
     encrypted  ///< processes that have the job's key; all messages are encrypted and authenticated by TLS 1.3
 };
 
-/// Which rank this process is, where the ranks meet, and how they exchange messages. `ranks`, `meeting`, `job`,
-/// `security`, `key`, `mailbox_bytes`, `eager_bytes` and `chunk_bytes` must be equal on all ranks; where they are not,
-/// the meeting fails.
+/// Which rank this process is, where the ranks meet, and how they exchange messages. `ranks`, `seats`, `meeting`,
+/// `job`, `security`, `key`, `mailbox_bytes`, `eager_bytes` and `chunk_bytes` must be equal on all ranks; where they
+/// are not, the meeting fails.
 struct options {
     rank_t rank = 0;
+    /// How many ranks meet at the start.
     int ranks = 1;
+    /// Not 0: processes can join the job when its ranks have met, on a free seat or on that of a process that has
+    /// ended. There are this many seats, or `ranks` if that is more. Such a job sends as if each rank was on a host of
+    /// its own.
+    int seats = 0;
+    /// This process joins a job whose ranks have met. A process whose `rank` is not below `ranks` always does.
+    bool joins = false;
     /// Where rank 0 listens: `host:port` or `[address]:port`, or several of these, separated by commas, of which rank 0
     /// takes those that its host has. Or `file:` and the path of a file on a disk that all hosts share: rank 0 writes
     /// its addresses there. Each other rank listens at the address by which it reaches rank 0.
@@ -69,6 +77,9 @@ struct options {
     /// How long an endpoint's destructor waits for peers to take what was sent to them.
     duration farewell_timeout = seconds(2);
 
+    int size() const { return std::max(ranks, seats); }
+    bool comes_late() const { return joins || rank >= ranks; }
+
     // What the mail engine asks of a port whose activities are threads.
     static constexpr duration blocks_beyond{deadline::never.at.ns};
     static constexpr std::size_t stack_bytes = 0;
@@ -78,10 +89,11 @@ struct options {
     /// Reads rank and number of ranks from the variables of the launcher. The first pair that is set counts: RILL_RANK
     /// and RILL_RANKS; RANK and WORLD_SIZE (torchrun); OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE; PMI_RANK and
     /// PMI_SIZE; SLURM_PROCID and SLURM_NTASKS. Slurm comes last, since another launcher inside its job leaves its
-    /// variables as they are. The meeting point is RILL_MEETING, or MASTER_ADDR and MASTER_PORT, or the default.
-    /// RILL_JOB or SLURM_JOB_ID names the job. RILL_SECURITY is `keyed`, `open` or `encrypted`. The key is in RILL_KEY,
-    /// or in the file that RILL_KEY_FILE names, or in `~/.config/rill/key`. Without any of them: one rank, no key.
-    /// Throws `library_error` that names the variable which is missing or wrong, or the file.
+    /// variables as they are. RILL_SEATS is the number of seats, and RILL_JOINS is 1 where this process joins. The
+    /// meeting point is RILL_MEETING, or MASTER_ADDR and MASTER_PORT, or the default. RILL_JOB or SLURM_JOB_ID names
+    /// the job. RILL_SECURITY is `keyed`, `open` or `encrypted`. The key is in RILL_KEY, or in the file that
+    /// RILL_KEY_FILE names, or in `~/.config/rill/key`. Without any of them: one rank, no key. Throws `library_error`
+    /// that names the variable which is missing or wrong, or the file.
     static options from_environment() {
         return from_variables([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
     }
@@ -117,6 +129,9 @@ options options::from_variables(Get&& get) {
                                                                  {"PMI_RANK", "PMI_SIZE"},
                                                                  {"SLURM_PROCID", "SLURM_NTASKS"}};
     options read;
+    if (const char* const seats = get("RILL_SEATS"))
+        read.seats = static_cast<int>(detail::whole_number("RILL_SEATS", seats, 0, most_ranks));
+    if (const char* const joins = get("RILL_JOINS")) read.joins = detail::whole_number("RILL_JOINS", joins, 0, 1) != 0;
     for (const auto& [rank, ranks] : launchers) {
         const char* const own = get(rank);
         const char* const all = get(ranks);
@@ -126,7 +141,7 @@ options options::from_variables(Get&& get) {
                                     (own == nullptr ? rank : ranks) + " is not");
         read.ranks = static_cast<int>(detail::whole_number(ranks, all, 1, most_ranks));
         read.rank = static_cast<rank_t>(detail::whole_number(rank, own, 0, most_ranks));
-        if (read.rank >= read.ranks)
+        if (read.rank >= read.size())
             detail::refuse_variable(std::string("the variable ") + rank + " is " + own + ", but " + ranks +
                                     " is only " + all);
         break;

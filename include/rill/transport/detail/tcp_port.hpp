@@ -75,6 +75,7 @@ class port {
     void monitor() const { lines_->keep_silent_peers(); }
     void copy_all(rank_t peer) const { lines_->copy_all(peer); }
     bool move(const request& of, byte_span to) const { return lines_->move(of.receives, to); }
+    bool takes_newcomers() const { return lines_->of().takes_newcomers; }
     mail::peer_news take_news() const { return lines_->take_news(); }
     /// Says goodbye to all peers and closes all connections.
     void leave() const noexcept { lines_->leave(); }
