@@ -40,7 +40,8 @@ using queue = mail::queue<T, detail::port>;
 template <class Body>
 void run(Body&& body, const options& chosen = options::from_environment());
 
-/// One rank of a job whose processes are connected by TCP. Models `ConcurrentTransport`; needs Linux.
+/// One rank of a job whose processes are connected by TCP. Models `ConcurrentTransport` and `MonitoredTransport`; needs
+/// Linux.
 ///
 /// Its constructor returns when all ranks have come. It throws `timeout` that names the ranks which have not come
 /// within `options::meeting_timeout`; `mismatch` where two processes say that they are the same rank, or where keys,
@@ -51,6 +52,10 @@ void run(Body&& body, const options& chosen = options::from_environment());
 /// has ended without a farewell, or when it says nothing for `options::patience`. Then all waits of all other ranks
 /// throw `peer_failure` that names it. A peer whose endpoint was destroyed has left with a farewell. Then only waits
 /// for this peer without a deadline throw, on ranks that had a connection with it.
+///
+/// On a rank that monitors, a loss ends nothing but waits for that peer, in contexts that are not monitored. Silence is
+/// no end there: what was sent is kept, and arrives if the peer is heard again. Such a rank has a connection with each
+/// peer.
 ///
 /// Any thread of the rank may call it. A thread of the endpoint makes progress while no other one waits. The destructor
 /// waits at most `options::farewell_timeout` until the peers have taken what was sent to them. Handed-over messages

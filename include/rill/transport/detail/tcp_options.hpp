@@ -37,7 +37,7 @@ struct options {
     int ranks = 1;
     /// Not 0: processes can join the job when its ranks have met, on a free seat or on that of a process that has
     /// ended. There are this many seats, or `ranks` if that is more. Such a job sends as if each rank was on a host of
-    /// its own.
+    /// its own. Rank 0 must live, since it listens at the meeting point.
     int seats = 0;
     /// This process joins a job whose ranks have met. A process whose `rank` is not below `ranks` always does.
     bool joins = false;
