@@ -26,6 +26,7 @@
 #include <deque>
 #include <exception>
 #include <fstream>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <limits>
@@ -17163,18 +17164,14 @@ request start_all_reduce(Group& group, In&& input, stream<T, Index>& output, Cod
 namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
-/// What all ranks must have alike in a barrier: one that ends a step meets no other.
-inline constexpr option_names barrier_options{{"purpose (a call, or the end of the step)"}};
-
 template <class Group>
-auto barrier_call(Group&, bool ends_step = false) {
+auto barrier_call(Group&) {
     if constexpr (require_group<Group>()) {
-        return [ends_step](typename Group::lane_type& lane) {
+        return [](typename Group::lane_type& lane) {
             const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
             auto& state = lane.template workspace<empty_state<typename Group::transport_type>>();
-            return lane.run(
-                {.kind = operation::barrier, .options = barrier_options.with({ends_step ? 1U : 0U})},
-                [&](auto& call) { return synchronise_on(lane, call, plan, state); }, barrier_options);
+            return lane.run({.kind = operation::barrier},
+                            [&](auto& call) { return synchronise_on(lane, call, plan, state); });
         };
     } else {
         return no_call{};
@@ -29202,6 +29199,7 @@ struct agreement_decision {
     /// It says the same as the view that it ends: no member has gone or come, no step has become committed.
     bool is_fruitless = false;
     std::vector<rank_t> unheard{};  ///< members of `next` that have not answered; they may lack the step
+    std::vector<rank_t> left{};     ///< members that have asked to be left out, ascending
 
     friend bool operator==(const agreement_decision&, const agreement_decision&) = default;
 };
@@ -29414,6 +29412,7 @@ class agreement_machine {
             for (const rank_t rank : d.next.members) visit(rank);
             for (const std::uint64_t life : d.next.incarnations) visit(life);
             for (const rank_t rank : d.unheard) visit(rank);
+            for (const rank_t rank : d.left) visit(rank + 1000);
         };
         for (const member& each : members_) {
             visit(each.is_lost), visit(each.has_ended), visit(each.has_answered), visit(each.has_accepted);
@@ -29803,6 +29802,7 @@ class agreement_machine {
             }
             const bool stays = each.has_answered ? !each.said.leaves : !is_gone(each.seat.rank);
             if (stays) seats.push_back(each.seat);
+            if (each.has_answered && each.said.leaves) made.left.push_back(each.seat.rank);
             if (stays && !each.has_answered) made.unheard.push_back(each.seat.rank);
         }
         // Whoever has committed a step has told so, or has ended: what all that are left have given up is repeated.
@@ -30242,7 +30242,7 @@ class agreement_reader {
 };
 
 /// "ragr" in eight bytes, and the version.
-inline constexpr std::uint64_t agreement_magic = 0x0000000172676172U;
+inline constexpr std::uint64_t agreement_magic = 0x0000000272676172U;
 
 inline buffer to_message(const agreement_frame& frame) {
     const agreement_message& m = frame.message;
@@ -30259,6 +30259,7 @@ inline buffer to_message(const agreement_frame& frame) {
     to.put(m.value.next.members);
     to.put(m.value.next.incarnations);
     to.put(m.value.unheard);
+    to.put(m.value.left);
     to.put(m.others);
     to.put(m.ended);
     to.put(m.joins);
@@ -30280,13 +30281,14 @@ inline agreement_frame read_agreement_frame(byte_view bytes, int seats) {
     from.get(m.leaves), from.get(m.lacks), from.get(m.build), from.get(m.at), from.get(m.accepted_at),
         from.get(m.value.next.epoch), from.get(m.value.step);
     from.get(m.value.is_fruitless), from.get(m.value.next.members), from.get(m.value.next.incarnations);
-    from.get(m.value.unheard), from.get(m.others), from.get(m.ended), from.get(m.joins);
+    from.get(m.value.unheard), from.get(m.value.left), from.get(m.others), from.get(m.ended), from.get(m.joins);
     from.end();
     const auto& members = m.value.next.members;
     const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < seats; };
     agreement_reader::require(
         std::all_of(members.begin(), members.end(), is_rank) &&
             std::all_of(m.value.unheard.begin(), m.value.unheard.end(), is_rank) &&
+            std::all_of(m.value.left.begin(), m.value.left.end(), is_rank) &&
             std::all_of(m.others.begin(), m.others.end(), is_rank) &&
             std::all_of(m.joins.begin(), m.joins.end(), [&](const agreement_seat& seat) { return is_rank(seat.rank); }),
         "a rank is out of range");
@@ -30686,6 +30688,180 @@ class elastic_members {
 };
 
 }}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/residuals.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+
+inline constexpr message_kind residual_kind{"residual of a rank that leaves", 1};
+
+/// A codec that keeps a residual, itself or in the codec that it is built on.
+template <class Codec>
+concept KeepsResidual = ResidualCompressor<Codec> || requires(const Codec& codec) { codec.inner().residual()[0]; };
+
+template <class Codec>
+auto& residual_keeper(Codec& codec) {
+    if constexpr (ResidualCompressor<Codec>)
+        return codec;
+    else
+        return codec.inner();
+}
+template <class Codec>
+auto residual_of(const Codec& codec) {
+    return residual_keeper(codec).residual();
+}
+
+}  // namespace detail
+
+/// The Euclidean norm of what a codec has left out: of a rank that dies, what is lost. 0 of codecs that keep nothing.
+template <class Codec>
+double residual_norm(const Codec& codec) {
+    double squares = 0;
+    if constexpr (detail::KeepsResidual<Codec>)
+        for (const auto value : detail::residual_of(codec))
+            squares += static_cast<double>(value) * static_cast<double>(value);
+    return std::sqrt(squares);
+}
+
+/// Hands the residual of a rank that leaves to a rank that stays, so that no part of a gradient is lost. Both name the
+/// channel, which serves nothing else. Call it after the last step: what the codec keeps from then on is lost.
+/// Residuals are never copied otherwise: a rank that joins begins with zero, and that of a rank that dies is lost.
+/// Returns whether the message has been taken before the deadline. Cost: N elements.
+template <Transport Net, detail::KeepsResidual Codec>
+bool give_residual(Net& net, rank_t to, channel on, const Codec& codec, deadline until) {
+    const auto residual = detail::residual_of(codec);
+    using T = std::remove_cvref_t<decltype(residual[0])>;
+    buffer message = detail::kept_room(residual.size_bytes());
+    detail::append_frame(message, {.kind = detail::residual_kind, .context = on.context},
+                         detail::whole(std::span<const T>(residual)));
+    return net.post(to, on, std::move(message), until);
+}
+
+/// Adds the residual of a rank that leaves to that of this rank. Returns false if nothing has come in time. Errors:
+/// `protocol_error` if it is of another dimension or type, `invalid_value` if the sum is not finite; the codec is then
+/// as it was.
+template <Transport Net, detail::KeepsResidual Codec>
+bool take_residual(Net& net, rank_t from, channel on, Codec& codec, deadline until) {
+    using T = std::remove_cvref_t<decltype(detail::residual_of(codec)[0])>;
+    const auto got = net.receive(from, on, until);
+    if (!got) return false;
+    frame_reader frames(got->pieces());
+    wire::detail::require(frames.peek().kind == detail::residual_kind, "it is no residual");
+    const std::span<const T> more = detail::next_values<T>(frames);
+    if (more.size() != codec.dimension())
+        throw protocol_error(text_of({"take_residual: the residual of rank ", from, " has ", more.size(),
+                                      " elements, and that of rank ", net.rank(), " has ", codec.dimension()}));
+    detail::residual_keeper(codec).add_to_residual(more);
+    return true;
+}
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/protocol/detail/elastic_residuals.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// The residual of a rank that is no member any more, and that no member has taken over.
+struct lost_residual {
+    rank_t rank = no_rank;
+    double norm = 0;  ///< its Euclidean norm after the last step of which the members have been told it
+
+    friend bool operator==(const lost_residual&, const lost_residual&) = default;
+};
+
+namespace detail {
+
+/// A sum that no body of an attempt asks for, so that no call of a body is taken for the end of the step.
+struct end_of_step : aggregate::sum {
+    static constexpr const char* name = "the end of a step";
+};
+
+/// Residuals of error feedback in an elastic team: a rank that leaves hands its own to the next member, and all members
+/// know the norms of each other's, to say what is lost when a rank dies.
+template <class Net>
+class elastic_residuals {
+  public:
+    elastic_residuals(Net& net, const elastic_options& options)
+        : session_(net, "elastic residuals", options.timeout, session_kind::open),
+          patience_(options.patience),
+          taken_(static_cast<std::size_t>(net.size())) {}
+
+    /// The codec whose residual is told to the others at the end of the next step.
+    template <class Codec>
+    void use(const Codec& codec) {
+        norm_of_ = [&codec] { return residual_norm(codec); };
+    }
+    void use_none() { norm_of_ = nullptr; }
+
+    /// Of a rank that has left. Returns whether the transport has taken the residual.
+    template <class Codec>
+    bool give(const agreement_decision& last, const Codec& codec) {
+        if (!std::binary_search(last.left.begin(), last.left.end(), session_.rank())) return false;
+        if (last.next.members.empty()) return false;
+        return give_residual(session_.net(), next_after(session_.rank(), last.next), session_.on(last.next.epoch),
+                             codec, now() + patience_);
+    }
+    /// Adds the residuals of those who have left in the latest agreement, where this rank is the next member.
+    template <class Codec>
+    void take(const agreement_decision& last, Codec& codec) {
+        if (looked_at_ == last.next.epoch) return;
+        looked_at_ = last.next.epoch;
+        for (const rank_t rank : last.left)
+            if (next_after(rank, last.next) == session_.rank())
+                taken_[static_cast<std::size_t>(rank)] =
+                    take_residual(session_.net(), rank, session_.on(last.next.epoch), codec, now() + patience_);
+    }
+
+    /// Returns when all members have called it. Tells them the norm of this rank's residual, and which it has taken.
+    template <class Group>
+    void end_step(Group& workers, const view& members) {
+        const std::size_t size = members.members.size();
+        std::vector<std::int64_t> own(size + taken_.size()), told(own.size());
+        own[static_cast<std::size_t>(workers.rank())] = std::bit_cast<std::int64_t>(norm_of_ ? norm_of_() : 0.0);
+        for (std::size_t rank = 0; rank < taken_.size(); ++rank) own[size + rank] = taken_[rank] ? 1 : 0;
+        all_reduce(workers, own, told, end_of_step{});
+
+        lost_.clear();
+        for (const known& each : known_)
+            if (each.norm > 0 && !lists(members, each.seat.rank, each.seat.incarnation) &&
+                told[size + static_cast<std::size_t>(each.seat.rank)] == 0)
+                lost_.push_back({each.seat.rank, each.norm});
+        known_.clear();
+        for (std::size_t i = 0; i < size; ++i) {
+            const rank_t rank = members.members[i];
+            known_.push_back({{rank, members.incarnations[i]}, std::bit_cast<double>(told[i])});
+            taken_[static_cast<std::size_t>(rank)] = false;  // of a life that has ended
+        }
+    }
+    /// What the latest step that has ended so has declared.
+    const std::vector<lost_residual>& lost() const { return lost_; }
+    void forget_lost() { lost_.clear(); }
+
+  private:
+    struct known {
+        agreement_seat seat{};
+        double norm = 0;
+    };
+    time_point now() const { return session_.net().now(); }
+    static rank_t next_after(rank_t rank, const view& in) {
+        const auto next = std::upper_bound(in.members.begin(), in.members.end(), rank);
+        return next == in.members.end() ? in.members.front() : *next;
+    }
+
+    session<Net> session_;
+    duration patience_;
+    std::function<double()> norm_of_{};
+    std::vector<known> known_{};  ///< what the members have told at the end of the latest step
+    std::vector<bool> taken_;     ///< by rank: this rank has taken its residual since it was last a member
+    std::vector<lost_residual> lost_{};
+    std::optional<std::uint32_t> looked_at_{};  ///< the epoch of the latest agreement that `take` has seen
+};
+
+}  // namespace detail
+
+}}  // namespace rill::RILL_ABI
 
 // ===== rill/protocol/detail/state_note.hpp
 
@@ -31606,13 +31782,14 @@ concept ElasticState = requires(S& state, const S& constant, byte_view bytes) {
 /// Only one activity of a rank may use it. `net` must outlive it. In the background a member sends its state to others,
 /// and nothing else: while a rank computes it answers nobody, and the others wait for it.
 ///
-/// Cost: each step has a barrier beside its collectives. After a loss: two round trips and a message. Each view: an
-/// all-reduce of two numbers per member, and a copy of the state, which is kept until the view's first step is done.
+/// Cost: each step has an all-reduce of two numbers per seat beside its collectives. After a loss: two round trips and
+/// a message. Each view: an all-reduce of two numbers per member, and a copy of the state, which is kept until the
+/// view's first step is done.
 template <Transport Net, class Shape>
 class elastic {
     static_assert(ConcurrentTransport<Net> && MonitoredTransport<Net>,
-                  "rill::elastic: needs a transport that tells which ranks end, and that runs activities: in_process "
-                  "or simulated");
+                  "rill::elastic: needs a transport that tells which ranks end, and that runs activities: in_process, "
+                  "simulated or tcp");
 
   public:
     using group_type = typename detail::elastic_groups<Net, Shape>::group_type;
@@ -31623,6 +31800,7 @@ class elastic {
         : options_(checked(options, net.rank())),
           members_(net, options, build_of(options, shape)),
           states_(net, members_, options, build_of(options, shape)),
+          residuals_(net, options),
           groups_(net, std::move(shape), options) {
         members_.meet();
     }
@@ -31656,8 +31834,26 @@ class elastic {
             states_.take_up(state, agree);
         }
         settled_ = view().epoch;
+        residuals_.use_none();
         return view();
     }
+    /// The same, for training with error feedback. Adds the residuals of ranks that have left, where this rank is the
+    /// next member after them; it waits for `patience` at most if such a rank dies meanwhile. In the next attempt the
+    /// members tell each other the norms of their residuals (see `lost`). `codec` must live until then.
+    ///
+    /// Errors: also those of `take_residual`.
+    template <ElasticState State, detail::KeepsResidual Codec>
+    const rill::view& settle(State& state, Codec& codec) {
+        settle(state);
+        residuals_.take(agreement().last(), codec);
+        residuals_.use(codec);
+        return view();
+    }
+    /// The residuals that the latest attempt has declared as lost, because their ranks have died since the step before,
+    /// or have left without handing them over. All members declare the same, in the first step that they complete
+    /// without the rank. One exception: a member that has learnt only from the agreement that a step is committed knows
+    /// the norms of the step before, and declares a loss one step later.
+    const std::vector<lost_residual>& lost() const { return residuals_.lost(); }
 
     /// Runs `body(workers)`, which calls collectives on a group of the members. In the first attempt of a view the
     /// members first compare their states (see `on_difference`).
@@ -31679,6 +31875,7 @@ class elastic {
     template <class Body>
     bool attempt(Body&& body) {
         members_.require_member();
+        residuals_.forget_lost();
         members_.pump(deadline::immediate);
         if (agreement().knows_newcomers()) end_view("a rank comes");
         // Not in a collective, where others may still be in the view before, and wait for this rank.
@@ -31706,6 +31903,15 @@ class elastic {
             agree_if_asked();
         } catch (const excluded&) {  // the others have decided to go on without this rank
         }
+    }
+    /// The same, and hands the residual to the next member, which adds it in its `settle`. Call it with the codec as it
+    /// is after the last attempt; what it keeps is the other's from then on. Returns false if the residual is lost:
+    /// nobody is left to take it, or the others had already gone on without this rank.
+    template <detail::KeepsResidual Codec>
+    bool leave(const Codec& codec) {
+        if (!is_member()) return false;
+        leave();
+        return residuals_.give(agreement().last(), codec);
     }
 
     /// Call it after the last step. Answers other members until all of them have called it or ended, because a member
@@ -31756,23 +31962,26 @@ class elastic {
     bool take_step(Body& body) {
         const std::uint64_t next = step() + 1;
         std::exception_ptr failed;
-        std::string own;          // why this rank alone has failed
+        bool is_own = false;      // this rank alone has failed
         bool is_failure = false;  // of the step, and not the end of its view
+        std::string why = "a step has failed";
         try {
             if (complete_step(body)) return true;
+            why = "states differ, and are mended";
         } catch (const error& thrown) {
             if (members_.has_aborted()) throw;
             failed = std::current_exception();
             is_failure = thrown.notice().operation != end_of_view;
+            if (!is_failure) why = "the view ends";
         } catch (const std::exception& thrown) {
             failed = std::current_exception();
-            own = text_of({"rank ", members_.rank(), ": ", thrown.what()});
-            is_failure = true;
+            why = text_of({"rank ", members_.rank(), ": ", thrown.what()});
+            is_own = is_failure = true;
         }
-        end_view(own.empty() ? "a step has failed" : own, is_failure ? next : end_of_view);
+        end_view(why, is_failure ? next : end_of_view);
         agree_if_asked();
         if (step() >= next) return true;
-        if (!own.empty() || (is_failure && agreement().last().is_fruitless)) std::rethrow_exception(failed);
+        if (is_own || (is_failure && agreement().last().is_fruitless)) std::rethrow_exception(failed);
         return false;
     }
     /// Returns false if states are to be mended before.
@@ -31784,16 +31993,11 @@ class elastic {
         // The body may have caught what has ended it.
         if (const auto ended = groups_.aborted(view())) throw_error(*ended);
         members_.tell({.happened = event::what::prepared});
-        await_prepared(all);
+        residuals_.end_step(all, view());
         members_.tell({.happened = event::what::all_prepared});
         return true;
     }
 
-    /// Returns when all members are prepared. A barrier of a body that made more calls than others is not taken for it.
-    static void await_prepared(group_type& all) {
-        constexpr bool ends_step = true;
-        detail::barrier_call(all, ends_step)(all);
-    }
     /// Whether all members begin the view with the same state. If not, it is to be mended, or this throws.
     bool begin_alike(group_type& all) {
         const state_comparison found = detail::gather_states(all, view(), states_.checksum(), 0);
@@ -31847,6 +32051,7 @@ class elastic {
     elastic_options options_;
     detail::elastic_members<Net> members_;
     detail::elastic_states<Net> states_;
+    detail::elastic_residuals<Net> residuals_;
     detail::elastic_groups<Net, Shape> groups_;
     std::optional<std::uint32_t> left_{};      ///< the epoch of the view whose group `finish` has ended
     std::optional<std::uint32_t> compared_{};  ///< the epoch of the view whose members hold the same state
@@ -35559,76 +35764,6 @@ template <detail::MeantAsGroup Group, class... Policies>
     requires(sizeof...(Policies) != 5 && sizeof...(Policies) != 6)
 partial_all_reduce(Group&, const Policies&...)
     -> partial_all_reduce<detail::wrong_arguments, float, float, float, float, float>;
-
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/protocol/residuals.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-namespace detail {
-
-inline constexpr message_kind residual_kind{"residual of a rank that leaves", 1};
-
-/// A codec that keeps a residual, itself or in the codec that it is built on.
-template <class Codec>
-concept KeepsResidual = ResidualCompressor<Codec> || requires(const Codec& codec) { codec.inner().residual()[0]; };
-
-template <class Codec>
-auto& residual_keeper(Codec& codec) {
-    if constexpr (ResidualCompressor<Codec>)
-        return codec;
-    else
-        return codec.inner();
-}
-template <class Codec>
-auto residual_of(const Codec& codec) {
-    return residual_keeper(codec).residual();
-}
-
-}  // namespace detail
-
-/// The Euclidean norm of what a codec has left out: of a rank that dies, what is lost. 0 of codecs that keep nothing.
-template <class Codec>
-double residual_norm(const Codec& codec) {
-    double squares = 0;
-    if constexpr (detail::KeepsResidual<Codec>)
-        for (const auto value : detail::residual_of(codec))
-            squares += static_cast<double>(value) * static_cast<double>(value);
-    return std::sqrt(squares);
-}
-
-/// Hands the residual of a rank that leaves to a rank that stays, so that no part of a gradient is lost. Both name the
-/// channel, which serves nothing else. Call it after the last step: what the codec keeps from then on is lost.
-/// Residuals are never copied otherwise: a rank that joins begins with zero, and that of a rank that dies is lost.
-/// Returns whether the message has been taken before the deadline. Cost: N elements.
-template <Transport Net, detail::KeepsResidual Codec>
-bool give_residual(Net& net, rank_t to, channel on, const Codec& codec, deadline until) {
-    const auto residual = detail::residual_of(codec);
-    using T = std::remove_cvref_t<decltype(residual[0])>;
-    buffer message = detail::kept_room(residual.size_bytes());
-    detail::append_frame(message, {.kind = detail::residual_kind, .context = on.context},
-                         detail::whole(std::span<const T>(residual)));
-    return net.post(to, on, std::move(message), until);
-}
-
-/// Adds the residual of a rank that leaves to that of this rank. Returns false if nothing has come in time. Errors:
-/// `protocol_error` if it is of another dimension or type, `invalid_value` if the sum is not finite; the codec is then
-/// as it was.
-template <Transport Net, detail::KeepsResidual Codec>
-bool take_residual(Net& net, rank_t from, channel on, Codec& codec, deadline until) {
-    using T = std::remove_cvref_t<decltype(detail::residual_of(codec)[0])>;
-    const auto got = net.receive(from, on, until);
-    if (!got) return false;
-    frame_reader frames(got->pieces());
-    wire::detail::require(frames.peek().kind == detail::residual_kind, "it is no residual");
-    const std::span<const T> more = detail::next_values<T>(frames);
-    if (more.size() != codec.dimension())
-        throw protocol_error(text_of({"take_residual: the residual of rank ", from, " has ", more.size(),
-                                      " elements, and that of rank ", net.rank(), " has ", codec.dimension()}));
-    detail::residual_keeper(codec).add_to_residual(more);
-    return true;
-}
 
 }}  // namespace rill::RILL_ABI
 
@@ -41320,6 +41455,17 @@ class lookout {
 
     const plain_vector<channel>& channels() const { return channels_; }
     void watch(channel on) { channels_.add(on); }
+    bool is_watched(channel on) const {
+        for (const channel each : channels_)
+            if (each == on) return true;
+        return false;
+    }
+    /// Whether a channel of the context is watched.
+    bool is_open(std::uint64_t context) const {
+        for (const channel each : channels_)
+            if (each.context == context) return true;
+        return false;
+    }
     void forget(std::uint64_t context) {
         plain_vector<channel> kept;
         for (const channel each : channels_)
@@ -41341,19 +41487,10 @@ class lookout {
 
     /// Whether a receive waits for peers of which nothing will come: see `MonitoredTransport`.
     bool waits_in_vain(std::span<const rank_t> peers, channel on) const {
-        return !channels_.empty() && !peers.empty() && is_answered_elsewhere(on) && are_gone(peers);
+        return !peers.empty() && is_open(on.context) && !is_watched(on) && are_gone(peers);
     }
 
   private:
-    /// Whether the end of a peer is told on another channel of the same context.
-    bool is_answered_elsewhere(channel on) const {
-        bool is_open = false;
-        for (const channel each : channels_) {
-            if (each == on) return false;
-            is_open = is_open || each.context == on.context;
-        }
-        return is_open;
-    }
     bool are_gone(std::span<const rank_t> peers) const {
         for (const rank_t peer : peers)
             if (!is_fenced(peer) && !has_ended(peer)) return false;

@@ -42,6 +42,11 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
+inline abort_notice notice_of_loss(rank_t gone) {
+    return {
+        .context = every_context, .culprit = gone, .reason = text_of({"rank ", gone, " has gone without a farewell"})};
+}
+
 /// One rank's knowledge from the control channel: notices, calls, and open questions.
 struct control {
     struct question {
@@ -162,8 +167,11 @@ enum class note : std::uint8_t {
     verdict,          ///< the notice that ended a context
     question,         ///< asks whether the receiver has entered call `id` of `context`; answered once it has
     answer,           ///< the call that was entered
-    leave  ///< in round k, to the rank 2^k above: this rank and the 2^k - 1 below it have ended; `id` is 2 k,
-           ///< and one more if one of them has failed
+    leave,    ///< in round k, to the rank 2^k above: this rank and the 2^k - 1 below it have ended; `id` is 2 k,
+              ///< and one more if one of them has failed
+    monitor,  ///< the sender wants to be told when the body of the receiver has ended
+    ended,    ///< the body of the sender has ended
+    loss      ///< rank `id` has gone without a farewell: to those that have not sent `monitor`
 };
 
 /// What precedes the bytes of every message between ranks.
@@ -323,7 +331,7 @@ inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t
         case note::ask:
             return content.empty() && 0 < head.tag && head.tag <= most_data_tag && 0 < head.context &&
                    head.context <= most_parts;
-        default: return head.kind <= note::leave && content.empty();
+        default: return head.kind <= note::loss && content.empty();
     }
 }
 
@@ -505,6 +513,7 @@ struct node {
     std::vector<byte_span> parts{};  ///< where each part of the large pieces goes
     std::vector<Request> requests{};
     std::uint32_t data_tag = 0;
+    std::uint32_t life = 0;  ///< of its sender, see `peer_state`
     node* next = nullptr;
     node* previous = nullptr;
 
@@ -806,6 +815,30 @@ concept MailPort = std::constructible_from<typename P::library_error, rank_t, co
                        { port.end_job() } noexcept;
                    };
 
+/// What a port tells of a peer: `arrived`, `silent` or `recovered`.
+struct peer_news {
+    rank_t peer = no_rank;
+    peer_change change{};
+};
+
+/// A port for a `MonitoredTransport`. `incarnation` is that of the life which sits on a seat, or has last sat there; 0
+/// where nobody has. After `monitor` the port keeps what it has to say to a silent peer, and goes on trying to reach
+/// it: silence is no loss any more. `take_news` says once what has become of a peer, in order; `no_rank` if there is no
+/// news. What is sent to a silent peer, or comes from it, must not use the memory of others for ever: `copy_all` copies
+/// all that is on its way to a peer, and `move` lets a part that is arriving go on in other memory; false where it has
+/// not begun, or has ended. All notes of a life must have been taken, and its loss or goodbye, before its seat can be
+/// taken again; notes of the new life come after the news of its arrival.
+template <class P>
+concept MonitoringPort =
+    MailPort<P> && requires(const P& port, rank_t peer, typename P::request& begun, byte_span into) {
+        { port.incarnation(peer) } -> std::same_as<std::uint64_t>;
+        port.monitor();
+        port.copy_all(peer);
+        { port.move(begun, into) } -> std::same_as<bool>;
+        { port.takes_newcomers() } -> std::same_as<bool>;
+        { port.take_news() } -> std::same_as<peer_news>;
+    };
+
 }}}  // namespace rill::RILL_ABI::mail
 
 // ===== rill/transport/detail/mail_transfers.hpp
@@ -1076,6 +1109,8 @@ class redirection {
         const byte_span part = node_.parts[i];
         if (request) {
             const auto end = of_.through_.look(request);
+            if constexpr (MonitoringPort<Port>)
+                if (!end && of_.through_.move(request, part)) return true;
             if (!end) return false;
             if (end->cancelled) {
                 request = of_.through_.receive_part(part.data(), part.size(), node_.source, node_.data_tag);
@@ -1139,7 +1174,7 @@ class post_office {
     using parcel = mail::parcel<typename Port::request>;
 
     explicit post_office(const typename Port::place& of)
-        : port_(of), parcels_(port_), transfers_(port_, outbox_), inbox_(port_.size()) {}
+        : port_(of), parcels_(port_), transfers_(port_, outbox_), inbox_(port_.size()), watch_(port_.size()) {}
 
     const Port& through() const { return port_; }
     void free() { port_.free(); }
@@ -1163,6 +1198,8 @@ class post_office {
         unasked_ = 0;
         expectations_ = {};
         control_ = {};
+        watch_ = rill::detail::lookout(size());
+        monitors_ = false;
         counted_ = {};
         known_open_ = every_context;
     }
@@ -1207,10 +1244,23 @@ class post_office {
     node* claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room);
     /// Gives back a claimed message in any state. One that arrives straight must have been redirected before.
     void unclaim(node& n);
-    /// Throws `peer_failure` where all of the peers have left: what this rank waits for from them on a channel, or for
-    /// them to take, does not happen any more.
-    void require_any(std::span<const rank_t> peers, channel on) const;
-    bool has_left(rank_t peer) const { return peers_[static_cast<std::size_t>(peer)].has_left; }
+    /// Throws `peer_failure` where none of the peers will do any more what this rank waits for on a channel: all have
+    /// gone, or have left and no deadline would end the wait.
+    void require_any(std::span<const rank_t> peers, channel on, deadline until) const;
+    /// The same of a wait for messages, in a context that is monitored.
+    void require_coming(std::span<const rank_t> peers, channel on) const {
+        if (watch_.waits_in_vain(peers, on)) throw_error(rill::detail::notice_of_ends(rank(), peers, on));
+    }
+    /// What is on its way to a silent peer does not use its sender's memory any more.
+    void free_memory_for(rank_t peer) {
+        if constexpr (MonitoringPort<Port>)
+            if (peer != no_rank && at(peer).is_silent) port_.copy_all(peer);
+    }
+    bool is_away(rank_t peer) const { return at(peer).has_left || at(peer).has_gone; }
+
+    /// See `MonitoredTransport`.
+    void monitor(channel on);
+    void fence(rank_t peer, std::uint64_t incarnation);
     /// Completes the receive of a claimed message that has arrived.
     void accept(node& n) {
         repay(n);
@@ -1241,6 +1291,7 @@ class post_office {
         expectations_.remove([=](const expectation& e) { return e.on.context == context; });
         control_.calls.close(context);
         control_.forget(context);
+        watch_.forget(context);
         known_open_ = every_context;
         inbox_.for_each([=](const node& n) { return n.on.context == context; }, [&](node& n) { drop(n); });
     }
@@ -1267,6 +1318,7 @@ class post_office {
         if (unasked_ != 0) moved |= send_on();
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
         std::byte* const at = landing_.data() + parcel::lead;
+        if (hear_news()) return true;
         const received_note note = port_.receive_note(at, landing_.size() - parcel::lead);
         if (note.source == no_rank) return mourn() || hear_goodbye() || judge() || moved;
         envelope head;
@@ -1279,6 +1331,12 @@ class post_office {
     /// Whether only the arrival of a note can change anything.
     bool only_waits_for_notes() const { return !parcels_.any_flying() && !transfers_.any() && unasked_ == 0; }
 
+    /// The rank that says which notice was the first: the lowest that is there.
+    rank_t judging() const {
+        rank_t lowest = 0;
+        while (lowest != rank() && is_away(lowest)) ++lowest;
+        return lowest;
+    }
     /// Declares one of the reports of a context, of which there must be one, as what ended it, and tells all ranks.
     void decide(std::uint64_t context);
     void answer_questions(std::uint64_t context);
@@ -1297,9 +1355,12 @@ class post_office {
         credit outstanding{};          ///< sent by this rank and not known to be taken
         credit owed{};                 ///< taken by this rank, which has not told the peer
         std::size_t came_unasked = 0;  ///< bytes of such messages whose sender has not been told that they are taken
+        std::uint32_t life = 0;        ///< counts those that have sat on the seat
         bool want_sent = false;
-        bool has_gone = false;
+        bool has_gone = false;  ///< without a farewell, or it is silent
         bool has_left = false;
+        bool is_silent = false;  ///< it may be heard again
+        bool monitors = false;   ///< it wants to be told when this rank ends
         bool wanted = false;
         std::vector<outgoing*> unasked{};                                 ///< being sent, in order
         std::vector<unasked_arrival<typename Port::request>> arrivals{};  ///< being received
@@ -1320,6 +1381,7 @@ class post_office {
     }
 
     peer_state& state_of(rank_t peer) { return peers_[static_cast<std::size_t>(peer)]; }
+    const peer_state& at(rank_t peer) const { return peers_[static_cast<std::size_t>(peer)]; }
     bool goes_unasked(rank_t peer, std::size_t size);
     std::uint64_t begin(outgoing& sent, channel on, std::size_t size);
     bool send_on();
@@ -1351,6 +1413,24 @@ class post_office {
     bool judge();
     bool mourn();
     bool hear_goodbye();
+    bool hear_news();
+    void tell_loss(rank_t gone);
+    void tell_end(rank_t peer);
+    void tell_change(rank_t of, peer_change change);
+    void say(rank_t of, channel on, peer_change change);
+    void forsake(rank_t peer);
+    bool nobody_is_left() const;
+    bool any_is_away() const;
+    bool takes_newcomers() const {
+        if constexpr (MonitoringPort<Port>) return port_.takes_newcomers();
+        return false;
+    }
+    /// Whether nothing reaches the peer any more, or nobody has taken its seat.
+    bool is_lost_to(rank_t peer) const { return (at(peer).has_gone && !at(peer).is_silent) || life_of(peer) == 0; }
+    std::uint64_t life_of(rank_t peer) const {
+        if constexpr (MonitoringPort<Port>) return port_.incarnation(peer);
+        return 1;
+    }
     int leaving_rounds() const { return static_cast<int>(std::bit_width(static_cast<unsigned>(size() - 1))); }
     /// The rank 2^round below this one, or above it.
     rank_t below(int round, int sign = 1) const {
@@ -1374,6 +1454,8 @@ class post_office {
     std::vector<peer_state> peers_;
     std::size_t unasked_ = 0;  ///< messages that are being sent unasked
     control control_;
+    rill::detail::lookout watch_;
+    bool monitors_ = false;  ///< has been told to, once
     traffic counted_;
 };
 
@@ -1398,6 +1480,14 @@ void post_office<Port>::handle_control(rank_t source, const envelope& head, cons
             std::memcpy(&call, payload, sizeof call);
             return control_.learn(source, head.context, call);
         }
+        case note::monitor:
+            state_of(source).monitors = true;
+            if (control_.has_left) tell(source, {.kind = note::ended});
+            return;
+        case note::ended: return tell_end(source);
+        case note::loss:
+            if (!monitors_) control_.learn(notice_of_loss(static_cast<rank_t>(head.id)));
+            return;
         default:
             control_.rounds_heard |= std::uint32_t{1} << (head.id / 2);
             control_.any_failed |= head.id % 2 != 0;
@@ -1408,6 +1498,7 @@ void post_office<Port>::handle_control(rank_t source, const envelope& head, cons
 /// Whether `source` may send this rank such a note.
 template <class Port>
 bool post_office<Port>::may_say(rank_t source, const envelope& head) const {
+    if (head.kind == note::loss) return head.id < static_cast<unsigned>(size());
     return head.kind != note::leave ||
            (head.id / 2 < static_cast<unsigned>(leaving_rounds()) && source == below(static_cast<int>(head.id / 2)));
 }
@@ -1423,26 +1514,29 @@ void post_office<Port>::hear(rank_t source, const abort_notice& report) {
         tell(source, {.kind = note::verdict}, packed_notice(*first).view());
 }
 
-/// Decides on rank 0 which reports were the first; true when there were any. Called only when no note is left to read:
-/// if rank 0 has not read notes for long, another rank may have decided, and its verdict must be read first.
+/// Decides on the judging rank which reports were the first; true when there were any. Called only when no note is left
+/// to read: if this rank has not read notes for long, another one may have decided, and its verdict must be read first.
 template <class Port>
 bool post_office<Port>::judge() {
-    if (rank() != 0 || control_.reports.empty()) return false;
+    if (control_.reports.empty() || judging() != rank()) return false;
     while (!control_.reports.empty()) decide(control_.reports.front().notice.context);
     return true;
 }
 
-/// This rank has ended.
+/// This rank has ended. The rounds of leaving need all of the ranks: where some may come or be lost, each tells each.
 template <class Port>
 void post_office<Port>::leave(bool failed) {
     control_.has_left = true;
     control_.any_failed |= failed;
+    for (rank_t peer = 0; peer < size(); ++peer)
+        if (state_of(peer).monitors) tell(peer, {.kind = note::ended});
+    if (takes_newcomers() && !monitors_) tell_others({.kind = note::monitor});
     go_on_leaving();
 }
-/// Whether the rank that tells this one in a round has done so, or has gone.
+/// Whether the rank that tells this one in a round has done so, or is not there any more.
 template <class Port>
 bool post_office<Port>::is_heard(int round) const {
-    return (control_.rounds_heard >> round & 1) != 0 || peers_[static_cast<std::size_t>(below(round))].has_gone;
+    return (control_.rounds_heard >> round & 1) != 0 || is_away(below(round));
 }
 /// After as many rounds as the number of ranks has bits, each rank knows that all have ended.
 template <class Port>
@@ -1455,6 +1549,8 @@ void post_office<Port>::go_on_leaving() {
 template <class Port>
 bool post_office<Port>::have_all_left() const {
     if (!control_.has_left) return false;
+    if (takes_newcomers()) return nobody_is_left();
+    if (monitors_ && any_is_away() && nobody_is_left()) return true;
     for (int round = 0; round < leaving_rounds(); ++round)
         if (!is_heard(round)) return false;
     return true;
@@ -1464,42 +1560,6 @@ template <class Port>
 void post_office<Port>::watch_leaving() {
     for (int round = 0; round < leaving_rounds(); ++round)
         if (!is_heard(round)) port_.watch(below(round));
-}
-
-/// Ends all contexts when a peer has gone; true when one has. Called only when no note is left to read, since a verdict
-/// of before comes first. Others hear of it also where another failure has ended this rank's contexts: the peer may
-/// have been the one that told of that, and may not have told all. The loss is known here even where telling it throws.
-template <class Port>
-bool post_office<Port>::mourn() {
-    const rank_t gone = port_.take_loss();
-    if (gone == no_rank) return false;
-    const abort_notice notice{.context = every_context,
-                              .culprit = gone,
-                              .reason = "rank " + std::to_string(gone) + " has gone without a farewell"};
-    const abort_notice* const first = control_.first_before(notice);
-    const bool is_news = first == nullptr || !rill::detail::same_failure(*first, notice);
-    control_.learn(notice);
-    state_of(gone).has_gone = control_.any_failed = true;
-    if (is_news) tell_others({.kind = note::verdict}, packed_notice(notice).view());
-    go_on_leaving();
-    return true;
-}
-
-/// Learns that a peer has left; true when one has. Called only when no note is left to read, and after the transfers:
-/// what the peer has said before is here.
-template <class Port>
-bool post_office<Port>::hear_goodbye() {
-    const rank_t left = port_.take_goodbye();
-    return left != no_rank && (state_of(left).has_left = true);
-}
-template <class Port>
-void post_office<Port>::require_any(std::span<const rank_t> peers, channel on) const {
-    if (peers.empty() || !std::all_of(peers.begin(), peers.end(), [this](rank_t peer) { return has_left(peer); }))
-        return;
-    throw_error({.context = on.context,
-                 .culprit = peers.front(),
-                 .reason = "rank " + std::to_string(peers.front()) + " has left, and rank " + std::to_string(rank()) +
-                           " waits for it"});
 }
 
 template <class Port>
@@ -1858,6 +1918,170 @@ class fiber_team {
 
 }}}  // namespace rill::RILL_ABI::mail
 
+// ===== rill/transport/detail/mail_monitoring.hpp
+
+// What a post office hears of the lives of its peers, and how it tells of them.
+
+namespace rill { inline namespace RILL_ABI { namespace mail {
+
+template <class Port>
+void post_office<Port>::monitor(channel on) {
+    if (!std::exchange(monitors_, true)) {
+        port_.monitor();
+        tell_others({.kind = note::monitor});
+    }
+    watch_.watch(on);
+    for (rank_t peer = 0; peer < size(); ++peer)
+        if (watch_.has_ended(peer)) say(peer, on, peer_change::ended);
+}
+
+/// The conversation goes on: what arrives is dropped.
+template <class Port>
+void post_office<Port>::fence(rank_t peer, std::uint64_t incarnation) {
+    if (incarnation == 0 || incarnation != life_of(peer)) return;
+    watch_.fence(peer);
+    inbox_.for_each_of(
+        peer, [](const node&) { return true; }, [&](node& n) { drop(n); });
+}
+
+/// True when a peer has gone. Called only when no note is left to read, since a verdict of before comes first. Where
+/// this rank does not monitor, that ends all contexts. Others hear of it also where another failure has ended this
+/// rank's contexts: the peer may have been the one that told of that, and may not have told all. The loss is known here
+/// even where telling it throws.
+template <class Port>
+bool post_office<Port>::mourn() {
+    const rank_t gone = port_.take_loss();
+    if (gone == no_rank) return false;
+    const abort_notice notice = notice_of_loss(gone);
+    const abort_notice* const first = control_.first_before(notice);
+    const bool is_news = first == nullptr || !rill::detail::same_failure(*first, notice);
+    state_of(gone).has_gone = true;
+    forsake(gone);
+    if (!monitors_) {
+        control_.learn(notice);
+        control_.any_failed = true;
+    }
+    tell_end(gone);
+    if (is_news) tell_loss(gone);
+    go_on_leaving();
+    return true;
+}
+/// Who monitors finds out by itself.
+template <class Port>
+void post_office<Port>::tell_loss(rank_t gone) {
+    for (rank_t peer = 0; peer < size(); ++peer)
+        if (peer != rank() && !at(peer).monitors)
+            tell(peer, {.id = static_cast<std::uint64_t>(gone), .kind = note::loss});
+}
+
+/// Learns that a peer has left; true when one has. Called only when no note is left to read, and after the transfers:
+/// what the peer has said before is here.
+template <class Port>
+bool post_office<Port>::hear_goodbye() {
+    const rank_t left = port_.take_goodbye();
+    if (left == no_rank) return false;
+    state_of(left).has_left = true;
+    tell_end(left);
+    go_on_leaving();
+    return true;
+}
+
+/// Learns what else has become of a peer; true when there was news.
+template <class Port>
+bool post_office<Port>::hear_news() {
+    if constexpr (MonitoringPort<Port>) {
+        const peer_news news = port_.take_news();
+        if (news.peer == no_rank) return false;
+        peer_state& of = state_of(news.peer);
+        if (news.change == peer_change::arrived) {
+            forsake(news.peer);
+            of = {.life = of.life};
+            watch_.begins(news.peer);
+            if (monitors_ || control_.has_left) tell(news.peer, {.kind = note::monitor});
+        } else {
+            of.is_silent = news.change == peer_change::silent;
+            if (of.is_silent) of.has_gone = true;
+            if (of.is_silent) tell_loss(news.peer);
+        }
+        tell_change(news.peer, news.change);
+        return true;
+    }
+    return false;
+}
+
+/// Nothing more comes of this life of a peer.
+template <class Port>
+void post_office<Port>::tell_end(rank_t peer) {
+    if (watch_.ends(peer)) tell_change(peer, peer_change::ended);
+}
+template <class Port>
+void post_office<Port>::tell_change(rank_t of, peer_change change) {
+    for (const channel on : watch_.channels()) say(of, on, change);
+}
+template <class Port>
+void post_office<Port>::say(rank_t of, channel on, peer_change change) {
+    const buffer bytes = to_message({.kind = change, .incarnation = life_of(of)});
+    deliver(
+        of,
+        {.context = on.context, .tag = on.tag, .size = static_cast<std::uint32_t>(bytes.size()), .kind = note::lent},
+        bytes.data());
+}
+
+/// Ends what stands for messages from and to a peer that nothing more comes from, and whose port has ended the rest.
+/// Messages that are here can still be taken.
+template <class Port>
+void post_office<Port>::forsake(rank_t peer) {
+    peer_state& of = state_of(peer);
+    unasked_ -= of.unasked.size();
+    of.unasked.clear();
+    outbox_.for_each_open([&](outgoing& sent) {
+        if (sent.peer == peer && !sent.is_moving) outbox_.close(sent);
+    });
+    inbox_.for_each_of(
+        peer, [](const node& n) { return n.is == node_state::announced || n.is == node_state::begun; },
+        [&](node& n) { discard(n); });
+    of.arrivals.clear();
+    of.outstanding = of.owed = {};
+    of.came_unasked = 0;
+    of.want_sent = of.wanted = false;
+    ++of.life;
+}
+
+/// Whether all others have ended or are silent.
+template <class Port>
+bool post_office<Port>::nobody_is_left() const {
+    for (rank_t peer = 0; peer < size(); ++peer) {
+        if (peer == rank() || life_of(peer) == 0) continue;
+        if (!watch_.has_ended(peer) && !at(peer).is_silent) return false;
+    }
+    return true;
+}
+
+template <class Port>
+bool post_office<Port>::any_is_away() const {
+    return std::any_of(peers_.begin(), peers_.end(), [](const peer_state& of) { return of.has_gone || of.has_left; });
+}
+
+template <class Port>
+void post_office<Port>::require_any(std::span<const rank_t> peers, channel on, deadline until) const {
+    const auto is_gone = [this](rank_t peer) { return at(peer).has_gone; };
+    const auto is_over = [this](rank_t peer) { return is_away(peer); };
+    if (peers.empty() || !std::all_of(peers.begin(), peers.end(), is_over) || watch_.is_watched(on)) return;
+    const rank_t first = peers.front();
+    if (std::all_of(peers.begin(), peers.end(), is_gone)) {
+        if (watch_.is_open(on.context)) return;
+        abort_notice notice = notice_of_loss(first);
+        notice.context = on.context;
+        throw_error(notice);
+    }
+    if (!until.is_never()) return;
+    throw_error({.context = on.context,
+                 .culprit = first,
+                 .reason = text_of({"rank ", first, " has left, and rank ", rank(), " waits for it"})});
+}
+
+}}}  // namespace rill::RILL_ABI::mail
+
 // ===== rill/transport/detail/mail_receiving.hpp
 
 // The receiver's part of a post office.
@@ -2081,6 +2305,7 @@ template <class Port>
 void post_office<Port>::repay(const node& n) {
     if (!n.handed && !n.unasked) return;
     peer_state& from = state_of(n.source);
+    if (n.life != from.life) return;
     if (n.source == rank()) {
         from.outstanding.handed -= n.size;
         return;
@@ -2165,6 +2390,7 @@ void post_office<Port>::deliver(rank_t source, const envelope& head, const std::
     node& n = inbox_.append(source, on);
     n.handed = head.kind == note::handed || head.kind == note::announce_handed;
     n.id = head.id;
+    n.life = state_of(source).life;
     n.count = head.pieces;
     if (head.kind == note::lent || head.kind == note::handed) {
         keep_payload(n, payload, head.size);
@@ -2180,6 +2406,7 @@ void post_office<Port>::deliver(rank_t source, const envelope& head, const std::
             n.is = node_state::announced;
         }
     }
+    if (watch_.is_fenced(source)) return drop(n);
     if (head.context != known_open_) {
         if (control_.calls.is_closed(head.context)) return drop(n);
         known_open_ = head.context;
@@ -2213,6 +2440,7 @@ template <class Port>
 std::uint64_t post_office<Port>::post(rank_t peer, channel on, const byte_pieces& pieces) {
     const std::size_t size = pieces.size_bytes();
     count_sent(size);
+    if (is_lost_to(peer)) return 0;
     if (size <= chosen_.eager_bytes) return send_whole(note::lent, peer, on, pieces, size), 0;
     outgoing& sent = outbox_.open(peer);
     sent.pieces = pieces;
@@ -2224,6 +2452,11 @@ template <class Port>
 bool post_office<Port>::post(rank_t peer, channel on, buffer& bytes) {
     std::size_t& outstanding = state_of(peer).outstanding.handed;
     const std::size_t size = bytes.size();
+    if (is_lost_to(peer)) {
+        count_sent(size);
+        buffer().swap(bytes);
+        return true;
+    }
     if (outstanding != 0 && (outstanding > chosen_.mailbox_bytes || size > chosen_.mailbox_bytes - outstanding))
         return want(peer), false;
     outstanding += size;
@@ -2699,10 +2932,10 @@ class endings : public waiting<Port> {
   public:
     using base::chosen, base::rank, base::size, base::through;
 
-    /// Aborts a context. Rank 0 says which notice was the first. If it does not answer, this rank reports to all others
-    /// after half of the timeout, and at its end decides itself, for the lowest culprit that it knows. No two ranks
-    /// that read their notes decide differently: a rank that failed later learns of the decision before its own timeout
-    /// ends.
+    /// Aborts a context. Rank 0 says which notice was the first, or the lowest rank that is still there. If it does not
+    /// answer, this rank reports to all others after half of the timeout, and at its end decides itself, for the lowest
+    /// culprit that it knows. No two ranks that read their notes decide differently: a rank that failed later learns of
+    /// the decision before its own timeout ends.
     abort_notice abort(const abort_notice& given) {
         const abort_notice notice = travelling(given);
         guard lock(mutex_);
@@ -2760,7 +2993,8 @@ class endings : public waiting<Port> {
     /// too long, ends the job: the memory can be neither given back nor kept.
     template <class Done>
     void settle(guard& lock, rank_t peer, std::uint64_t context, Done&& done) noexcept {
-        if (outlast(lock, Port::now() + chosen().failure_timeout, done)) return;
+        const auto is_free = [&] { return office_.free_memory_for(peer), done(); };
+        if (outlast(lock, Port::now() + chosen().failure_timeout, is_free)) return;
         const abort_notice* const failed = find_notice(context);
         std::fprintf(stderr,
                      "rill: rank %d ends the job: %s moves a message between its memory and rank %d, which does not "
@@ -2780,9 +3014,16 @@ class endings : public waiting<Port> {
         const auto is_known = [&] { return office_.knowledge().first_before(notice) != nullptr; };
         const duration half{chosen().abort_timeout.ns / 2};
         if (is_known()) return;
-        office_.tell(0, {.kind = note::report}, report.view());
-        if (outlast(lock, Port::now() + half, is_known)) return;
-        for (rank_t peer = 1; peer < size(); ++peer) office_.tell(peer, {.kind = note::report}, report.view());
+        const deadline first_half = Port::now() + half;
+        rank_t judge = no_rank;
+        while (judge != office_.judging() && Port::now() < first_half.at) {
+            judge = office_.judging();
+            office_.tell(judge, {.kind = note::report}, report.view());
+            const auto is_over = [&] { return is_known() || office_.judging() != judge; };
+            if (outlast(lock, first_half, is_over) && is_known()) return;
+        }
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (peer != judge) office_.tell(peer, {.kind = note::report}, report.view());
         if (outlast(lock, Port::now() + half, is_known)) return;
         office_.decide(notice.context);
     }
@@ -2881,12 +3122,12 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
 
     node* receive(std::span<const rank_t> peers, channel on, deadline until) {
         node* found = nullptr;
-        wait_for(peers, on, until, [&] { return (found = office_.take(peers, on)) != nullptr; });
+        await_message(peers, on, until, [&] { return (found = office_.take(peers, on)) != nullptr; });
         return found;
     }
     node* receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
         node* found = nullptr;
-        wait_for(peers, on, until, [&] { return (found = office_.take_latest(peers, on)) != nullptr; });
+        await_message(peers, on, until, [&] { return (found = office_.take_latest(peers, on)) != nullptr; });
         return found;
     }
     /// The message, which may already lie in the targets (`node::straight`); null when `until` has passed.
@@ -2930,19 +3171,40 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
         const guard lock(mutex_);
         if (alive_) office_.close_context(context);
     }
+    std::uint64_t incarnation(rank_t peer) {
+        const guard lock(mutex_);
+        return through().incarnation(peer);
+    }
+    void monitor(channel on) {
+        const guard lock(mutex_);
+        require_alive();
+        office_.monitor(on);
+    }
+    void fence(rank_t peer, std::uint64_t incarnation) {
+        const guard lock(mutex_);
+        require_alive();
+        office_.fence(peer, incarnation);
+    }
     traffic counted() {
         const guard lock(mutex_);
         return office_.counted();
     }
 
   private:
-    /// Waits for what only these peers can bring about. Throws where all of them have left and no deadline would end
-    /// the wait.
+    /// Waits for what only these peers can bring about. Throws where they cannot any more: see `require_any`.
     template <class Ready>
     bool wait_for(std::span<const rank_t> peers, channel on, deadline until, Ready&& ready) {
         return wait(on, until, [&] {
             if (ready()) return true;
-            if (until.is_never()) office_.require_any(peers, on);
+            office_.require_any(peers, on, until);
+            return false;
+        });
+    }
+    template <class Ready>
+    bool await_message(std::span<const rank_t> peers, channel on, deadline until, Ready&& ready) {
+        return wait_for(peers, on, until, [&] {
+            if (ready()) return true;
+            office_.require_coming(peers, on);
             return false;
         });
     }
@@ -2978,7 +3240,7 @@ typename engine<Port>::node* engine<Port>::receive_into(rank_t peer, channel on,
         if (alive_) office_.unclaim(*claimed);
     };
     try {
-        if (!wait_for({&peer, 1}, on, until, arrives)) return give_back(), nullptr;
+        if (!await_message({&peer, 1}, on, until, arrives)) return give_back(), nullptr;
     } catch (...) {
         give_back();
         throw;
@@ -3006,7 +3268,7 @@ std::optional<call_signature> engine<Port>::inquire(rank_t peer, std::uint64_t c
         answer = peer == rank()    ? known.calls.entered(context, number)
                  : told != nullptr ? told->entered(number)
                                    : std::nullopt;
-        if (!answer && office_.has_left(peer))
+        if (!answer && office_.is_away(peer))
             answer = entered_or_later().value_or(call_signature{.number = number, .kind = operation::departure});
         if (!answer && !std::exchange(asked, true))
             office_.tell(peer, {.context = context, .id = number, .kind = note::question});
@@ -3354,6 +3616,26 @@ class endpoint {
     std::optional<abort_notice> aborted(std::uint64_t context) { return engine_->aborted(context); }
     std::uint64_t next_context(std::uint64_t key) { return engine_->next_context(key); }
     void close(std::uint64_t context) { engine_->close_context(context); }
+
+    // See `MonitoredTransport`.
+
+    std::uint64_t incarnation(rank_t peer) const
+        requires MonitoringPort<Port>
+    {
+        check(peer);
+        return engine_->incarnation(peer);
+    }
+    void monitor(channel on)
+        requires MonitoringPort<Port>
+    {
+        engine_->monitor(on);
+    }
+    void fence(rank_t peer, std::uint64_t incarnation)
+        requires MonitoringPort<Port>
+    {
+        check(peer);
+        engine_->fence(peer, incarnation);
+    }
 
     /// Throws std::logic_error where activities would be fibers and the system does not support them.
     template <class Body>
