@@ -76,6 +76,7 @@ struct life {
     std::string why{};
     std::string error{};
     model at_the_end{};
+    bool begins_later = false;  ///< than the first view
     bool has_left = false;
     bool has_handed_over = false;   ///< its residual, when it left
     std::vector<float> residual{};  ///< as it was when the latest attempt began
@@ -117,6 +118,7 @@ struct record {
     std::set<std::pair<rill::rank_t, double>> lost{};  ///< residuals that any member has declared as lost: their norms
     std::uint64_t commits = 0, repeats = 0, taken_in = 0, altered = 0, left = 0, handed_over = 0;
     std::string wrong{};
+    bool begins_anew = false;  ///< there was a second first view
 
     void complain(const std::string& what) {
         if (wrong.empty()) wrong = what;
@@ -143,11 +145,11 @@ template <class Net>
 void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, record& all,
           const std::vector<part>& parts = {}) {
     const std::size_t own = all.lives.size();
-    all.lives.push_back({.rank = net.rank()});
+    const bool begins_later = net.restarts() > 0 || net.rank() >= all.first_ranks;
+    all.lives.push_back({.rank = net.rank(), .begins_later = begins_later});
     model state;
     auto codec = rill::compress::error_feedback{rill::compress::top_k{.density = 0.3}}.bind(20);
     const auto residual = [&] { return std::vector<float>(codec.residual().begin(), codec.residual().end()); };
-    const bool begins_later = net.restarts() > 0 || net.rank() >= all.first_ranks;
     const auto mine_is = [&](const part& each, part::act what) { return each.is(what, net.rank()); };
     try {
         rill::elastic team{net, rill::topology::ring{}, options};
@@ -209,6 +211,7 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
             all.lives[own].residual = residual();
             double expected = 0;
             for (const rill::rank_t rank : crew.members) expected += given(step, rank);
+            if (crew.epoch == 0 && begins_later) all.begins_anew = true;
             const committed_step done{sum[7], crew.members, crew.epoch, update};
             if (all.committed.emplace(step, done).first->second != done) all.complain("a step has two results");
             if (sum[7] != expected) all.complain("a step's result is not the sum over its members");
@@ -232,7 +235,8 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
         const auto says = [&](const char* what) { return said.find(what) != std::string::npos; };
         const bool is_alone = says("all others have ended") || says("no member has answered") ||
                               says("have not come within") || says("is not taken in") || says("has not got the state");
-        if (begins_later && is_alone) all.lives[own] = {.rank = net.rank(), .is_excluded = true, .is_late = true};
+        if (begins_later && is_alone)
+            all.lives[own] = {.rank = net.rank(), .is_excluded = true, .is_late = true, .begins_later = begins_later};
     }
     all.lives[own].has_ended = true;
     all.lives[own].at_the_end = state;
@@ -274,6 +278,11 @@ inline std::string wrong_with_residuals(const record& all) {
 
 /// What does not hold; empty if all is well. `may_fail`: whether ranks may end with an error.
 inline std::string wrong_with(const record& all, std::uint64_t steps, bool may_fail) {
+    // Where all that had the state have died, those who come later begin with the first step.
+    const bool has_survivor = std::any_of(all.lives.begin(), all.lives.end(),
+                                          [](const life& each) { return !each.begins_later && each.has_ended; });
+    if (all.begins_anew && !has_survivor) return {};
+    if (all.begins_anew) return "there are two first views";
     if (!all.wrong.empty()) return all.wrong;
     // Until all have met, the end of one is an error on the others.
     for (const life& each : all.lives) may_fail |= !each.has_ended && !each.has_met;
