@@ -26,7 +26,6 @@
 #include <deque>
 #include <exception>
 #include <fstream>
-#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <limits>
@@ -30791,9 +30790,10 @@ class elastic_residuals {
     /// The codec whose residual is told to the others at the end of the next step.
     template <class Codec>
     void use(const Codec& codec) {
-        norm_of_ = [&codec] { return residual_norm(codec); };
+        codec_ = &codec;
+        norm_of_ = norm_of<Codec>;
     }
-    void use_none() { norm_of_ = nullptr; }
+    void use_none() { codec_ = nullptr; }
 
     /// Of a rank that has left. Returns whether the transport has taken the residual.
     template <class Codec>
@@ -30819,7 +30819,8 @@ class elastic_residuals {
     void end_step(Group& workers, const view& members) {
         const std::size_t size = members.members.size();
         std::vector<std::int64_t> own(size + taken_.size()), told(own.size());
-        own[static_cast<std::size_t>(workers.rank())] = std::bit_cast<std::int64_t>(norm_of_ ? norm_of_() : 0.0);
+        own[static_cast<std::size_t>(workers.rank())] =
+            std::bit_cast<std::int64_t>(codec_ != nullptr ? norm_of_(codec_) : 0.0);
         for (std::size_t rank = 0; rank < taken_.size(); ++rank) own[size + rank] = taken_[rank] ? 1 : 0;
         all_reduce(workers, own, told, end_of_step{});
 
@@ -30844,6 +30845,10 @@ class elastic_residuals {
         agreement_seat seat{};
         double norm = 0;
     };
+    template <class Codec>
+    static double norm_of(const void* codec) {
+        return residual_norm(*static_cast<const Codec*>(codec));
+    }
     time_point now() const { return session_.net().now(); }
     static rank_t next_after(rank_t rank, const view& in) {
         const auto next = std::upper_bound(in.members.begin(), in.members.end(), rank);
@@ -30852,7 +30857,8 @@ class elastic_residuals {
 
     session<Net> session_;
     duration patience_;
-    std::function<double()> norm_of_{};
+    const void* codec_ = nullptr;
+    double (*norm_of_)(const void*) = nullptr;
     std::vector<known> known_{};  ///< what the members have told at the end of the latest step
     std::vector<bool> taken_;     ///< by rank: this rank has taken its residual since it was last a member
     std::vector<lost_residual> lost_{};

@@ -97,6 +97,6 @@ TEST_CASE("a note of an unknown kind, or with content where its kind has none, i
     const std::byte content{};
     CHECK(is_whole_at(note::credit, {}));
     CHECK_FALSE(is_whole_at(note::credit, {&content, 1}));
-    CHECK_FALSE(is_whole_at(static_cast<note>(static_cast<int>(note::leave) + 1), {}));
+    CHECK_FALSE(is_whole_at(static_cast<note>(static_cast<int>(note::loss) + 1), {}));
     CHECK(only_whole_is_whole(note::answer, std::vector<std::byte>(sizeof(rill::call_signature))));
 }
