@@ -65,7 +65,7 @@ bool expected(const envelope& head, byte_view content, std::size_t small) {
         case 11:
         case 12: return is_notice(content);
         case 14: return content.size() == sizeof(call_signature);
-        default: return static_cast<unsigned>(head.kind) <= 15 && content.empty();
+        default: return static_cast<unsigned>(head.kind) <= 18 && content.empty();
     }
 }
 

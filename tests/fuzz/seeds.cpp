@@ -413,7 +413,7 @@ void note_seeds(const folder& to) {
     to.write("begin", note_head(note::begin, 2).number(std::uint64_t{13}).number(std::uint64_t{70}).noise(36, 5));
     to.write("begin-nothing", note_head(note::begin, 1).noise(32, 6));
     to.write("go-on", note_head(note::go_on).noise(9, 7));
-    to.write("unknown", note_head(static_cast<note>(17)));
+    to.write("unknown", note_head(static_cast<note>(19)));
     to.write("answer", note_head(note::answer).noise(sizeof(call_signature), 2));
     for (const std::uint64_t second : {std::uint64_t{65}, std::uint64_t{1} << 31, ~std::uint64_t{0}}) {
         const auto announced = note_head(note::announce_lent, 2).number(std::uint64_t{13}).number(second);
