@@ -61,12 +61,12 @@ CLI::Validator with_unit(const units& known, const std::string& name) {
     return {convert, name, "with a unit"};
 }
 
-const units times = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+const units time_units = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
 const units rates = {{"kbit", 125}, {"mbit", 125e3}, {"gbit", 125e6}, {"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}};
 const units counts = {{"", 1}, {"k", 1e3}, {"m", 1e6}, {"g", 1e9}};
 
 void describe(CLI::App& app, arguments& chosen, double& size) {
-    const CLI::Validator time = with_unit(times, "TIME"), rate = with_unit(rates, "RATE");
+    const CLI::Validator time = with_unit(time_units, "TIME"), rate = with_unit(rates, "RATE");
     app.add_option("--ranks", chosen.ranks, "how many exchange gradients [1000]")->check(CLI::Range(2, 4096));
     app.add_option("--bandwidth", chosen.bandwidth,
                    "of each rank's card, both ways at once: kbit, mbit, gbit, or kB, MB, GB a second [1gbit]")
