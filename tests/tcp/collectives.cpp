@@ -47,6 +47,7 @@ TEST_CASE(
             rill::tcp::options encrypted;
             ranks::encrypt(encrypted);
             check(encrypted, "127.0.0.1");
+            if (count <= 4) check({.interfaces = "127.0.0.1,127.0.0.2,::1"}, "127.0.0.1");
         });
     }
 }

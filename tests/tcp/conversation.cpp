@@ -4,9 +4,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <deque>
+#include <initializer_list>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -422,6 +426,210 @@ TEST_CASE("under random cuts, stalls and short reads all that is sent arrives on
             REQUIRE(sides[who].talk.is_idle());
         }
     }
+}
+
+namespace {
+
+/// A side that has several lines; all are tried by turns.
+struct wide_side {
+    wide_side(rank_t self, std::size_t lines, std::size_t window)
+        : talk({.self = self,
+                .peer = 1 - self,
+                .most = {.note_bytes = 100, .fragment_bytes = 40, .part_bytes = 1000},
+                .window_bytes = window,
+                .lines = lines}) {}
+    conversation talk;
+    inbox in;
+
+    bool write(std::size_t on, line& to, std::size_t most, time_point now) {
+        byte_view pieces[8];
+        std::size_t wrote = 0;
+        for (const byte_view& each : std::span(pieces, talk.gather(pieces, now, on))) {
+            const byte_view some = each.first(std::min(each.size(), most - wrote));
+            to.insert(to.end(), some.begin(), some.end());
+            wrote += some.size();
+        }
+        talk.wrote(wrote, on);
+        return wrote != 0;
+    }
+    bool read(std::size_t on, line& from, std::size_t most, time_point now) {
+        byte_span room[2];
+        std::size_t got = 0;
+        for (const byte_span& each : std::span(room, talk.room(room, on)))
+            for (std::byte& one : each) {
+                if (got == most || from.empty()) break;
+                one = from.front();
+                from.pop_front();
+                ++got;
+            }
+        talk.arrived(got, in, now, on);
+        return got != 0;
+    }
+};
+
+/// Two sides with several lines between them, and the memory that is lent to them: it is overwritten when it is done.
+struct wide_talk {
+    wide_talk(std::size_t count, std::size_t window) : lines(count) {
+        for (rank_t self = 0; self < 2; ++self) sides.emplace_back(self, count, window);
+        for (auto& each : kernels) each.resize(count);
+        for (std::size_t on = 0; on < count; ++on) connect(on);
+    }
+    void connect(std::size_t on) {
+        for (auto& each : kernels) each[on].clear();
+        for (wide_side& each : sides) each.talk.detach(on);
+        const std::uint64_t taken[2] = {sides[0].talk.taken(), sides[1].talk.taken()};
+        REQUIRE(sides[0].talk.attach(taken[1], on));
+        REQUIRE(sides[1].talk.attach(taken[0], on));
+    }
+    void send(std::size_t who, bool is_note, const bytes& made) {
+        conversation& talk = sides[who].talk;
+        auto& [until, lent] = memory[who].emplace_back(0, made);
+        until = is_note ? talk.send_note(lent) : talk.send_part(lent, 1);
+        (is_note ? notes : parts)[who].push_back(made);
+        give_back();
+    }
+    void give_back() {
+        for (const std::size_t who : {0U, 1U})
+            for (auto& [until, lent] : memory[who])
+                if (sides[who].talk.is_done(until)) std::fill(lent.begin(), lent.end(), std::byte{0xee});
+    }
+    bool write(std::size_t who, std::size_t on, std::size_t most) {
+        return sides[who].write(on, kernels[who][on], most, now);
+    }
+    bool read(std::size_t who, std::size_t on, std::size_t most) {
+        const bool any = sides[who].read(on, kernels[1 - who][on], most, now);
+        give_back();
+        return any;
+    }
+    /// Until nothing moves any more on the lines from `first` on.
+    void settle(std::size_t first = 0) {
+        for (int idle = 0; idle < 3; ++idle) {
+            now = now + milliseconds(30);
+            for (bool moved = true; moved;) {
+                moved = false;
+                for (const std::size_t who : {0U, 1U})
+                    for (std::size_t on = first; on < lines; ++on) {
+                        moved = write(who, on, 1000) || moved;
+                        moved = read(1 - who, on, 1000) || moved;
+                    }
+                if (moved) idle = 0;
+            }
+        }
+    }
+    void check_all_came() {
+        for (const std::size_t who : {0U, 1U}) {
+            REQUIRE(sides[1 - who].in.notes == notes[who]);
+            REQUIRE(sides[1 - who].in.parts == parts[who]);
+            REQUIRE(sides[who].talk.is_idle());
+            for (const auto& [until, lent] : memory[who]) REQUIRE(sides[who].talk.is_done(until));
+        }
+    }
+
+    std::size_t lines;
+    std::vector<wide_side> sides;
+    std::vector<line> kernels[2];  ///< by who writes, by line: what is on its way
+    std::deque<std::pair<conversation::ticket, bytes>> memory[2];
+    std::vector<bytes> notes[2], parts[2];
+    time_point now{};
+};
+
+}  // namespace
+
+TEST_CASE(
+    "over several lines of which any is cut, stalls or falls silent, all that is sent arrives once and in order") {
+    const char* const chosen = std::getenv("RILL_TCP_SCHEDULES");
+    const long schedules = chosen != nullptr ? std::atol(chosen) : 10'000;
+    for (long number = 0; number < schedules; ++number) {
+        INFO("schedule " << number);
+        random_sequence random(random_key{static_cast<std::uint64_t>(number)});
+        wide_talk all(2 + random.below(2), 60 + random.below(600));
+        const auto some = [&] { return random.below(4) == 0 ? 1 : 1 + random.below(300); };
+        for (int step = 0; step < 90; ++step) {
+            const std::size_t who = random.below(2), on = random.below(all.lines);
+            all.now = all.now + milliseconds(static_cast<std::int64_t>(random.below(15)));
+            switch (random.below(10)) {
+                case 0: all.send(who, true, filled(random.below(101), static_cast<std::size_t>(step))); break;
+                case 1: all.send(who, false, filled(random.below(600), static_cast<std::size_t>(step))); break;
+                case 2:
+                    if (random.below(3) != 0) break;
+                    if (random.below(2) == 0) all.write(who, on, some());
+                    all.connect(on);
+                    break;
+                case 3:
+                    if (random.below(2) == 0) all.sides[who].talk.fall_silent(on);
+                    if (random.below(4) == 0) all.sides[who].talk.say_heartbeat(on);
+                    break;
+                case 4:
+                case 5:
+                case 6: all.write(who, on, some()); break;
+                default: all.read(who, on, some());
+            }
+        }
+        for (std::size_t on = 0; on < all.lines; ++on)
+            for (wide_side& each : all.sides) each.talk.say_heartbeat(on);  // no line is silent
+        all.settle();
+        all.check_all_came();
+    }
+}
+
+TEST_CASE("what a line has not confirmed that is lost goes on the others") {
+    for (const bool is_lost : {true, false}) {
+        wide_talk all(2, 4000);
+        for (std::size_t i = 0; i < 8; ++i) all.send(0, i % 2 == 0, filled(100 * (i % 2 + 1), i));
+        all.write(0, 0, 70);                 // a stretch of which a part is written
+        CHECK_FALSE(all.write(0, 1, 1000));  // it has all
+        if (is_lost)
+            all.sides[0].talk.detach(0);
+        else
+            all.sides[0].talk.fall_silent(0);
+        all.settle(1);
+        all.check_all_came();
+        if (is_lost) all.connect(0);
+        all.settle();  // the first line goes on, behind what the others have carried
+        all.send(1, true, text("an answer"));
+        all.settle();
+        all.check_all_came();
+    }
+}
+
+TEST_CASE("wrong bytes on one of several lines are an error that names the peer") {
+    using enum frame_kind;
+    const auto fails_with = [](std::initializer_list<frame_head> heads, const char* text) {
+        wide_talk all(2, 100);
+        all.send(1, true, bytes(40));
+        all.write(1, 1, 1000);
+        line sent;
+        for (const frame_head& each : heads) {
+            bytes raw(frame_head::size_bytes);
+            each.write(raw.data());
+            sent.insert(sent.end(), raw.begin(), raw.end());
+            if (each.kind == stretch) sent.insert(sent.end(), each.size == 16 ? 0 : each.size, std::byte{});
+        }
+        try {
+            while (all.sides[1].read(1, sent, 1000, {})) {
+            }
+        } catch (const protocol_error& wrong) {
+            return std::string(wrong.what()).find(std::string("rank 0 sent rank 1 ") + text) != std::string::npos;
+        }
+        return false;
+    };
+    CHECK(fails_with({{.size = 5, .kind = note}}, "a frame of an unknown kind"));
+    CHECK(fails_with({{.kind = stretch}}, "a stretch of a wrong size"));
+    CHECK(fails_with({{.size = 1 << 17, .kind = stretch}}, "a stretch of a wrong size"));
+    CHECK(fails_with({{.size = 1, .kind = stretch, .tag = 1}}, "a stretch of a wrong size"));
+    CHECK(fails_with({{.size = 10, .kind = stretch, .value = 1000}}, "a stretch beyond the window"));
+    CHECK(fails_with({{.size = 10, .kind = stretch, .value = ~std::uint64_t{0}}}, "a stretch beyond the window"));
+    CHECK(fails_with({{.tag = 2}}, "an acknowledgement of what was not sent"));
+    CHECK(fails_with({{.value = 1000}}, "an acknowledgement of what was not sent"));
+    CHECK(fails_with({{.size = 1}}, "an acknowledgement with content"));
+    // What lies at other numbers overlaps: more than the window may hold of it.
+    CHECK(fails_with({{.size = 16, .kind = stretch}, {.value = 0}}, "an acknowledgement within a stretch"));
+    CHECK(fails_with({{.size = 100, .kind = stretch, .value = 1},
+                      {.size = 100, .kind = stretch, .value = 2},
+                      {.size = 100, .kind = stretch, .value = 3},
+                      {.size = 100, .kind = stretch, .value = 4},
+                      {.size = 100, .kind = stretch, .value = 5}},
+                     "more than the window holds"));
 }
 
 TEST_CASE("a peer cannot have taken less than it acknowledged, or more than was written") {

@@ -27,6 +27,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace rill;
@@ -203,7 +204,7 @@ TEST_CASE("a process of a team that is stopped for longer than the patience is l
 TEST_CASE("a process that was killed begins anew and joins; so does one on a free seat") {
     constexpr std::uint64_t steps = 60;
     constexpr std::uint64_t deaths = 15;
-    for (const rank_t victim : {2, 3}) {
+    for (const auto& [victim, interfaces] : {std::pair{2, ""}, std::pair{3, "127.0.0.1,127.0.0.2"}}) {
         CAPTURE(victim);
         const shared_told all;
         tcp::options own;
@@ -222,7 +223,8 @@ TEST_CASE("a process that was killed begins anew and joins; so does one on a fre
                     chosen);
             });
         };
-        std::vector<pid_t> started = processes::start(4, act, own = {.seats = 5, .failure_timeout = seconds(5)}, &own);
+        std::vector<pid_t> started =
+            processes::start(4, act, own = {.seats = 5, .interfaces = interfaces, .failure_timeout = seconds(5)}, &own);
         CHECK(processes::end_of(started[static_cast<std::size_t>(victim)]) == 128 + SIGKILL);
         own.joins = true;
         for (const rank_t rank : {victim, 4}) {

@@ -41,6 +41,14 @@ TEST_CASE("laws over IPv6") {
     check_laws(4, {.mailbox_bytes = 4096}, {.large_bytes = 100'000, .largest_bytes = 1'000'000}, "[::1]");
 }
 
+TEST_CASE("laws over two interfaces") {
+    tcp::options chosen{.interfaces = "127.0.0.1,127.0.0.2", .mailbox_bytes = 150'000, .eager_bytes = 1024};
+    check_laws(3, chosen, {.large_bytes = 100'000, .largest_bytes = 3'000'000});
+    chosen = {.interfaces = "127.0.0.2,::1", .mailbox_bytes = 150'000, .sends_unasked = true};
+    ranks::encrypt(chosen);
+    check_laws(4, chosen, {.large_bytes = 100'000, .largest_bytes = 1'000'000});
+}
+
 TEST_CASE("laws where almost every message is announced first") {
     check_laws(3, {.mailbox_bytes = 4096, .eager_bytes = 1024}, {.large_bytes = 100'000, .largest_bytes = 1'000'000});
 }

@@ -151,8 +151,12 @@ TEST_CASE("a rank that ends as the last ones meet is missed by the others, and r
         said.why = handshake::purpose::meeting;
         said.ranks = 2;
         said.rank = 1;
-        const meeting_word::option options[] = {
-            {"", own.eager_bytes}, {"", own.chunk_bytes}, {"", own.mailbox_bytes}, {"", 2}, {"", 0}};
+        const meeting_word::option options[] = {{"", own.eager_bytes},
+                                                {"", own.chunk_bytes},
+                                                {"", own.mailbox_bytes},
+                                                {"", own.window_bytes},
+                                                {"", 2},
+                                                {"", 0}};
         const roster_entry entry{.rank = 1,
                                  .incarnation = said.incarnation,
                                  .host = "h",
@@ -265,7 +269,8 @@ TEST_CASE("two of one rank, and ranks that differ, are refused on rank 0 and whe
         {"rank 1 belongs to another job", [](tcp::options& own) { own.job = "other"; }},
         {"rank 1 has another value of eager_bytes", [](tcp::options& own) { own.eager_bytes = 2048; }},
         {"rank 1 has another value of chunk_bytes", [](tcp::options& own) { own.chunk_bytes = 2048; }},
-        {"rank 1 has another value of mailbox_bytes", [](tcp::options& own) { own.mailbox_bytes = 2048; }}};
+        {"rank 1 has another value of mailbox_bytes", [](tcp::options& own) { own.mailbox_bytes = 2048; }},
+        {"rank 1 has another value of window_bytes", [](tcp::options& own) { own.window_bytes = 2048; }}};
     for (const auto& [text, change] : changes) {
         said = meet(2, [&, apply = change](tcp::options& own) {
             if (own.rank == 1) apply(own);
@@ -330,6 +335,37 @@ TEST_CASE("without a key, an address beyond this host is refused") {
             doctest::Contains(
                 "is not on the loopback interface, and there is no key: tools/launch --make-key makes one"),
             tcp::library_error);
+}
+
+TEST_CASE("interfaces that this host has not, that need a key, or that are too many are an error") {
+    const auto said = [](const std::string& interfaces) {
+        const tcp::options chosen{.meeting = ranks::free_point(), .interfaces = interfaces};
+        return ranks::text_of(ranks::on_threads(2, chosen, [](const tcp::options& own) {
+            if (own.rank == 0) tcp::endpoint net(own);
+        })[0]);
+    };
+    CHECK(has(said("127.0.0.1, none0"), "rank 0: this host has no network interface none0 with an address"));
+    CHECK(has(said("192.0.2.1"), "rank 0: the interface 192.0.2.1 is not the loopback interface, and there is no key"));
+    CHECK(has(said("lo,lo,lo,lo,lo,lo,lo,lo,lo"), "rank 0: interfaces names more than 8 network interfaces"));
+}
+
+TEST_CASE("each rank is reached at the interfaces that it chooses, rank 0 at the meeting point too") {
+    const std::string point = ranks::free_point();
+    const tcp::options chosen{.meeting = point, .interfaces = "127.0.0.2, 127.0.0.3 ,::1"};
+    const auto thrown = ranks::on_threads(2, chosen, [&](const tcp::options& own) {
+        const tcp::detail::mesh met = tcp::detail::meeting(own).run();
+        CHECK(met.listeners.size() == 3);
+        CHECK(met.listeners.front().size() == (own.rank == 0 ? 2 : 1));
+        for (const auto& each : met.roster) {
+            REQUIRE(each.addresses.size() == 3);
+            const char* const texts[] = {"127.0.0.2:", "127.0.0.3:", "[::1]:"};
+            for (std::size_t card = 0; card < 3; ++card) {
+                CHECK(each.addresses[card].card == card);
+                CHECK(tcp::detail::socket_address_of(each.addresses[card]).text().starts_with(texts[card]));
+            }
+        }
+    });
+    for (const auto& each : thrown) CHECK(ranks::text_of(each) == "");
 }
 
 TEST_CASE("strangers that come again and again keep no ranks from meeting") {

@@ -41,7 +41,8 @@ class Ranks:
         raise AssertionError("".join(self.said))
 
     def end(self):
-        self.said += self.process.communicate(timeout=TIMEOUT)[0].splitlines(keepends=True)
+        self.said += self.process.stdout  # until it ends: `timeout` ends the ranks
+        self.process.communicate(timeout=TIMEOUT)
         if self.process.returncode != 0 or f"[0] round {ROUNDS}\n" not in self.said:
             raise AssertionError("".join(self.said))
 
@@ -73,6 +74,19 @@ class Links(unittest.TestCase):
 
     def test_plain(self):
         self.check()
+
+    def test_two_cards(self):
+        netlab("down")
+        netlab("up", HOSTS, "20mbit", 2)
+        ranks = Ranks(RILL_INTERFACES="eth0,eth1")
+        ranks.await_round(2)
+        for number, host, card in ((9, 1, 1), (16, 2, 0), (23, 0, 0)):
+            self.lose([("unplug", host, card)], [("plug", host, card)])
+            ranks.await_round(number)
+        netlab("unplug", 0, 1)  # for good
+        ranks.await_round(26)
+        self.lose([("unplug", 0, 0)], [("plug", 0, 0)])  # both
+        ranks.end()
 
     def test_encrypted(self):
         self.check(RILL_SECURITY="encrypted")

@@ -54,10 +54,12 @@ TEST_CASE("each launcher's variables say who and where") {
                                    {"WORLD_SIZE", "9"},
                                    {"RILL_MEETING", "[::1]:5"},
                                    {"RILL_JOB", "j"},
+                                   {"RILL_INTERFACES", "eth0,eth1"},
                                    {"RILL_SECURITY", "open"}});
     CHECK(own.ranks == 2);
     CHECK(own.meeting == "[::1]:5");
     CHECK(own.job == "j");
+    CHECK(own.interfaces == "eth0,eth1");
     CHECK(own.security == tcp::security::open);
     for (const char* const host : {"fe80::1", "[fe80::1]"})
         CHECK(read({{"MASTER_ADDR", host}, {"MASTER_PORT", "5"}}).meeting == "[fe80::1]:5");

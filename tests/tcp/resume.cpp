@@ -45,15 +45,18 @@ template <class Body>
 void run_behind(ranks::cutting_proxy& proxy, int count, Body&& body, tcp::options chosen) {
     using namespace tcp::detail;
     chosen.meeting = ranks::free_point();
-    std::vector<roster_address> before(static_cast<std::size_t>(count));
+    std::vector<std::vector<roster_address>> before(static_cast<std::size_t>(count));
     std::barrier<> all(count);
     const auto thrown = ranks::on_threads(count, chosen, [&](const tcp::options& own) {
         mesh met = meeting(own).run();
-        if (count > 1)
-            before[static_cast<std::size_t>(own.rank)] =
-                roster_address_of(proxy.stand_before(socket_address::local_of(met.listeners.front())));
+        for (const auto& card : met.listeners) {
+            auto& here = before[static_cast<std::size_t>(own.rank)];
+            here.push_back(roster_address_of(proxy.stand_before(socket_address::local_of(card.front()))));
+            here.back().card = static_cast<std::uint8_t>(here.size() - 1);
+        }
         all.arrive_and_wait();
-        for (std::size_t peer = 0; peer < met.roster.size(); ++peer) met.roster[peer].addresses = {before[peer]};
+        for (std::size_t peer = 0; peer < met.roster.size() && count > 1; ++peer)
+            met.roster[peer].addresses = before[peer];
         rerouted(std::move(met), own).run(body);
     });
     for (const auto& each : thrown)
@@ -75,11 +78,13 @@ TEST_CASE("connections that are cut anywhere lose and repeat nothing: collective
             return each;
         };
         const auto expected = results([&](auto body) { in_process::run(count, body); });
-        for (const bool encrypts : {false, true}) {
+        for (const auto& [encrypts, interfaces] :
+             {std::pair{false, ""}, {true, ""}, {false, "127.0.0.1,127.0.0.2"}, {true, "127.0.0.1,127.0.0.2,::1"}}) {
             if (encrypts && count != 3) continue;
             CAPTURE(encrypts);
+            CAPTURE(interfaces);
             ranks::cutting_proxy proxy(30'000, static_cast<std::uint64_t>(count));
-            tcp::options chosen{.eager_bytes = 4096};
+            tcp::options chosen{.interfaces = interfaces, .eager_bytes = 4096};
             if (encrypts) ranks::encrypt(chosen);
             CHECK(results([&](auto body) { run_behind(proxy, count, body, chosen); }) == expected);
             cuts += proxy.cuts();
@@ -94,6 +99,21 @@ TEST_CASE("laws over connections that are cut") {
     testing::transport_limits limits{.large_bytes = 100'000, .largest_bytes = 1'000'000};
     limits.mailbox_bytes = chosen.mailbox_bytes;
     limits.copied_bytes = chosen.eager_bytes;
+    limits.lends = false;
+    limits.most_ranks = 3;
+    testing::for_each_law([&](int count, auto&& body) { run_behind(proxy, count, body, chosen); }, limits,
+                          [&](const char* name, const testing::law_outcome& outcome) {
+                              CHECK_MESSAGE(outcome.held, std::string(name) << ": " << outcome.what);
+                          });
+    CHECK(proxy.cuts() > 50);
+}
+
+TEST_CASE("laws over two lines that are cut") {
+    ranks::cutting_proxy proxy(100'000, 2);
+    const tcp::options chosen{
+        .interfaces = "127.0.0.1,127.0.0.2", .mailbox_bytes = 150'000, .eager_bytes = 1024, .sends_unasked = true};
+    testing::transport_limits limits{.large_bytes = 100'000, .largest_bytes = 1'000'000};
+    limits.mailbox_bytes = limits.copied_bytes = chosen.mailbox_bytes;
     limits.lends = false;
     limits.most_ranks = 3;
     testing::for_each_law([&](int count, auto&& body) { run_behind(proxy, count, body, chosen); }, limits,

@@ -26,7 +26,7 @@ roster_address v6(std::uint16_t port) {
 }
 std::vector<roster_entry> three() {
     return {{.rank = 0, .incarnation = 0xfedcba9876543210, .host = "one", .addresses = {v4(7000)}},
-            {.rank = 2, .incarnation = 1, .host = "two.example", .addresses = {v6(65535), v4(1)}},
+            {.rank = 2, .incarnation = 1, .host = "two.example", .addresses = {v6(65535), v4(1), v4(2), v6(3)}},
             {.rank = 3, .incarnation = 2, .host = "one", .addresses = {v6(9)}}};
 }
 std::vector<roster_entry> decode(const bytes& raw, rank_t ranks = 4) { return decode_roster(raw, ranks, 1, 2); }
@@ -58,7 +58,12 @@ bytes with(std::size_t at, unsigned value) {
 }  // namespace
 
 TEST_CASE("a roster comes back as it was") {
-    CHECK(decode(encode_roster(three())) == three());
+    std::vector<roster_entry> all = three();
+    CHECK(decode(encode_roster(all)) == all);
+    CHECK(cards_of(all[1]) == 1);
+    all[1].addresses[2].card = all[1].addresses[3].card = 1;
+    CHECK(decode(encode_roster(all)) == all);
+    CHECK(cards_of(all[1]) == 2);
     CHECK(decode(encode_roster({})).empty());
     roster_entry largest{.rank = 3, .incarnation = 1, .host = std::string(255, 'h'), .addresses = {}};
     largest.addresses.assign(16, v6(1));
@@ -104,6 +109,15 @@ TEST_CASE("wrong counts and fields of a roster are refused by name") {
     bytes no_port = with(24, 0);
     no_port[25] = {};
     CHECK(has(error_of(no_port), "a port of 0"));
+    CHECK(has(error_of(with(19, 0x14)), "whose network cards do not ascend"));
+    bytes cards = one();
+    cards[18] = std::byte{2};
+    for (std::size_t at = 19; at < 26; ++at) cards.push_back(cards[at]);
+    CHECK(error_of(cards).empty());
+    cards[26] = std::byte{0x14};
+    CHECK(error_of(cards).empty());
+    cards[26] = std::byte{0x24};
+    CHECK(has(error_of(cards), "whose network cards do not ascend"));
 
     bytes no_host = one();
     no_host[16] = {};

@@ -47,7 +47,11 @@ namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 /// addresses has refused a connection twice, when it says that this rank counts as gone there, or when it has been
 /// silent for `options::patience`. A rank notices this of the peers that it has or has had a connection with. It dials
 /// the next rank at once, so that somebody notices it of each; what it notices, the mail engine tells all.
-class connections final : contacts::owner {
+///
+/// Two ranks that have several network cards each have a line for each pair of cards: a connection over those two, made
+/// and made anew as the only one of other ranks is. A line that is silent or lost is no failure while another one
+/// stands.
+class connections {
   public:
     /// A receive of a part.
     struct receive {
@@ -66,8 +70,9 @@ class connections final : contacts::owner {
           farewell_(chosen.farewell_timeout),
           patience_(chosen.patience),
           loop_(mesh_.rank, polling(mesh_.neighbours)),
-          contacts_(loop_, mesh_.own, mesh_.security(), {.slow = std::max(contacts::pace().again, patience_ / 8)}),
           newcomers_(loop_, mesh_.ranks, mesh_.rank) {
+        for (std::size_t number = 0; number < std::max<std::size_t>(1, mesh_.listeners.size()); ++number)
+            cards_.push_back(std::make_unique<card>(*this, number));
         talk_.self = mesh_.rank;
         talk_.most.note_bytes = sizeof(mail::envelope) + chosen.eager_bytes;
         talk_.most.part_bytes = mail::most_part_bytes;
@@ -83,7 +88,7 @@ class connections final : contacts::owner {
 
     /// Lets peers dial this rank, and dials the one that it watches.
     void open() {
-        contacts_.listen(std::move(mesh_.listeners));
+        for (std::size_t i = 0; i < mesh_.listeners.size(); ++i) cards_[i]->makes.listen(std::move(mesh_.listeners[i]));
         if (mesh_.ranks > 1) watch(next());
     }
 
@@ -175,7 +180,7 @@ class connections final : contacts::owner {
     }
     /// Makes a connection with the peer, by which its end is noticed.
     void watch(rank_t peer) {
-        if (at(peer).is_open && !at(peer).is_known) dial(at(peer), wall_clock());
+        if (at(peer).is_open && !at(peer).is_known) dial_all(at(peer), wall_clock());
     }
     rank_t take_loss() { return take_first(losses_); }
     /// Of a peer whose notes have been taken.
@@ -219,7 +224,7 @@ class connections final : contacts::owner {
         } catch (...) {  // what a peer still says does not matter
         }
         for (auto& each : peers_) shut(*each);
-        contacts_.stop_listening();
+        for (auto& each : cards_) each->makes.stop_listening();
     }
 
   private:
@@ -231,22 +236,59 @@ class connections final : contacts::owner {
         rank_t source = no_rank;
         std::vector<std::byte> bytes;
     };
+    /// One of the lines to a peer.
+    struct route {
+        std::size_t number;
+        liveness alive;
+        detail::line line{};
+        bool wants_to_write = false;
+        bool is_deaf = false;              ///< takes nothing more; what it has sent can still be read
+        bool is_refused = false;           ///< each address has refused a connection twice
+        std::uint64_t newest_attempt = 0;  ///< of the peer's dials that have been accepted
+    };
     struct peer_state {
-        peer_state(rank_t of, const conversation::options& chosen, duration patience)
-            : rank(of), talk(chosen), alive(patience, wall_clock()) {}
+        peer_state(rank_t of, const conversation::options& chosen, duration patience) : rank(of), talk(chosen) {
+            for (std::size_t number = 0; number < chosen.lines; ++number)
+                routes.push_back({.number = number, .alive = liveness(patience, wall_clock())});
+        }
 
         rank_t rank;
         conversation talk;
-        liveness alive;
-        detail::line line{};
-        bool is_open = false, said_goodbye = false, wants_to_write = false;
+        std::vector<route> routes{};
+        bool is_open = false, said_goodbye = false;
         bool is_known = false;  ///< one has dialled the other
         bool is_silent = false;
-        bool is_deaf = false;  ///< takes nothing more; what it has sent can still be read
         std::list<place_of_part> receives{};
         place_of_part arriving{};
         note coming{};
-        std::uint64_t newest_attempt = 0;  ///< of the peer's dials that have been accepted
+    };
+    /// What dials and is dialled over one of this rank's network cards.
+    struct card final : contacts::owner {
+        card(connections& all, std::size_t index)
+            : of(all), number(index), makes(all.loop_, identity_of(all, index), all.mesh_.security(), pace_of(all)) {}
+
+        connections& of;
+        std::size_t number;
+        contacts makes;
+
+        std::uint64_t begin(rank_t peer) override { return of.begin(of.at(peer), number); }
+        void dialled(rank_t peer, pending_connection&& made) override {
+            of.dialled(of.at(peer), number, std::move(made));
+        }
+        void refused(rank_t peer, const handshake& by) override { of.refused(of.at(peer), by); }
+        void unreachable(rank_t peer, int rounds) override { of.unreachable(of.at(peer), number, rounds); }
+        void decide(pending_connection& guest) override { of.decide(guest, number); }
+        void came(pending_connection&& guest, bool is_told) override { of.came(std::move(guest), is_told, number); }
+
+      private:
+        static handshake::identity identity_of(const connections& all, std::size_t index) {
+            handshake::identity own = all.mesh_.own;
+            own.line = static_cast<std::uint8_t>(index);
+            return own;
+        }
+        static contacts::pace pace_of(const connections& all) {
+            return {.slow = std::max(contacts::pace().again, all.patience_ / 8)};
+        }
     };
     /// Takes what a peer says.
     struct sink {
@@ -317,43 +359,63 @@ class connections final : contacts::owner {
     std::unique_ptr<peer_state> make_peer(rank_t rank) const {
         conversation::options talk = talk_;
         talk.peer = rank;
+        if (rank != mesh_.rank) talk.lines = lines_to(rank);
         return std::make_unique<peer_state>(rank, talk, patience_);
     }
 
+    contacts& contacts_of(const route& on) { return cards_[on.number]->makes; }
+    /// One for each pair of network cards of the same number.
+    std::size_t lines_to(rank_t peer) const {
+        return std::min(cards_.size(), cards_of(mesh_.roster[static_cast<std::size_t>(peer)]));
+    }
+
     void serve(std::uint64_t name, std::uint32_t events) {
-        if (contacts_.serve(name, *this)) return be_back_at(contacts_.due());
+        card& by = *cards_[contacts::line_of(name)];
+        if (by.makes.serve(name, by)) return be_back_at(by.makes.due());
         if (contacts::is_newcomer(name))
             return newcomers_.serve(contacts::descriptor_of(name),
                                     [this](const admissions::newcomer& who) { admit(who); });
         peer_state& peer = at(contacts::peer_of(name));
-        if (peer.line && (events & EPOLLOUT) != 0) write(peer);
-        if (peer.line && (events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) read(peer);
+        if (by.number >= peer.routes.size()) return;  // of the life before on this seat
+        route& on = peer.routes[by.number];
+        if (on.line && (events & EPOLLOUT) != 0) write(peer, on);
+        if (on.line && (events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) read(peer, on);
     }
     /// Does what is due by now.
     void keep_time() {
         const time_point now = wall_clock();
         if (now < timer_.at) return;
         timer_ = now + between_dials;  // where something throws
-        contacts_.keep_time(now, *this);
+        for (auto& each : cards_) each->makes.keep_time(now, *each);
         newcomers_.drop_late(now);
         deadline next = deadline::never;
         for (auto& each : peers_) {
-            peer_state& peer = *each;
-            if (!peer.is_known) continue;
-            for (auto due = liveness_step::heartbeat; peer.is_open && due != liveness_step::nothing;)
-                switch (due = peer.alive.tick(now)) {
-                    case liveness_step::nothing: break;
-                    case liveness_step::heartbeat:
-                        peer.talk.say_heartbeat();
-                        write(peer);
-                        break;
-                    case liveness_step::dial: dial(peer, now); break;
-                    case liveness_step::gone: keeps_silent_ ? fall_silent(peer, now) : lose(peer); break;
-                }
-            if (peer.is_open && peer.talk.ack_due().at <= now) write(peer);
-            if (peer.is_open) next = std::min({next, peer.talk.ack_due(), peer.alive.due()});
+            if (!each->is_known) continue;
+            for (route& on : each->routes) {
+                keep_time_of(*each, on, now);
+                if (each->is_open) next = std::min({next, each->talk.ack_due(on.number), on.alive.due()});
+            }
         }
-        timer_ = std::min(next, contacts_.due());
+        for (auto& each : cards_) next = std::min(next, each->makes.due());
+        timer_ = next;
+    }
+    void keep_time_of(peer_state& peer, route& on, time_point now) {
+        for (auto due = liveness_step::heartbeat; peer.is_open && due != liveness_step::nothing;)
+            switch (due = on.alive.tick(now)) {
+                case liveness_step::nothing: break;
+                case liveness_step::heartbeat:
+                    peer.talk.say_heartbeat(on.number);
+                    write(peer, on);
+                    break;
+                case liveness_step::dial:
+                    dial(peer, on, now);
+                    if (peer.routes.size() == 1) break;
+                    peer.talk.fall_silent(on.number);
+                    write(peer);  // the others carry what was written on it
+                    break;
+                case liveness_step::gone: be_silent(peer, on, now); break;
+            }
+        if (peer.is_open && peer.talk.ack_due(on.number).at <= now) write(peer, on);
     }
     void be_back_at(deadline when) {
         if (timer_ <= when) return;
@@ -364,78 +426,86 @@ class connections final : contacts::owner {
     // Connections that stand.
 
     void know(peer_state& peer, time_point now) {
-        if (!std::exchange(peer.is_known, true)) peer.alive = liveness(patience_, now);
+        if (std::exchange(peer.is_known, true)) return;
+        for (route& each : peer.routes) each.alive = liveness(patience_, now);
     }
-    void hook(peer_state& peer, line made) {
+    void hook(peer_state& peer, route& on, line made) {
         const time_point now = wall_clock();
-        peer.line = std::move(made);
-        tune(peer.line.on(), patience_);
-        peer.is_deaf = peer.wants_to_write = false;
-        loop_.change(peer.line.on(), contacts::name_of_peer(peer.rank), false);
+        on.line = std::move(made);
+        tune(on.line.on(), patience_);
+        if (peer.routes.size() > 1) hold_back(on.line.on());
+        on.is_deaf = on.wants_to_write = on.is_refused = false;
+        loop_.change(on.line.on(), contacts::name_of_peer(peer.rank, on.number), false);
         know(peer, now);
         if (std::exchange(peer.is_silent, false)) {
-            peer.alive = liveness(patience_, now);
+            for (route& each : peer.routes) each.alive = liveness(patience_, now);
             news_.push_back({peer.rank, peer_change::recovered});
         }
-        peer.alive.met(now);
-        be_back_at(peer.alive.due());
-        peer.line.holds() ? read(peer) : write(peer);
+        if (on.alive.is_gone()) on.alive = liveness(patience_, now);
+        on.alive.met(now);
+        be_back_at(on.alive.due());
+        on.line.holds() ? read(peer, on) : write(peer, on);
     }
-    void unhook(peer_state& peer) noexcept {
-        if (peer.line) loop_.forget(peer.line.on());
-        peer.line = detail::line();
-        peer.talk.detach();
+    void unhook(peer_state& peer, route& on) noexcept {
+        if (on.line) loop_.forget(on.line.on());
+        on.line = detail::line();
+        peer.talk.detach(on.number);
     }
-    void read(peer_state& peer) {
+    void read(peer_state& peer, route& on) {
         constexpr int most_reads = 8;  // then it is the turn of others
         sink takes{*this, peer};
-        for (int i = 0; i < most_reads || peer.line.holds(); ++i) {
+        for (int i = 0; i < most_reads || on.line.holds(); ++i) {
             byte_span room[2];
-            const std::size_t count = peer.talk.room(room);
+            const std::size_t count = peer.talk.room(room, on.number);
             std::size_t size = 0;
             for (std::size_t k = 0; k < count; ++k) size += room[k].size();
-            const ssize_t got = peer.line.read(std::span(room, count));
+            const ssize_t got = on.line.read(std::span(room, count));
             if (got < 0 && errno == EAGAIN) break;
-            if (got <= 0) return miss(peer);
+            if (got <= 0) return miss(peer, on);
             const time_point now = wall_clock();
-            if (contacts_.dials(peer.rank)) contacts_.stop(peer.rank);  // this connection was slow only
+            if (contacts_of(on).dials(peer.rank)) contacts_of(on).stop(peer.rank);  // this connection was slow only
             try {
-                peer.talk.arrived(static_cast<std::size_t>(got), takes, now);
+                peer.talk.arrived(static_cast<std::size_t>(got), takes, now, on.number);
             } catch (...) {  // what this peer says makes no sense
                 lose(peer);
                 throw;
             }
-            peer.alive.heard(now, peer.talk.awaits_answer());
-            if (static_cast<std::size_t>(got) < size && !peer.line.holds()) break;
+            on.alive.heard(now, peer.talk.awaits_answer(on.number));
+            if (static_cast<std::size_t>(got) < size && !on.line.holds()) break;
         }
-        write(peer);
+        write(peer, on);
+        for (route& each : peer.routes)  // what has come may let others go on
+            if (each.number != on.number && each.line && !each.wants_to_write) write(peer, each);
     }
     void write(peer_state& peer, bool acknowledges_now = false) {
-        if (!peer.line && peer.is_open && !peer.talk.is_idle()) return dial(peer, wall_clock());
-        if (!peer.line || peer.is_deaf) return;
-        const bool waited = peer.wants_to_write;
-        write_all(peer, acknowledges_now);
-        if (waited != peer.wants_to_write)
-            loop_.change(peer.line.on(), contacts::name_of_peer(peer.rank), peer.wants_to_write);
-        be_back_at(peer.talk.ack_due());
+        for (route& each : peer.routes) write(peer, each, acknowledges_now);
     }
-    void write_all(peer_state& peer, bool acknowledges_now) {
+    void write(peer_state& peer, route& on, bool acknowledges_now = false) {
+        if (!on.line && peer.is_open && !peer.talk.is_idle()) return dial(peer, on, wall_clock());
+        if (!on.line || on.is_deaf) return;
+        const bool waited = on.wants_to_write;
+        write_all(peer, on, acknowledges_now);
+        if (waited != on.wants_to_write)
+            loop_.change(on.line.on(), contacts::name_of_peer(peer.rank, on.number), on.wants_to_write);
+        be_back_at(peer.talk.ack_due(on.number));
+    }
+    void write_all(peer_state& peer, route& on, bool acknowledges_now) {
         const time_point now = wall_clock();
         for (;;) {
             byte_view pieces[line::most_pieces];
-            const std::size_t count = peer.talk.gather(pieces, acknowledges_now ? deadline::never.at : now);
-            peer.wants_to_write = count != 0 || peer.line.owes();
-            if (!peer.wants_to_write) return;
-            const ssize_t sent = peer.line.write(std::span(pieces, count));
+            const std::size_t count = peer.talk.gather(pieces, acknowledges_now ? deadline::never.at : now, on.number);
+            on.wants_to_write = count != 0 || on.line.owes();
+            if (!on.wants_to_write) return;
+            const ssize_t sent = on.line.write(std::span(pieces, count));
             if (sent >= 0) {
-                peer.talk.wrote(static_cast<std::size_t>(sent));
-                peer.alive.spoke(now, peer.talk.awaits_answer());
-                be_back_at(peer.alive.due());
+                peer.talk.wrote(static_cast<std::size_t>(sent), on.number);
+                on.alive.spoke(now, peer.talk.awaits_answer(on.number));
+                be_back_at(on.alive.due());
                 continue;
             }
             if (errno != EAGAIN) {
-                peer.is_deaf = true;
-                peer.wants_to_write = false;
+                on.is_deaf = true;
+                on.wants_to_write = false;
             }
             return;
         }
@@ -443,28 +513,41 @@ class connections final : contacts::owner {
 
     // Connections that are lost, or not yet made.
 
-    void dial(peer_state& peer, time_point first) {
-        if (contacts_.dials(peer.rank)) return;
+    void dial_all(peer_state& peer, time_point first) {
+        for (route& each : peer.routes) dial(peer, each, first);
+    }
+    void dial(peer_state& peer, route& on, time_point first) {
+        contacts& by = contacts_of(on);
+        if (by.dials(peer.rank)) return;
         know(peer, wall_clock());
         const roster_entry& whom = mesh_.roster[static_cast<std::size_t>(peer.rank)];
         std::vector<socket_address> all;
-        for (const roster_address& each : whom.addresses) all.push_back(socket_address_of(each));
+        for (const roster_address& each : whom.addresses)
+            if (each.card == on.number) all.push_back(socket_address_of(each));
         be_back_at(first);
-        contacts_.dial(peer.rank, all, whom.incarnation, first, *this);
-        be_back_at(contacts_.due());
+        by.dial(peer.rank, all, whom.incarnation, first, *cards_[on.number]);
+        be_back_at(by.due());
     }
     /// Another connection has to be made.
-    void miss(peer_state& peer) {
-        unhook(peer);
+    void miss(peer_state& peer, route& on) {
+        unhook(peer, on);
         if (peer.said_goodbye) return shut(peer);
-        dial(peer, mesh_.rank < peer.rank ? wall_clock() : wall_clock() + between_dials);
+        dial(peer, on, mesh_.rank < peer.rank ? wall_clock() : wall_clock() + between_dials);
+        if (peer.routes.size() > 1) write(peer);  // the others carry what was written on it
     }
-    /// The connection is given up, and another one made as soon as the peer answers.
-    void fall_silent(peer_state& peer, time_point now) {
+    /// Nothing has come over this line for the whole patience.
+    void be_silent(peer_state& peer, route& on, time_point now) {
+        const auto is_gone = [](const route& each) { return each.alive.is_gone(); };
+        if (!std::all_of(peer.routes.begin(), peer.routes.end(), is_gone)) {
+            unhook(peer, on);
+            return dial(peer, on, now);
+        }
+        if (!keeps_silent_) return lose(peer);
+        // The connections are given up, and others are made as soon as the peer answers.
         peer.is_silent = true;
         news_.push_back({peer.rank, peer_change::silent});
-        unhook(peer);
-        dial(peer, now);
+        for (route& each : peer.routes) unhook(peer, each);
+        dial_all(peer, now);
     }
     void lose(peer_state& peer) {
         if (peer.is_open && !peer.said_goodbye) losses_.push_back(peer.rank);
@@ -473,8 +556,10 @@ class connections final : contacts::owner {
     /// Ends all that stands for messages from or to the peer.
     void shut(peer_state& peer) noexcept {
         if (!std::exchange(peer.is_open, false)) return;
-        unhook(peer);
-        contacts_.stop(peer.rank);
+        for (route& each : peer.routes) {
+            unhook(peer, each);
+            contacts_of(each).stop(peer.rank);
+        }
         const auto end = [](const place_of_part& each) {
             each->ended = true;
             each->how = {};
@@ -487,58 +572,65 @@ class connections final : contacts::owner {
 
     // What happens to dials and guests.
 
-    std::uint64_t begin(rank_t peer) override {
-        unhook(at(peer));
-        return at(peer).talk.taken();
+    std::uint64_t begin(peer_state& peer, std::size_t number) {
+        unhook(peer, peer.routes[number]);
+        return peer.talk.taken();
     }
-    void dialled(rank_t rank, pending_connection&& made) override {
-        peer_state& peer = at(rank);
+    void dialled(peer_state& peer, std::size_t number, pending_connection&& made) {
+        route& on = peer.routes[number];
         // The peer has given up the dials that it had begun before it took this one.
-        peer.newest_attempt = std::max(peer.newest_attempt, made.said().peer().attempt);
-        peer.talk.attach(made.said().peer_taken()) ? hook(peer, made.take()) : lose(peer);
+        on.newest_attempt = std::max(on.newest_attempt, made.said().peer().attempt);
+        peer.talk.attach(made.said().peer_taken(), number) ? hook(peer, on, made.take()) : lose(peer);
     }
-    void refused(rank_t peer, const handshake& by) override {
+    void refused(peer_state& peer, const handshake& by) {
         using refusal = handshake::refusal;
         const bool is_gone = by.why() == refusal::incarnation || by.why() == refusal::taken;
-        if (is_gone && by.is_proven()) lose(at(peer));  // there or here
+        if (is_gone && by.is_proven()) lose(peer);  // there or here
     }
-    void unreachable(rank_t peer, int rounds) override {
-        if (!at(peer).line && rounds >= refusals_of_a_gone) lose(at(peer));
+    void unreachable(peer_state& peer, std::size_t number, int rounds) {
+        peer.routes[number].is_refused = rounds >= refusals_of_a_gone;
+        const auto is_lost = [](const route& each) { return !each.line && each.is_refused; };
+        if (std::all_of(peer.routes.begin(), peer.routes.end(), is_lost)) lose(peer);
     }
-    void decide(pending_connection& guest) override {
+    void decide(pending_connection& guest, std::size_t number) {
         if (guest.said().peer().why == handshake::purpose::join) {
             const handshake::refusal fault =
                 fault_of_newcomer(guest.said().peer().rank, guest.said().peer().incarnation);
             return fault == handshake::refusal::none ? guest.accept(0) : guest.refuse(fault);
         }
-        if (const handshake::refusal fault = fault_of(guest); fault != handshake::refusal::none)
+        if (const handshake::refusal fault = fault_of(guest, number); fault != handshake::refusal::none)
             return guest.refuse(fault);
         peer_state& peer = at(guest.said().peer().rank);
-        unhook(peer);
-        contacts_.stop(peer.rank);
-        peer.newest_attempt = guest.said().peer().attempt;
-        if (peer.talk.attach(guest.said().peer_taken())) return guest.accept(peer.talk.taken());
+        route& on = peer.routes[number];
+        unhook(peer, on);
+        contacts_of(on).stop(peer.rank);
+        on.newest_attempt = guest.said().peer().attempt;
+        if (peer.talk.attach(guest.said().peer_taken(), number)) return guest.accept(peer.talk.taken());
         guest.refuse(handshake::refusal::taken);
         lose(peer);
     }
-    void came(pending_connection&& guest, bool is_told) override {
+    void came(pending_connection&& guest, bool is_told, std::size_t number) {
         if (guest.said().peer().why == handshake::purpose::join) {
             if (is_told) newcomers_.begin(std::move(guest));
             return;
         }
         peer_state& peer = at(guest.said().peer().rank);
-        is_told ? hook(peer, guest.take()) : miss(peer);
+        route& on = peer.routes[number];
+        is_told ? hook(peer, on, guest.take()) : miss(peer, on);
     }
-    handshake::refusal fault_of(const pending_connection& guest) {
+    handshake::refusal fault_of(const pending_connection& guest, std::size_t number) {
         using refusal = handshake::refusal;
         const handshake::identity& said = guest.said().peer();
         peer_state& peer = at(said.rank);
         if (!peer.is_open || said.incarnation != mesh_.roster[static_cast<std::size_t>(said.rank)].incarnation)
             return refusal::incarnation;
-        // A dial that the peer has given up since may prove itself late: it knows less than has been acknowledged.
-        if (said.attempt <= peer.newest_attempt || guest.said().peer_taken() < peer.talk.acknowledged())
+        if (number >= peer.routes.size()) return refusal::purpose;
+        // A dial that the peer has given up since may prove itself late: it knows less than has been acknowledged. Of
+        // several lines any may: meanwhile another one has acknowledged more.
+        if (said.attempt <= peer.routes[number].newest_attempt ||
+            (peer.routes.size() == 1 && guest.said().peer_taken() < peer.talk.acknowledged()))
             return refusal::stale;
-        if (mesh_.rank < said.rank && contacts_.has_proved(said.rank)) return refusal::crossed;
+        if (mesh_.rank < said.rank && cards_[number]->makes.has_proved(said.rank)) return refusal::crossed;
         return refusal::none;
     }
 
@@ -557,7 +649,9 @@ class connections final : contacts::owner {
         if (!peer.is_open && !is_it(losses_) && !is_it(goodbyes_) &&
             std::none_of(notes_.begin(), notes_.end(), is_of_it))
             return refusal::none;
-        if (peer.is_open && !peer.line) dial(peer, wall_clock());
+        if (peer.is_open)
+            for (route& each : peer.routes)
+                if (!each.line) dial(peer, each, wall_clock());
         return refusal::seated;
     }
     void admit(const admissions::newcomer& who) {
@@ -568,12 +662,13 @@ class connections final : contacts::owner {
                 failure::mismatch, text_of({"rank ", who.rank, " has another value of ", differs})));
         if (fault_of_newcomer(who.rank, who.incarnation) != handshake::refusal::none) return;
         if (!at(who.rank).is_open) {
-            scope_link_local(entry, socket_address::local_of(who.on.on()).scope());
-            auto made = make_peer(who.rank);
+            scope_link_local(entry, socket_address::local_of(who.on.on()).scope(),
+                             mesh_.roster[static_cast<std::size_t>(mesh_.rank)].addresses);
+            mesh_.roster[static_cast<std::size_t>(who.rank)] = std::move(entry);
+            auto made = make_peer(who.rank);  // with as many lines as its network cards allow
             made->talk.follow(at(who.rank).talk);
             made->is_open = true;
             peers_[static_cast<std::size_t>(who.rank)] = std::move(made);
-            mesh_.roster[static_cast<std::size_t>(who.rank)] = std::move(entry);
             news_.push_back({who.rank, peer_change::arrived});
         }
         std::vector<roster_entry> there;
@@ -584,7 +679,7 @@ class connections final : contacts::owner {
     mesh mesh_;
     duration farewell_{}, patience_{};
     loop loop_;
-    contacts contacts_;
+    std::vector<std::unique_ptr<card>> cards_;
     admissions newcomers_;
     conversation::options talk_{};
     deadline timer_ = deadline::never;  ///< when something is due at the earliest

@@ -23,9 +23,10 @@
 
 namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 
-/// Makes the connections of one rank. It dials peers, each at all of its addresses, in one round after the other, since
-/// the system may repeat a lost dial only after seconds. And it serves guests: those that dial this rank. Its owner
-/// waits in the loop, passes on what the loop tells, decides about guests, and takes the connections that are agreed.
+/// Makes the connections of one rank, of one of the lines that it has to each peer. It dials peers, each at all of its
+/// addresses, in one round after the other, since the system may repeat a lost dial only after seconds. And it serves
+/// guests: those that dial this rank. Its owner waits in the loop, passes on what the loop tells, decides about guests,
+/// and takes the connections that are agreed.
 class contacts {
   public:
     /// What happens to dials and guests. A call may dial and stop peers.
@@ -72,11 +73,13 @@ class contacts {
     // Names in the loop.
 
     /// The name of the connection with a peer: `serve` leaves it to the owner.
-    static std::uint64_t name_of_peer(rank_t peer) { return name_of(kind::peer, peer); }
+    static std::uint64_t name_of_peer(rank_t peer, std::size_t line = 0) { return name_of(kind::peer, peer, line); }
     static rank_t peer_of(std::uint64_t name) { return static_cast<rank_t>(number_of(name)); }
+    /// The line whose contacts `serve` a name.
+    static std::size_t line_of(std::uint64_t name) { return static_cast<std::size_t>(name >> 48); }
     /// The name of a connection with a process that joins: `serve` leaves it to the owner, too.
-    static std::uint64_t name_of_newcomer(const socket& on) { return name_of(kind::newcomer, on.get()); }
-    static bool is_newcomer(std::uint64_t name) { return static_cast<kind>(name >> 32) == kind::newcomer; }
+    static std::uint64_t name_of_newcomer(const socket& on) { return name_of(kind::newcomer, on.get(), 0); }
+    static bool is_newcomer(std::uint64_t name) { return kind_of(name) == kind::newcomer; }
     static int descriptor_of(std::uint64_t name) { return number_of(name); }
 
     // Dialling.
@@ -121,7 +124,7 @@ class contacts {
 
     /// Goes on with what the loop has named; false where that is the connection with a peer.
     bool serve(std::uint64_t name, owner& to) {
-        switch (static_cast<kind>(name >> 32)) {
+        switch (kind_of(name)) {
             case kind::peer:
             case kind::newcomer: return false;
             case kind::listener: accept_some(listeners_[static_cast<std::size_t>(number_of(name))], to); break;
@@ -152,11 +155,13 @@ class contacts {
     static constexpr int most_rounds = 8;    ///< of dials to one peer that are under way
     static constexpr int quick_rounds = 16;  ///< before the slow ones
 
-    /// What a name stands for; its lower half is the rank, the index, or the descriptor.
+    /// What a name stands for. Its lower half is the rank, the index, or the descriptor; its highest 16 bits the line.
     enum class kind : std::uint64_t { peer, listener, guest, dial, newcomer };
-    static std::uint64_t name_of(kind which, int number) {
-        return static_cast<std::uint64_t>(which) << 32 | static_cast<std::uint32_t>(number);
+    static kind kind_of(std::uint64_t name) { return static_cast<kind>(name >> 32 & 0xffff); }
+    static std::uint64_t name_of(kind which, int number, std::size_t line) {
+        return std::uint64_t{line} << 48 | static_cast<std::uint64_t>(which) << 32 | static_cast<std::uint32_t>(number);
     }
+    std::uint64_t own_name_of(kind which, int number) const { return name_of(which, number, own_.line); }
     static int number_of(std::uint64_t name) { return static_cast<int>(static_cast<std::uint32_t>(name)); }
 
     struct target {
@@ -177,7 +182,7 @@ class contacts {
     target& target_of(rank_t peer) { return targets_[static_cast<std::size_t>(peer)]; }
     static bool lacks_sockets() { return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM; }
     void await(const pending_connection& which, kind as) {
-        loop_.change(which.on(), name_of(as, which.on().get()), (which.wanted() & POLLOUT) != 0);
+        loop_.change(which.on(), own_name_of(as, which.on().get()), (which.wanted() & POLLOUT) != 0);
     }
 
     void begin_round(rank_t peer, owner& of) {
@@ -204,7 +209,7 @@ class contacts {
                  .to = peer,
                  .round = round});
             const socket& on = dials_.back().on.on();
-            loop_.watch(on, name_of(kind::dial, on.get()), true);
+            loop_.watch(on, own_name_of(kind::dial, on.get()), true);
         }
         if (error != 0) of.lost(peer, error);
         end_round(peer, round, of);
@@ -262,7 +267,7 @@ class contacts {
     void watch_listeners() {
         listens_at_ = deadline::never;
         for (std::size_t i = 0; i < listeners_.size(); ++i)
-            loop_.watch(listeners_[i], name_of(kind::listener, static_cast<int>(i)), false);
+            loop_.watch(listeners_[i], own_name_of(kind::listener, static_cast<int>(i)), false);
     }
     void accept_some(const socket& listener, owner& to) {
         for (int i = 0; i < reception::most_at_once; ++i) {
@@ -277,7 +282,7 @@ class contacts {
                 return;
             }
             pending_connection guest = pending_connection::accepted(std::move(made), own_, by_, wall_clock());
-            loop_.watch(guest.on(), name_of(kind::guest, guest.on().get()), false);
+            loop_.watch(guest.on(), own_name_of(kind::guest, guest.on().get()), false);
             // Its hello has most often come: fewer turns, fewer strangers that may push it out.
             if (stays(guest, to)) guests_.admit(std::move(guest));
         }

@@ -29,7 +29,8 @@ enum class frame_kind : std::uint8_t {
     part,       ///< the first bytes of a long message; `value` is its size, `tag` its tag
     part_more,  ///< the next bytes of the part that has begun
     goodbye,    ///< nothing follows
-    ack         ///< `value` bytes have been taken; not numbered, and never repeated
+    ack,        ///< `value` bytes have been taken; not numbered, and never repeated
+    stretch     ///< of several connections: bytes of the stream from the byte `value` on; not numbered
 };
 
 /// The head of a frame.
@@ -88,6 +89,7 @@ inline const char* fault_of(const std::byte* at, const frame_limits& most, std::
             return head.size > most.fragment_bytes ? "a fragment that is too long" : nullptr;
         case frame_kind::goodbye: return head.size != 0 || head.value != 0 ? "a goodbye with content" : nullptr;
         case frame_kind::ack: return head.size != 0 ? "an acknowledgement with content" : nullptr;
+        case frame_kind::stretch: break;
     }
     return "a frame of an unknown kind";
 }

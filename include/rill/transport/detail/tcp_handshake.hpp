@@ -48,7 +48,7 @@ class handshake {
         build,        ///< another program
         ranks,        ///< another number of ranks
         rank,         ///< not a rank of the job, or not the one that was expected
-        purpose,      ///< one end wants to meet, the other to exchange mail
+        purpose,      ///< one end wants to meet, the other to exchange mail, or mail of another line
         key,          ///< the proof is wrong
         incarnation,  ///< another start of the rank than the one that was expected
         stale,        ///< a later dial of this rank is known
@@ -70,6 +70,7 @@ class handshake {
         rank_t rank = 0;
         std::uint64_t incarnation = 0;
         std::uint64_t attempt = 0;  ///< counts the dials of a rank
+        std::uint8_t line = 0;      ///< which one of the two ranks' lines the connection is for, below 16
         bool encrypts = false;      ///< all that it says
     };
     /// How a rank says that its connections are secured. Both ends must say the same.
@@ -133,7 +134,7 @@ class handshake {
         put(at, magic, 4);
         put(at + 4, version, 2);
         put(at + 6, static_cast<std::uint64_t>(own_mode()), 1);
-        put(at + 7, static_cast<std::uint64_t>(own.why), 1);
+        put(at + 7, static_cast<std::uint64_t>(own.why) | std::uint64_t{own.line} << 4, 1);
         put(at + 8, own.job, 8);
         put(at + 16, own.build, 8);
         put(at + 24, static_cast<std::uint32_t>(own.ranks), 4);
@@ -189,7 +190,8 @@ class handshake {
     /// Reads the hello of the other end: false where the ends do not secure the connection in the same way.
     bool read_hello() {
         const std::byte* const at = in_.data();
-        peer_.why = static_cast<purpose>(get(at + 7, 1));
+        peer_.why = static_cast<purpose>(get(at + 7, 1) & 15);
+        peer_.line = static_cast<std::uint8_t>(get(at + 7, 1) >> 4);
         peer_.job = get(at + 8, 8);
         peer_.build = get(at + 16, 8);
         peer_.ranks = static_cast<rank_t>(get(at + 24, 4));
@@ -207,7 +209,8 @@ class handshake {
         if (peer_.rank < 0 || peer_.rank >= own_.ranks || peer_.rank == own_.rank) return refusal::rank;
         const bool is_to_join = (own_.why == purpose::mail && peer_.why == purpose::join) ||
                                 (own_.why == purpose::join && peer_.why == purpose::mail);
-        return peer_.why != own_.why && !is_to_join ? refusal::purpose : refusal::none;
+        const bool is_other = peer_.why != own_.why && !is_to_join;
+        return is_other || peer_.line != own_.line ? refusal::purpose : refusal::none;
     }
     /// Both hellos, the dialer's first. The answer proves more bytes than the proof, so neither stands for the other.
     void remember(byte_view dialer, byte_view acceptor) {

@@ -53,6 +53,8 @@ class liveness {
         if (owes && !std::exchange(owes_, true)) asked_ = now;
     }
 
+    /// Whether the peer counts as lost.
+    bool is_gone() const { return gone_; }
     /// When `tick` has something to do at the earliest.
     deadline due() const {
         if (gone_) return deadline::never;

@@ -44,9 +44,9 @@ namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 /// What one rank knows of all others when they have met: what it takes to make connections.
 struct mesh {
     rank_t rank = 0;
-    int ranks = 1;                       ///< seats
-    int neighbours = 1;                  ///< ranks of this host, this one included
-    std::vector<socket> listeners{};     ///< where peers reach this rank
+    int ranks = 1;                                 ///< seats
+    int neighbours = 1;                            ///< ranks of this host, this one included
+    std::vector<std::vector<socket>> listeners{};  ///< where peers reach this rank, by network card
     std::vector<roster_entry> roster{};  ///< by rank: where this rank reaches its peers; on a free seat incarnation 0
     handshake::identity own{};           ///< says `purpose::mail`
     bool takes_newcomers = false;
@@ -86,10 +86,15 @@ inline socket_address socket_address_of(const roster_address& from) {
     return made;
 }
 
-/// Link-local addresses of other hosts are reached by the interface with this number: theirs is another.
-inline void scope_link_local(roster_entry& of, std::uint32_t scope) {
-    for (roster_address& each : of.addresses)
-        if (socket_address_of(each).is_link_local()) each.scope = scope;
+/// Link-local addresses of other hosts are reached by the interface with this number: theirs is another. Those of
+/// several network cards are reached by the own card of the same number, of which `own` are addresses.
+inline void scope_link_local(roster_entry& of, std::uint32_t scope, const std::vector<roster_address>& own) {
+    for (roster_address& each : of.addresses) {
+        if (!socket_address_of(each).is_link_local()) continue;
+        each.scope = scope;
+        for (const roster_address& mine : own)
+            if (mine.card == each.card && socket_address_of(mine).is_link_local()) each.scope = mine.scope;
+    }
 }
 
 /// Brings the ranks together: each connects to rank 0, which tells all where all listen, and ends these connections.
@@ -166,6 +171,7 @@ class meeting final : contacts::owner {
         return {{"eager_bytes", chosen_.eager_bytes},
                 {"chunk_bytes", chosen_.chunk_bytes},
                 {"mailbox_bytes", chosen_.mailbox_bytes},
+                {"window_bytes", chosen_.window_bytes},
                 {"ranks", static_cast<std::uint64_t>(chosen_.ranks)},
                 {"seats", static_cast<std::uint64_t>(chosen_.seats)}};
     }
@@ -252,24 +258,30 @@ class meeting final : contacts::owner {
     // Rank 0.
 
     void gather() {
+        std::vector<socket> here;
         for (const socket_address& each : addresses())
-            if (socket made = listen_at(each, SOMAXCONN)) made_.listeners.push_back(std::move(made));
-        if (made_.listeners.empty()) fail("cannot listen at " + chosen_.meeting + ": " + system_text());
+            if (socket made = listen_at(each, SOMAXCONN)) here.push_back(std::move(made));
+        if (here.empty()) fail("cannot listen at " + chosen_.meeting + ": " + system_text());
+        listen_at_cards();
         if (is_file(chosen_.meeting)) {
             meeting_file told{.job = made_.own.job, .incarnation = made_.own.incarnation};
-            for (const socket& each : made_.listeners) told.addresses.push_back(socket_address::local_of(each).text());
+            for (const socket& each : here) told.addresses.push_back(socket_address::local_of(each).text());
             told.write(file_path(), chosen_.rank);
         }
         made_.roster.resize(static_cast<std::size_t>(made_.ranks));
         entry_of(0) = own_entry();
+        if (made_.listeners.empty()) entry_of(0).addresses = addresses_of(here, 0);
         for (rank_t peer = 0; peer < made_.ranks; ++peer) come_.push_back(expected(peer));
         make_contacts();
-        contacts_->listen(std::move(made_.listeners));
+        contacts_->listen(std::move(here));
         while (missing() != 0) {
             if (wall_clock() >= until_) refuse_all(failure::timeout, who_is_missing());
             take_turn([&](rank_t peer) { listen_to(peer); });
         }
-        made_.listeners = contacts_->stop_listening();
+        if (made_.listeners.empty())
+            made_.listeners.push_back(contacts_->stop_listening());
+        else  // the first card goes on at the meeting point too
+            for (socket& each : contacts_->stop_listening()) made_.listeners.front().push_back(std::move(each));
         made_.roster.resize(static_cast<std::size_t>(chosen_.ranks));
         if (is_file(chosen_.meeting) && !made_.takes_newcomers &&
             meeting_file::read(file_path()).incarnation == made_.own.incarnation)
@@ -344,7 +356,8 @@ class meeting final : contacts::owner {
             if (!its.words.is_whole()) return;
             const char* differs = nullptr;
             entry_of(peer) = its.words.entry(equal_options(), its.incarnation, differs);
-            scope_link_local(entry_of(peer), socket_address::local_of(line_to(peer).on()).scope());
+            scope_link_local(entry_of(peer), socket_address::local_of(line_to(peer).on()).scope(),
+                             entry_of(0).addresses);
             if (differs != nullptr) refuse_all(failure::mismatch, name_of(peer) + " has another value of " + differs);
         } catch (const protocol_error& caught) {
             tell_all(failure::protocol, caught.notice().reason);
@@ -375,20 +388,36 @@ class meeting final : contacts::owner {
             if (is_file(chosen_.meeting)) dial_by_file();
             take_turn([](rank_t) {});
         }
-        socket_address here = socket_address::local_of(line_to(0).on());
-        here.set_port(0);
-        socket listener = listen_at(here, SOMAXCONN);
-        if (!listener) fail("cannot listen: " + system_text());
-        here = socket_address::local_of(listener);
-        roster_entry own = own_entry();
-        own.addresses = {roster_address_of(here)};
+        listen_at_cards();
+        if (made_.listeners.empty()) {
+            socket_address here = socket_address::local_of(line_to(0).on());
+            here.set_port(0);
+            made_.listeners.emplace_back().push_back(listen_at(here, SOMAXCONN));
+            if (!made_.listeners.front().front()) fail("cannot listen: " + system_text());
+        }
+        const roster_entry own = own_entry();
         if (!send_all(0, meeting_word::of_entry(equal_options(), own))) fail_for_loss();
         receive_roster();
         for (roster_entry& each : made_.roster)
-            scope_link_local(each, socket_address::peer_of(line_to(0).on()).scope());
-        // The addresses of rank 0 are those by which this rank has reached it.
-        entry_of(0).addresses = {roster_address_of(socket_address::peer_of(line_to(0).on()))};
-        made_.listeners.push_back(std::move(listener));
+            scope_link_local(each, socket_address::peer_of(line_to(0).on()).scope(), own.addresses);
+        // The addresses of rank 0 are those by which this rank has reached it, unless interfaces are chosen.
+        if (chosen_.interfaces.empty())
+            entry_of(0).addresses = {roster_address_of(socket_address::peer_of(line_to(0).on()))};
+    }
+    /// Listens at all addresses of the chosen interfaces.
+    void listen_at_cards() {
+        for (const std::string& card : parts_of(chosen_.interfaces)) {
+            std::vector<socket>& here = made_.listeners.emplace_back();
+            for (const socket_address& each : card_addresses(card, chosen_.rank)) {
+                if (!each.is_loopback() && !made_.secret && chosen_.security != security::open)
+                    fail("the interface " + card +
+                         " is not the loopback interface, and there is no key: tools/launch --make-key makes one");
+                if (socket made = listen_at(each, SOMAXCONN)) here.push_back(std::move(made));
+            }
+            if (here.empty()) fail("cannot listen at the interface " + card + ": " + system_text());
+        }
+        if (made_.listeners.size() > roster_entry::most_cards)
+            fail(text_of({"interfaces names more than ", roster_entry::most_cards, " network interfaces"}));
     }
     /// Dials rank 0 where the file says, and anew where it has come to say something else: it may be of an earlier job.
     void dial_by_file(rank_t as = 0) {
@@ -434,6 +463,7 @@ class meeting final : contacts::owner {
 
     void join_late() {
         const rank_t any = chosen_.rank;  // for the contacts
+        listen_at_cards();
         make_contacts(handshake::purpose::join);
         made_.roster.resize(static_cast<std::size_t>(made_.ranks));
         for (rank_t member = 0; member < made_.ranks; ++member) come_.push_back(of_member(member));
@@ -474,7 +504,7 @@ class meeting final : contacts::owner {
             here.set_port(0);
             socket listener = listen_at(here, SOMAXCONN);
             if (!listener) fail("cannot listen: " + system_text());
-            made_.listeners.push_back(std::move(listener));
+            made_.listeners.emplace_back().push_back(std::move(listener));
         }
         member_at(member.rank) = of_member(member.rank);
         member_at(member.rank).incarnation = member.incarnation;
@@ -496,23 +526,26 @@ class meeting final : contacts::owner {
         its.has_told = true;
         contacts_->stop(chosen_.rank);
         const std::uint32_t scope = socket_address::peer_of(line_to(member).on()).scope();
+        const std::vector<roster_address> here = own_entry().addresses;
         for (roster_entry& each : its.words.roster_of_some()) {
             roster_entry& known = entry_of(each.rank);
             if (each.rank == chosen_.rank || known.incarnation != 0) continue;
-            scope_link_local(each, scope);
+            scope_link_local(each, scope, here);
             known = std::move(each);
             if (!member_at(known.rank).has_told && !line_to(known.rank)) dial_member(known.rank);
         }
         roster_entry& own = entry_of(member);
         if (own.incarnation != its.incarnation) own = {};  // it has gone, and begun anew
-        // Its addresses are those by which this rank has reached it.
-        if (own.incarnation != 0) own.addresses = {roster_address_of(socket_address::peer_of(line_to(member).on()))};
+        // Its addresses are those by which this rank has reached it, unless interfaces are chosen.
+        if (own.incarnation != 0 && chosen_.interfaces.empty())
+            own.addresses = {roster_address_of(socket_address::peer_of(line_to(member).on()))};
         line_to(member) = detail::line();
     }
     void dial_member(rank_t member) {
         const roster_entry& whom = entry_of(member);
         std::vector<socket_address> all;
-        for (const roster_address& each : whom.addresses) all.push_back(socket_address_of(each));
+        for (const roster_address& each : whom.addresses)  // only the first network card takes processes that join
+            if (each.card == 0) all.push_back(socket_address_of(each));
         if (!all.empty()) contacts_->dial(member, all, whom.incarnation, wall_clock(), *this);
     }
     /// A member of the roster that does not listen any more has ended.
@@ -548,12 +581,25 @@ class meeting final : contacts::owner {
         return true;
     }
 
+    static std::vector<roster_address> addresses_of(const std::vector<socket>& listeners, std::size_t card) {
+        constexpr std::size_t most = roster_entry::most_addresses;
+        std::vector<roster_address> made;
+        for (const socket& each : listeners) {
+            if (made.size() == most) break;
+            made.push_back(roster_address_of(socket_address::local_of(each)));
+            made.back().card = static_cast<std::uint8_t>(card);
+        }
+        return made;
+    }
     roster_entry own_entry() const {
         roster_entry made{
             .rank = chosen_.rank, .incarnation = made_.own.incarnation, .host = host_name(), .addresses = {}};
-        for (const socket& each : made_.listeners)
-            if (made.addresses.size() < roster_entry::most_addresses)
-                made.addresses.push_back(roster_address_of(socket_address::local_of(each)));
+        const std::size_t cards = made_.listeners.size(), most = roster_entry::most_addresses;
+        for (std::size_t card = 0; card < cards; ++card) {
+            auto some = addresses_of(made_.listeners[card], card);
+            some.resize(std::min(some.size(), cards == 1 ? most : most / roster_entry::most_cards));
+            made.addresses.insert(made.addresses.end(), some.begin(), some.end());
+        }
         return made;
     }
 

@@ -18,6 +18,7 @@
 #include <istream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
@@ -44,10 +45,9 @@ inline std::vector<socket_address> resolve_all(const std::string& points, rank_t
     return all.empty() ? resolve(points, rank) : all;
 }
 
-/// The addresses of this host's interfaces, with port 0: of the loopback interface, or of all others. Link-local ones
-/// are left out, since no other host knows their scope. Of a host with no other address than loopback ones, these.
-inline std::vector<socket_address> own_addresses(bool only_loopback) {
-    std::vector<socket_address> loopback, others;
+/// The addresses of this host's interfaces that are up, with port 0, and the names of the interfaces.
+inline std::vector<std::pair<std::string, socket_address>> interface_addresses() {
+    std::vector<std::pair<std::string, socket_address>> found;
     ifaddrs* all = nullptr;
     if (::getifaddrs(&all) != 0) return {};
     for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next) {
@@ -57,10 +57,41 @@ inline std::vector<socket_address> own_addresses(bool only_loopback) {
         socket_address made;
         made.size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
         std::memcpy(&made.bytes, each->ifa_addr, made.size);
-        if (!made.is_link_local()) (made.is_loopback() ? loopback : others).push_back(made);
+        found.emplace_back(each->ifa_name, made);
     }
     ::freeifaddrs(all);
+    return found;
+}
+
+/// The addresses of this host's interfaces, with port 0: of the loopback interface, or of all others. Link-local ones
+/// are left out, since no other host knows their scope. Of a host with no other address than loopback ones, these.
+inline std::vector<socket_address> own_addresses(bool only_loopback) {
+    std::vector<socket_address> loopback, others;
+    for (const auto& [name, address] : interface_addresses())
+        if (!address.is_link_local()) (address.is_loopback() ? loopback : others).push_back(address);
     return only_loopback || others.empty() ? loopback : others;
+}
+
+/// The addresses of one network card of this host, with port 0: those of the interface that has this name, or the
+/// address that the text is. Link-local ones count where the interface has no others. Throws `library_error` where
+/// there is none.
+inline std::vector<socket_address> card_addresses(const std::string& card, rank_t rank) {
+    std::vector<socket_address> found, link_local;
+    for (const auto& [name, address] : interface_addresses())
+        if (name == card) (address.is_link_local() ? link_local : found).push_back(address);
+    if (found.empty()) found = link_local;
+    if (found.empty() && card.find_first_of(".:") != std::string::npos) found = resolve("[" + card + "]:0", rank);
+    if (found.empty()) throw library_error(rank, "this host has no network interface " + card + " with an address");
+    return found;
+}
+
+/// The parts of a text between commas, without spaces.
+inline std::vector<std::string> parts_of(const std::string& list) {
+    std::vector<std::string> parts;
+    std::string each;
+    for (std::istringstream from(list); std::getline(from >> std::ws, each, ',');)
+        parts.push_back(each.substr(0, each.find_last_not_of(' ') + 1));
+    return parts;
 }
 
 /// What the file of a meeting point tells: of which job it is, and where rank 0 listens.

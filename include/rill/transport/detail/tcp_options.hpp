@@ -29,8 +29,8 @@ enum class security : std::uint8_t {
 };
 
 /// Which rank this process is, where the ranks meet, and how they exchange messages. `ranks`, `seats`, `meeting`,
-/// `job`, `security`, `key`, `mailbox_bytes`, `eager_bytes` and `chunk_bytes` must be equal on all ranks; where they
-/// are not, the meeting fails.
+/// `job`, `security`, `key`, `mailbox_bytes`, `eager_bytes`, `chunk_bytes` and `window_bytes` must be equal on all
+/// ranks; where they are not, the meeting fails.
 struct options {
     rank_t rank = 0;
     /// How many ranks meet at the start.
@@ -45,6 +45,13 @@ struct options {
     /// takes those that its host has. Or `file:` and the path of a file on a disk that all hosts share: rank 0 writes
     /// its addresses there. Each other rank listens at the address by which it reaches rank 0.
     std::string meeting = "127.0.0.1:29400";
+    /// Over which network interfaces the ranks exchange messages: up to 8 names of interfaces, or addresses of this
+    /// host, separated by commas, such as `eth0,eth1`. Two ranks have a connection over the first interface of either,
+    /// one over the second, and so on. A large message goes over all of them, over each as much as it carries; while
+    /// one is silent or lost, the others carry all. Each rank reaches the others' addresses by the routes of its host.
+    /// Empty: one connection, at the addresses of the meeting. Either all ranks choose interfaces or none. A
+    /// process that joins asks each rank for its seat over the first interface.
+    std::string interfaces{};
     std::string job{};  ///< ranks of other jobs are refused
     /// Equal on all ranks: others are refused.
     tcp::security security = tcp::security::keyed;
@@ -90,10 +97,10 @@ struct options {
     /// and RILL_RANKS; RANK and WORLD_SIZE (torchrun); OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE; PMI_RANK and
     /// PMI_SIZE; SLURM_PROCID and SLURM_NTASKS. Slurm comes last, since another launcher inside its job leaves its
     /// variables as they are. RILL_SEATS is the number of seats, and RILL_JOINS is 1 where this process joins. The
-    /// meeting point is RILL_MEETING, or MASTER_ADDR and MASTER_PORT, or the default. RILL_JOB or SLURM_JOB_ID names
-    /// the job. RILL_SECURITY is `keyed`, `open` or `encrypted`. The key is in RILL_KEY, or in the file that
-    /// RILL_KEY_FILE names, or in `~/.config/rill/key`. Without any of them: one rank, no key. Throws `library_error`
-    /// that names the variable which is missing or wrong, or the file.
+    /// meeting point is RILL_MEETING, or MASTER_ADDR and MASTER_PORT, or the default. RILL_INTERFACES names the
+    /// interfaces. RILL_JOB or SLURM_JOB_ID names the job. RILL_SECURITY is `keyed`, `open` or `encrypted`. The key is
+    /// in RILL_KEY, or in the file that RILL_KEY_FILE names, or in `~/.config/rill/key`. Without any of them: one rank,
+    /// no key. Throws `library_error` that names the variable which is missing or wrong, or the file.
     static options from_environment() {
         return from_variables([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
     }
@@ -158,6 +165,7 @@ options options::from_variables(Get&& get) {
     } else if (get("MASTER_PORT") != nullptr) {
         detail::refuse_variable("the variable MASTER_PORT is set, but MASTER_ADDR is not");
     }
+    if (const char* const interfaces = get("RILL_INTERFACES")) read.interfaces = interfaces;
     for (const char* const name : {"RILL_JOB", "SLURM_JOB_ID"})
         if (const char* const job = get(name); job != nullptr && read.job.empty()) read.job = job;
     if (const char* const chosen = get("RILL_SECURITY")) {

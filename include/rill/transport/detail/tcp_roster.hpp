@@ -23,6 +23,7 @@ struct roster_address {
     std::array<std::byte, 16> bytes{};
     std::uint32_t scope = 0;  ///< of IPv6
     std::uint16_t port = 0;   ///< never 0 in a roster
+    std::uint8_t card = 0;    ///< which of the rank's network cards
 
     std::size_t size() const { return is_v6 ? 16 : 4; }
     friend bool operator==(const roster_address&, const roster_address&) = default;
@@ -31,7 +32,7 @@ struct roster_address {
 /// One rank: which start of it (`incarnation`, never 0), on which host, and where it listens. Two ranks share a host
 /// exactly where `host` is equal.
 struct roster_entry {
-    static constexpr std::size_t most_host = 255, most_addresses = 16;
+    static constexpr std::size_t most_host = 255, most_addresses = 16, most_cards = 8;
 
     rank_t rank = 0;
     std::uint64_t incarnation = 0;
@@ -40,6 +41,13 @@ struct roster_entry {
 
     friend bool operator==(const roster_entry&, const roster_entry&) = default;
 };
+
+/// How many network cards a rank has.
+inline std::size_t cards_of(const roster_entry& entry) {
+    std::size_t count = 1;
+    for (const roster_address& each : entry.addresses) count = std::max<std::size_t>(count, each.card + 1U);
+    return count;
+}
 
 /// What is wrong with an entry, or null.
 inline const char* fault_of(const roster_entry& entry) {
@@ -52,8 +60,14 @@ inline const char* fault_of(const roster_entry& entry) {
         return "a roster with a host that is no plain text";
     if (entry.addresses.empty() || entry.addresses.size() > roster_entry::most_addresses)
         return "a roster with a wrong number of addresses";
-    for (const roster_address& each : entry.addresses)
+    std::size_t last = 0;
+    for (const roster_address& each : entry.addresses) {
         if (each.port == 0) return "a roster with a port of 0";
+        const bool is_next = each.card == last + 1 && &each != &entry.addresses.front();
+        if ((each.card != last && !is_next) || each.card >= roster_entry::most_cards)
+            return "a roster whose network cards do not ascend";
+        last = each.card;
+    }
     return nullptr;
 }
 
@@ -77,7 +91,7 @@ inline std::vector<std::byte> encode_roster(std::span<const roster_entry> roster
         add_bytes(std::as_bytes(std::span(each.host)));
         add(each.addresses.size(), 1);
         for (const roster_address& at : each.addresses) {
-            add(at.is_v6 ? 6 : 4, 1);
+            add((at.is_v6 ? 6U : 4U) | static_cast<unsigned>(at.card) << 4, 1);
             add_bytes(byte_view(at.bytes).first(at.size()));
             if (at.is_v6) add(at.scope, 4);
             add(at.port, 2);
@@ -129,7 +143,8 @@ inline std::vector<roster_entry> decode_roster(byte_view bytes, rank_t ranks, ra
         if (addresses > roster_entry::most_addresses) from.refuse("a roster with a wrong number of addresses");
         each.addresses.resize(addresses);
         for (roster_address& at : each.addresses) {
-            const std::uint64_t family = from.number(1);
+            const std::uint64_t first = from.number(1), family = first & 15;
+            at.card = static_cast<std::uint8_t>(first >> 4);
             if (family != 4 && family != 6) from.refuse("a roster with an address of an unknown family");
             at.is_v6 = family == 6;
             const byte_view raw = from.take(at.size());

@@ -198,4 +198,10 @@ inline void tune(const socket& of, duration patience) {
     set(IPPROTO_TCP, TCP_KEEPCNT, 2);
 }
 
+/// The system takes only little more than it can send: what waits goes to the connection that is free first.
+inline void hold_back(const socket& of) {
+    const int most_unsent = 128 << 10;
+    ::setsockopt(of.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most_unsent, sizeof most_unsent);
+}
+
 }}}  // namespace rill::RILL_ABI::tcp::detail
