@@ -489,6 +489,17 @@ void conversation_seeds(const folder& to) {
     write("other-part", {{.size = 4, .kind = frame_kind::part, .tag = 1, .value = 8},
                          {.size = 4, .kind = frame_kind::part_more, .tag = 2}});
     write("ack-of-nothing", {{.value = 1000}});
+    seed lines;  // two stretches, the second one first and on the other line, and an acknowledgement
+    lines.byte(2).byte(2).byte(39);
+    add_frame(lines.byte(2 * 28 + 1), {.size = 12, .kind = frame_kind::stretch, .value = 4});
+    lines.byte(2 * 36);
+    std::byte note[tcp::detail::frame_head::size_bytes];
+    tcp::detail::frame_head{.kind = frame_kind::note}.write(note);
+    std::byte head[tcp::detail::frame_head::size_bytes];
+    tcp::detail::frame_head{.size = 16, .kind = frame_kind::stretch}.write(head);
+    lines.bytes(head).bytes(note).byte(0).byte(0).byte(0).byte(0);
+    add_frame(lines.byte(2 * 16), {.tag = 1, .value = 16});
+    to.write("lines", lines);
     for (const std::uint64_t key : {1U, 2U, 3U, 4U, 5U, 6U})
         to.write("talk-" + std::to_string(key), seed().byte(0).noise(50 * key, key));
 }

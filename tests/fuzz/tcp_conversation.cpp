@@ -1,6 +1,6 @@
 // Conversations over TCP. Either a peer's bytes, in pieces of any size, are read as a naive reader reads them, or
-// refused where it refuses them. Or two conversations talk while connections break at any byte: each message arrives
-// once, in order, and memory that was given back is not read again.
+// refused where it refuses them; or they come on two lines. Or two conversations talk while connections break at any
+// byte: each message arrives once, in order, and memory that was given back is not read again.
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
@@ -51,10 +51,10 @@ struct collector {
 };
 
 /// Hands bytes over as a socket does: into the room, the first pieces first.
-void deliver(conversation& to, collector& sink, byte_view bytes, time_point now) {
+void deliver(conversation& to, collector& sink, byte_view bytes, time_point now, std::size_t on = 0) {
     while (!bytes.empty()) {
         byte_span room[2];
-        const std::size_t pieces = to.room(room);
+        const std::size_t pieces = to.room(room, on);
         std::size_t count = 0;
         for (std::size_t i = 0; i < pieces && !bytes.empty(); ++i) {
             const std::size_t part = std::min(room[i].size(), bytes.size());
@@ -62,7 +62,7 @@ void deliver(conversation& to, collector& sink, byte_view bytes, time_point now)
             bytes = bytes.subspan(part);
             count += part;
         }
-        to.arrived(count, sink, now);
+        to.arrived(count, sink, now, on);
     }
 }
 
@@ -162,6 +162,27 @@ void check_hostile(rill::fuzz::input& in) {
     RILL_FUZZ_REQUIRE(refused == expected.refuses, "both readers refuse, or none");
     RILL_FUZZ_REQUIRE(sink.came == expected.came, "the same messages");
     RILL_FUZZ_REQUIRE(refused || tried.taken() == expected.taken, "the same number of bytes");
+}
+
+/// A peer's bytes on two lines: each is taken or refused, and no more is held than the window permits.
+void check_hostile_lines(rill::fuzz::input& in) {
+    conversation::options chosen = options_of(1, 2);
+    chosen.lines = 2;
+    conversation tried(chosen);
+    collector sink;
+    const std::size_t notes = in.below(3);
+    for (std::size_t i = 0; i < notes; ++i) tried.send_note(std::vector<std::byte>(i));
+    for (const std::size_t on : {0U, 1U}) RILL_FUZZ_REQUIRE(tried.attach(0, on), "a first connection");
+    collect(tried, 8, in.below(40), time_point{});
+    try {
+        while (!in.done()) {
+            const unsigned step = in.below(128);
+            const buffer bytes = rill::fuzz::copy_of(in.bytes(step / 2));
+            deliver(tried, sink, bytes, time_point{}, step % 2);
+        }
+    } catch (const protocol_error& error) {
+        RILL_FUZZ_REQUIRE(error.notice().culprit == 2, "the sender is blamed");
+    }
 }
 
 /// One end of a talk.
@@ -270,6 +291,10 @@ void check_talk(rill::fuzz::input& in) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     rill::fuzz::input in(data, size);
-    in.flag() ? check_hostile(in) : check_talk(in);
+    switch (in.below(3)) {
+        case 0: check_talk(in); break;
+        case 1: check_hostile(in); break;
+        default: check_hostile_lines(in);
+    }
     return 0;
 }
