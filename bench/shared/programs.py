@@ -44,8 +44,8 @@ def mpirun(ranks):
 
 
 @contextlib.contextmanager
-def emulated_cluster(hosts, rate):
-    """A cluster of so many hosts, as long as the context lasts: what `output` takes before a program that is to run on
+def emulated_cluster(hosts, rate, cards=1):
+    """A cluster of so many hosts with so many network cards each, as long as the context lasts: what `output` takes before a program that is to run on
     each of them, or None where a cluster is not permitted."""
     def netlab(*command, check=True):
         return subprocess.run([NETLAB, *command], env=ENVIRONMENT, check=check).returncode == 0
@@ -56,7 +56,7 @@ def emulated_cluster(hosts, rate):
     if not netlab("check", check=False):
         yield None
         return
-    netlab("up", str(hosts), rate)
+    netlab("up", str(hosts), rate, str(cards))
     try:
         yield NETLAB, "mpirun", "openmpi", hosts, "--"
     finally:
