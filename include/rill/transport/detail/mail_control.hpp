@@ -20,6 +20,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
+/// What ends all contexts where a rank has gone without a farewell.
 inline abort_notice notice_of_loss(rank_t gone) {
     return {
         .context = every_context, .culprit = gone, .reason = text_of({"rank ", gone, " has gone without a farewell"})};
