@@ -168,7 +168,7 @@ void check_dialer(rill::fuzz::input& in, handshake::prover prove, bool mends, st
         return RILL_FUZZ_REQUIRE(tried.now() == state::needs_more, "more is needed");
     const auto reason = at<std::uint64_t>(answer, 0);
     if (!is_right) return require_refused(tried, refusal::key);
-    if (reason > static_cast<std::uint64_t>(refusal::taken)) return require_refused(tried, refusal::foreign);
+    if (reason > static_cast<std::uint64_t>(refusal::seated)) return require_refused(tried, refusal::foreign);
     if (reason != 0) return require_refused(tried, static_cast<refusal>(reason));
     if (of_hello->why != refusal::none) return require_refused(tried, of_hello->why);
     RILL_FUZZ_REQUIRE(tried.now() == state::agreed, "agreed");
