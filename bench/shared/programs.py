@@ -45,8 +45,8 @@ def mpirun(ranks):
 
 @contextlib.contextmanager
 def emulated_cluster(hosts, rate, cards=1):
-    """A cluster of so many hosts with so many network cards each, as long as the context lasts: what `output` takes before a program that is to run on
-    each of them, or None where a cluster is not permitted."""
+    """A cluster of so many hosts with so many network cards each, as long as the context lasts: what `output` takes before a
+    program that is to run on each of them, or None where a cluster is not permitted."""
     def netlab(*command, check=True):
         return subprocess.run([NETLAB, *command], env=ENVIRONMENT, check=check).returncode == 0
 
