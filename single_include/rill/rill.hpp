@@ -31843,7 +31843,7 @@ class elastic {
         residuals_.use_none();
         return view();
     }
-    /// The same, for training with error feedback. Adds the residuals of ranks that have left, where this rank is the
+    /// `settle(state)` for training with error feedback. Adds the residuals of ranks that have left, where this rank is the
     /// next member after them; it waits for `patience` at most if such a rank dies meanwhile. In the next attempt the
     /// members tell each other the norms of their residuals (see `lost`). `codec` must live until then.
     ///
@@ -31910,7 +31910,7 @@ class elastic {
         } catch (const excluded&) {  // the others have decided to go on without this rank
         }
     }
-    /// The same, and hands the residual to the next member, which adds it in its `settle`. Call it with the codec as it
+    /// Leaves, and hands the residual to the next member, which adds it in its `settle`. Call it with the codec as it
     /// is after the last attempt; what it keeps is the other's from then on. Returns false if the residual is lost:
     /// nobody is left to take it, or the others had already gone on without this rank.
     template <detail::KeepsResidual Codec>

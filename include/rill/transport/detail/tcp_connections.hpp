@@ -676,6 +676,7 @@ class connections {
             if (each.incarnation != 0 && (each.rank == mesh_.rank || at(each.rank).is_open)) there.push_back(each);
         who.on.write_last(meeting_word::of_roster(there));
     }
+
     mesh mesh_;
     duration farewell_{}, patience_{};
     loop loop_;
