@@ -114,9 +114,9 @@ class elastic {
         residuals_.use_none();
         return view();
     }
-    /// `settle(state)` for training with error feedback. Adds the residuals of ranks that have left, where this rank is the
-    /// next member after them; it waits for `patience` at most if such a rank dies meanwhile. In the next attempt the
-    /// members tell each other the norms of their residuals (see `lost`). `codec` must live until then.
+    /// `settle(state)` for training with error feedback. Adds the residuals of ranks that have left, where this rank is
+    /// the next member after them; it waits for `patience` at most if such a rank dies meanwhile. In the next attempt
+    /// the members tell each other the norms of their residuals (see `lost`). `codec` must live until then.
     ///
     /// Errors: also those of `take_residual`.
     template <ElasticState State, detail::KeepsResidual Codec>
