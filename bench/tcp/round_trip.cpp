@@ -1,11 +1,12 @@
-// 64 bytes there and back between two processes over loopback: rill::tcp and bare sockets that block, by turns. Prints
-// the seconds of a trip in each turn.
+// 64 bytes there and back between two processes over loopback, by turns: rill::tcp, bare sockets that block, and bare
+// sockets that poll. Prints the seconds of a trip in each turn.
 #include <rill/core/bytes.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/time.hpp>
 #include <rill/transport/tcp.hpp>
 
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <array>
 #include <cstddef>
 #include <cstdio>
@@ -40,7 +41,7 @@ double seconds_per_trip(bool is_first, int trips, Send&& send, Receive&& receive
 }
 
 void measure(rank_t rank, const std::string& meeting, const tcp::detail::socket& line, int turns, int trips) {
-    std::vector<double> bare, over_tcp;
+    std::vector<double> blocking, polling, over_tcp;
     std::array<std::byte, size> bytes{};
     const auto send = [&] {
         if (::send(line.get(), bytes.data(), size, 0) != ssize_t{size}) throw std::runtime_error("send");
@@ -48,12 +49,18 @@ void measure(rank_t rank, const std::string& meeting, const tcp::detail::socket&
     const auto receive = [&] {
         if (::recv(line.get(), bytes.data(), size, MSG_WAITALL) != ssize_t{size}) throw std::runtime_error("recv");
     };
+    const auto poll = [&] {
+        ssize_t got = -1;
+        while (got < 0) got = ::recv(line.get(), bytes.data(), size, MSG_DONTWAIT);
+        if (got != ssize_t{size}) throw std::runtime_error("recv");
+    };
     tcp::run(
         [&](auto& net) {
             const channel on{.context = 1};
             const byte_span into = bytes;
             for (int turn = 0; turn < turns; ++turn) {
-                bare.push_back(seconds_per_trip(rank == 0, trips, send, receive));
+                blocking.push_back(seconds_per_trip(rank == 0, trips, send, receive));
+                polling.push_back(seconds_per_trip(rank == 0, trips, send, poll));
                 over_tcp.push_back(seconds_per_trip(
                     rank == 0, trips, [&] { net.post(1 - rank, on, byte_view(bytes)); },
                     [&] { net.receive_into(1 - rank, on, std::span(&into, 1), deadline::never); }));
@@ -62,7 +69,8 @@ void measure(rank_t rank, const std::string& meeting, const tcp::detail::socket&
         {.rank = rank, .ranks = 2, .meeting = meeting});
     if (rank != 0) return;
     std::printf("{");
-    two_processes::print("bare", bare, ", ");
+    two_processes::print("blocking", blocking, ", ");
+    two_processes::print("polling", polling, ", ");
     two_processes::print("tcp", over_tcp, "}\n");
 }
 
