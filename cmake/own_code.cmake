@@ -84,27 +84,29 @@ function(rill_sources target)
     endif()
 endfunction()
 
-# rill_programs(<target> <prefix> <source>...): a program <prefix><name> of each source, which has a function main. Under
-# RILL_UNITY they are links to one program, <target>; otherwise each is a target. <target>_programs is the list of the targets.
+# rill_programs(<target> <prefix> <source>...): a program of each source, which has a function main at its end. Sources are
+# relative: <folder>/<name>.cpp becomes <prefix><folder>_<name>. Under RILL_UNITY they are links to one program, <target>;
+# otherwise each is a target. <target>_programs is the list of the targets.
 function(rill_programs target prefix)
-    set(targets "")
+    set(names ${ARGN})
+    list(TRANSFORM names REPLACE "\\.cpp$" "")
+    list(TRANSFORM names REPLACE "/" "_")
+    list(TRANSFORM names PREPEND ${prefix})
+    set(targets ${names})
     if(RILL_UNITY)
         set(unit ${CMAKE_CURRENT_BINARY_DIR}/units/${target}.cpp)
         set(generator ${PROJECT_SOURCE_DIR}/tools/group_units.py)
-        add_custom_command(OUTPUT ${unit} DEPENDS ${ARGN} ${generator} VERBATIM
+        add_custom_command(OUTPUT ${unit} DEPENDS ${ARGN} ${generator} VERBATIM WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
                            COMMAND Python3::Interpreter ${generator} --programs ${prefix} ${unit} ${ARGN})
         add_executable(${target} ${unit})
-        foreach(source IN LISTS ARGN)
-            cmake_path(GET source STEM name)
+        foreach(name IN LISTS names)
             add_custom_command(TARGET ${target} POST_BUILD
-                               COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE_NAME:${target}> ${prefix}${name})
+                               COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE_NAME:${target}> ${name})
         endforeach()
         set(targets ${target})
     else()
-        foreach(source IN LISTS ARGN)
-            cmake_path(GET source STEM name)
-            add_executable(${prefix}${name} ${source})
-            list(APPEND targets ${prefix}${name})
+        foreach(name source IN ZIP_LISTS names ARGN)
+            add_executable(${name} ${source})
         endforeach()
     endif()
     set(${target}_programs ${targets} PARENT_SCOPE)

@@ -7,8 +7,8 @@ Each unit stands in a namespace of its own, so units may use one name for differ
 instantiates a template of another namespace has to stand in none. What the units include comes first, outside of these
 namespaces. OUTPUT is left as it is when it would not change.
 
-With --programs each unit has a function main, and OUTPUT is one program of all: started by the name PREFIX and a unit's name
-it runs the unit's main. Either each path of a main returns a value, or none does.
+With --programs each unit has a function main at its end, and OUTPUT is one program of all: started by the name PREFIX and a
+unit's path without `.cpp`, with `_` for `/`, it runs the unit's main. OUTPUT then has the text of the units.
 """
 
 import pathlib
@@ -17,6 +17,9 @@ import sys
 
 DIRECTIVE = re.compile(r"\s*#\s*(include|ifdef|ifndef|if|elif|else|endif)\b")
 GLOBAL = re.compile(r"^(template( ?<>| [^<])|namespace rill\b)", re.MULTILINE)
+INCLUDE_LINE = re.compile(r"^\s*#\s*include\b.*$", re.MULTILINE)
+# Unlike main, another function does not return 0 by itself.
+MAIN = re.compile(r"^int main(\(.*?^)\}", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r'(\s*#\s*include\s*)"([^"]+)"')
 
 
@@ -55,23 +58,16 @@ def grouped(units):
     return "\n".join([*included(units), *text]) + "\n"
 
 
-# A function that is not named main does not return 0 by itself: by `auto` one that only ends returns nothing.
 PROGRAMS = """\
 #include <string_view>
 #include <type_traits>
 {includes}
-#define main(...) unused; auto program(__VA_ARGS__)
 {units}
-#undef main
 
 template <class Program>
 int run(Program program, [[maybe_unused]] int count, [[maybe_unused]] char** arguments) {{
-    const auto ends = [&] {{
-        if constexpr (std::is_invocable_v<Program>) return program();
-        else return program(count, arguments);
-    }};
-    if constexpr (std::is_void_v<decltype(ends())>) return ends(), 0;
-    else return ends();
+    if constexpr (std::is_invocable_v<Program>) return program();
+    else return program(count, arguments);
 }}
 
 int main(int count, char** arguments) {{
@@ -82,11 +78,18 @@ int main(int count, char** arguments) {{
 """
 
 
+def program(name, unit):
+    """The text of a unit whose main has become unit_NAME::program; its lines keep their numbers."""
+    text, found = MAIN.subn(r"int program\1return 0; }", INCLUDE_LINE.sub("", unit.read_text()))
+    if found != 1:
+        sys.exit(f"{unit}: no function main that begins with `int main(` and ends with a brace at the beginning of a line")
+    return f'namespace unit_{name} {{\n#line 1 "{unit}"\n{text}}}'
+
+
 def programs(prefix, units):
-    choices = [f'    if (name.ends_with("{prefix}{unit.stem}")) return run(unit_{unit.stem}::program, count, arguments);'
-               for unit in units]
-    return PROGRAMS.format(includes="\n".join(included(units)), units="\n".join(map(in_namespace, units)),
-                           choices="\n".join(choices))
+    choices = [f'    if (name.ends_with("{prefix}{name}")) return run(unit_{name}::program, count, arguments);' for name in units]
+    return PROGRAMS.format(includes="\n".join(included(units.values())),
+                           units="\n".join(program(name, unit) for name, unit in units.items()), choices="\n".join(choices))
 
 
 def main(arguments):
@@ -96,7 +99,11 @@ def main(arguments):
     if len(arguments) < 2:
         sys.exit(__doc__.split("\n\n")[1])
     output, *units = [pathlib.Path(argument).absolute() for argument in arguments]
-    text = grouped(units) if prefix is None else programs(prefix, units)
+    if prefix is None:
+        text = grouped(units)
+    else:
+        names = ["_".join(pathlib.Path(argument).with_suffix("").parts) for argument in arguments[1:]]
+        text = programs(prefix, dict(zip(names, units)))
     if not output.exists() or output.read_text() != text:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(text)

@@ -162,9 +162,9 @@ inline problem network_problem(const std::string& folder, std::size_t points) {
                             auto... arguments) mutable { return sum(arguments...); },
             .initialise =
                 [network](std::span<double> parameters) {
-                    std::vector<float> start(parameters.size());
-                    network->initialise(start, {2022});
-                    std::copy(start.begin(), start.end(), parameters.begin());
+                    std::vector<float> initial(parameters.size());
+                    network->initialise(initial, {2022});
+                    std::copy(initial.begin(), initial.end(), parameters.begin());
                 },
             .shown =
                 [accuracy](auto, auto after, std::size_t number) {

@@ -23,7 +23,7 @@ class GroupUnits(unittest.TestCase):
 
     def grouped(self, *units, options=()):
         output = self.folder / "out" / "group.cpp"
-        subprocess.run([sys.executable, TOOL, *options, output, *units], check=True)
+        subprocess.run([sys.executable, TOOL, *options, output, *units], check=True, cwd=self.folder)
         return output
 
     def assert_compiles(self, output):
@@ -50,17 +50,27 @@ class GroupUnits(unittest.TestCase):
         self.assert_compiles(self.grouped(one, two))
 
     def test_programs(self):
-        ends = self.unit("ends.cpp", '#include <cstdio>\nconst char* said = "ends";\nint main() { std::puts(said); }\n')
-        says = self.unit("says.cpp", '#include <cstdio>\nconst char* said = "says %s\\n";\n'
-                                     "int main(int, char** arguments) {\n    std::printf(said, arguments[1]);\n    return 3;\n}\n")
-        output = self.grouped(ends, says, options=["--programs", "my_"])
+        self.unit("shared.hpp", '#pragma once\ninline const char* ending = "\\n";\n')
+        self.unit("a/ends.cpp", '#include <cstdio>\nconst char* said = "ends";\nint main() { std::puts(said);\n}\n')
+        self.unit("b/says.cpp", '#include <cstdio>\n#include "../shared.hpp"\nconst char* said = "says";\n'
+                                'int main(int, char** arguments) {\n    if (arguments[1][0] == \'f\') return 3;\n'
+                                '    std::printf("%s %s %d%s", said, arguments[1], __LINE__, ending);\n}\n')
+        self.unit("b/tries.cpp", "int main() try {\n    throw 4;\n} catch (int thrown) {\n    return thrown;\n}\n")
+        output = self.grouped("a/ends.cpp", "b/says.cpp", "b/tries.cpp", options=["--programs", "my_"])
         self.assert_compiles(output)
         compiler = [argument for argument in COMPILER if argument != "-fsyntax-only"]
-        subprocess.run([*compiler, output, "-o", self.folder / "my_ends"], check=True)
-        (self.folder / "my_says").symlink_to("my_ends")
-        for name, returned, said in ("my_ends", 0, "ends\n"), ("my_says", 3, "says this\n"):
-            ran = subprocess.run([self.folder / name, "this"], capture_output=True, text=True)
+        subprocess.run([*compiler, output, "-o", self.folder / "my_a_ends"], check=True)
+        for name in "my_b_says", "my_b_tries":
+            (self.folder / name).symlink_to("my_a_ends")
+        for name, argument, returned, said in (("my_a_ends", "", 0, "ends\n"), ("my_b_says", "this", 0, "says this 6\n"),
+                                               ("my_b_says", "fails", 3, ""), ("my_b_tries", "", 4, "")):
+            ran = subprocess.run([self.folder / name, argument], capture_output=True, text=True)
             self.assertEqual((ran.returncode, ran.stdout), (returned, said))
+
+    def test_a_program_without_main_is_refused(self):
+        self.unit("none.cpp", "int i = 0;\n")
+        with self.assertRaises(subprocess.CalledProcessError):
+            self.grouped("none.cpp", options=["--programs", "my_"])
 
     def test_is_written_only_when_it_changes(self):
         one = self.unit("one.cpp", "int i = 0;\n")
