@@ -24,7 +24,8 @@ constexpr const char* more =
     "  rill_demo --quick                    300 steps; fails unless both runs learn\n"
     "  mpirun -np 4 rill_demo --transport mpi   a process per rank\n"
     "  tools/launch -n 4 rill_demo --transport tcp   the same without MPI\n"
-    "  rill_demo --topology auto            exchanges as is fastest here, and says why\n\n"
+    "  rill_demo --topology auto            exchanges as is fastest here, and says why\n"
+    "  rill_demo --elastic                  processes are killed, and the others go on\n\n"
     "Exit codes: 0 done; 1 no data, a file that cannot be written, or a run that did not learn; more than 1 wrong\n"
     "arguments.";
 
@@ -53,14 +54,19 @@ void describe(CLI::App& app, arguments& chosen) {
         ->check(CLI::IsMember(
             {"auto", "split_allgather", "recursive_doubling", "halving_doubling", "ring", "tree", "star"}));
     app.add_option("--seed", chosen.seed, "of the first parameters, the order of images and the rounding");
-    app.add_option("--transport", chosen.transport,
-                   "in_process: a thread per rank; simulated: one thread, virtual time; mpi: the processes that mpirun "
-                   "starts, without --ranks; tcp: those that tools/launch starts, without --ranks")
-        ->check(CLI::IsMember({"in_process", "simulated", "mpi", "tcp"}));
+    auto* transport =
+        app.add_option(
+               "--transport", chosen.transport,
+               "in_process: a thread per rank; simulated: one thread, virtual time; mpi: the processes that mpirun "
+               "starts, without --ranks; tcp: those that tools/launch starts, without --ranks")
+            ->check(CLI::IsMember({"in_process", "simulated", "mpi", "tcp"}));
     app.add_option("--data", chosen.data, "directory of the four files of Fashion-MNIST (or MNIST), *-ubyte.gz");
     app.add_option("--json", chosen.json, "file for the figures");
     app.add_option("--picture", chosen.picture, "file for the picture, SVG");
     app.add_flag("--quick", chosen.quick, "300 steps in place of all epochs; fails unless both runs learn");
+    app.add_flag("--elastic", chosen.elastic,
+                 "one dense run, in a process per rank, of which two are killed (kill -9) and one begins anew")
+        ->excludes(transport);
 }
 
 }  // namespace
@@ -79,6 +85,8 @@ arguments read_arguments(int argc, char** argv) {
             throw CLI::ValidationError("--ranks", "with --transport tcp, the launcher says how many");
         if (chosen.keep > chosen.bucket || (chosen.bucket > 0 && chosen.keep == 0))
             throw CLI::ValidationError("--keep", "at least 1 and at most the bucket");
+        if (chosen.elastic && (chosen.ranks < 3 || chosen.ranks > 64))
+            throw CLI::ValidationError("--ranks", "3 to 64 with --elastic");
         if (static_cast<std::size_t>(chosen.ranks) * chosen.batch > 60'000)
             throw CLI::ValidationError("--ranks, --batch", "together more than the 60,000 training images");
     } catch (const CLI::ParseError& stop) {

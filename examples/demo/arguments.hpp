@@ -24,6 +24,7 @@ struct arguments {
     std::string json = "build/demo/demo.json";
     std::string picture = "build/demo/demo.svg";
     bool quick = false;
+    bool elastic = false;
 };
 
 /// Reads the command line. Prints the help or an error, and ends the program, where there is nothing to run.

@@ -1,6 +1,8 @@
-// Trains one model twice on the same data, with dense and with sparse gradients, and compares accuracy and traffic.
+// Trains one model twice on the same data, with dense and with sparse gradients, and compares accuracy and traffic; or
+// once, with processes that are killed.
 #include "../shared/text_file.hpp"
 #include "arguments.hpp"
+#include "elastic.hpp"
 #include "images.hpp"
 #include "picture.hpp"
 #include "report.hpp"
@@ -31,6 +33,7 @@ int show(const demo::arguments& chosen, const demo::outcome& dense, const demo::
 }
 
 int run(demo::arguments chosen) {
+    if (chosen.elastic) return demo::show_elastic(chosen, demo::read_images(chosen.data));
     std::optional<demo::mpi_session> session;
     int rank = 0;
     if (chosen.transport == "mpi") {
