@@ -40,7 +40,6 @@ struct letter : appointment {
     int repeated = 0;        ///< how often
     int followed = 0;        ///< how often it has waited for others to arrive first
     bool is_on_way = false;  ///< its appointment is its arrival, otherwise its next dispatch
-    bool is_open = false;    ///< neither arrived nor given up
 };
 
 /// The control channel: notices, announced calls and inquiries. It is ideal or travels by letters.
@@ -202,6 +201,18 @@ class courier : public mail {
         std::size_t hash() const { return mix64(static_cast<unsigned>(reader), static_cast<unsigned>(of), context); }
         friend bool operator==(const hearsay_key&, const hearsay_key&) = default;
     };
+    struct letter_way {
+        rank_t source = no_rank;
+        int life = 0;  ///< of the source
+        rank_t receiver = no_rank;
+
+        std::size_t hash() const {
+            return mix64(static_cast<unsigned>(source), static_cast<unsigned>(life), static_cast<unsigned>(receiver));
+        }
+        friend bool operator==(const letter_way&, const letter_way&) = default;
+    };
+    static letter_way way_of(const letter& l) { return {l.source, l.life, l.receiver}; }
+
     /// What a rank has heard from another about a context.
     struct hearsay {
         rill::detail::call_history calls{};
@@ -323,8 +334,7 @@ class courier : public mail {
         l.life = at(source).lives;
         l.written = now();
         l.repeated = l.followed = 0;
-        l.is_open = true;
-        if (kind == letter::about::notice) ++open_notices_;
+        if (kind == letter::about::notice) ++open_notices_[way_of(l)];
         return l;
     }
 
@@ -349,10 +359,7 @@ class courier : public mail {
         const bool is_end = l.kind == letter::about::end;
         if (is_end && is_under_way(l.source, l.life, l.receiver)) return true;
         if (!is_end && !(l.kind == letter::about::answer && l.call.kind == operation::departure)) return false;
-        return open_notices_ > 0 && std::any_of(letters_.begin(), letters_.end(), [&](const letter& other) {
-                   return other.is_open && other.kind == letter::about::notice && other.source == l.source &&
-                          other.life == l.life && other.receiver == l.receiver;
-               });
+        return open_notices_.find(way_of(l)) != nullptr;
     }
 
     /// Until then it waits.
@@ -386,8 +393,7 @@ class courier : public mail {
     }
 
     void lay_down(letter& l) {
-        l.is_open = false;
-        if (l.kind == letter::about::notice) --open_notices_;
+        if (l.kind == letter::about::notice && --open_notices_[way_of(l)] == 0) open_notices_.erase(way_of(l));
         unused_.push_back(&l);
     }
 
@@ -401,7 +407,7 @@ class courier : public mail {
     duration silence_;
     std::deque<issued_notice> issued_;  ///< known to ranks by their addresses
     std::deque<letter> letters_;
-    std::size_t open_notices_ = 0;  ///< letters that are notices, and open
+    table<letter_way, int> open_notices_;  ///< how many letters are notices, and open; no entry for none
     std::vector<letter*> unused_;
     table<hearsay_key, hearsay> heard_;
 };
