@@ -1,10 +1,14 @@
-// usage: bench_elastic_processes_tcp elastic|plain|by_turns PARAMETERS STEPS [VICTIM STEP AFTER_MS [FOLDER]]
+// usage: bench_elastic_processes_tcp HOW PARAMETERS STEPS [VICTIM STEP AFTER_MS [FOLDER]]
 //
-// One rank of a job over TCP, whose steps sleep for 30 ms as if they computed and then sum their gradients on a ring.
-// Rank VICTIM is killed (SIGKILL) AFTER_MS after it has begun a step. The others of an elastic team go on. Those of a
-// plain group end with an error; rank 0 writes a checkpoint to FOLDER every 20 steps, with which the job begins when it
-// is started again. by_turns: plain and elastic steps in the same processes. Prints JSON: by the clock that all
-// processes of the machine share, when each step was committed, and when the victim was killed.
+// One rank of a job over TCP, whose steps sleep for 30 ms as if they computed and then sum their gradients. Rank VICTIM
+// is killed (SIGKILL) AFTER_MS after it has begun a step. HOW:
+// - elastic: a team, which goes on;
+// - plain: a group, which ends with an error. Rank 0 writes a checkpoint to FOLDER every 20 steps, with which the job
+//   begins when it is started again;
+// - by_turns: plain and elastic steps in the same processes;
+// - adaptive, fixed: a group on backup_tree, which measures when a link is silent, or waits for 500 ms.
+// Prints JSON: by the clock that all processes of the machine share, when each step was committed, and when the victim
+// was killed.
 #include "job.hpp"
 
 #include <rill/collective/all_reduce.hpp>
@@ -16,6 +20,7 @@
 #include <rill/core/types.hpp>
 #include <rill/core/view.hpp>
 #include <rill/protocol/elastic.hpp>
+#include <rill/topology/backup_tree.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/train/checkpoint.hpp>
 #include <rill/transport/tcp.hpp>
@@ -88,6 +93,18 @@ struct record {
     }
 };
 
+/// So that others know when to cut and unplug.
+void say_step(rank_t rank, std::uint64_t done) {
+    if (rank != 0) return;
+    std::printf("step %llu\n", static_cast<unsigned long long>(done));
+    std::fflush(stdout);
+}
+
+std::vector<std::vector<rank_t>> all_members(const job& of, const endpoint& net) {
+    std::vector<rank_t> all;
+    for (rank_t rank = 0; rank < net.size(); ++rank) all.push_back(rank);
+    return std::vector<std::vector<rank_t>>(of.steps, all);
+}
 void require_expected(const elastic_bench::state& own, const std::vector<std::vector<rank_t>>& members) {
     if (own.parameters != elastic_bench::expected(own.parameters.size(), members))
         throw std::runtime_error("the parameters are not those of the steps");
@@ -120,9 +137,7 @@ void go_on(const job& of, endpoint& net) {
     while (team.step() < of.steps) {
         elastic_step(team, of, net, own, gradient, sum, members);
         seen.step();
-        if (net.rank() != 0) continue;
-        std::printf("step %llu\n", static_cast<unsigned long long>(team.step()));
-        std::fflush(stdout);
+        say_step(net.rank(), team.step());
     }
     seen.members = team.view().members.size();
     team.finish();
@@ -137,6 +152,22 @@ void plain_step(const job& of, auto& workers, endpoint& net, std::uint64_t step,
     compute();
     rill::all_reduce(workers, gradient, sum);
     own.step(sum);
+}
+
+/// Steps on backup_tree, whose links may be cut from outside.
+void go_round(const job& of, endpoint& net, const rill::detect& silence) {
+    elastic_bench::state own(of.parameters);
+    std::vector<float> gradient(of.parameters), sum(of.parameters);
+    record seen;
+    rill::group workers{net, rill::topology::backup_tree{.detect = silence}};
+    for (std::uint64_t step = 0; step < of.steps; ++step) {
+        plain_step(of, workers, net, step, own, gradient, sum);
+        seen.step();
+        say_step(net.rank(), step + 1);
+    }
+    seen.members = static_cast<std::size_t>(net.size());
+    require_expected(own, all_members(of, net));
+    seen.print(net.rank(), own);
 }
 
 void restart(const job& of, endpoint& net) {
@@ -162,9 +193,7 @@ void restart(const job& of, endpoint& net) {
         plain_step(of, workers, net, step, own, gradient, sum);
         seen.step();
     }
-    std::vector<rank_t> all;
-    for (rank_t rank = 0; rank < net.size(); ++rank) all.push_back(rank);
-    require_expected(own, std::vector<std::vector<rank_t>>(of.steps, all));
+    require_expected(own, all_members(of, net));
     seen.print(net.rank(), own);
 }
 
@@ -207,19 +236,22 @@ int main(int argc, char** argv) {
     }
     if (argc > 7) of.folder = argv[7];
     const std::string how = argc > 3 ? argv[1] : "";
-    if (how != "elastic" && how != "plain" && how != "by_turns") {
-        std::fprintf(stderr, "usage: %s elastic|plain|by_turns PARAMETERS STEPS [VICTIM STEP AFTER_MS [FOLDER]]\n",
-                     argv[0]);
+    const bool cuts = how == "adaptive" || how == "fixed";
+    if (how != "elastic" && how != "plain" && how != "by_turns" && !cuts) {
+        std::fprintf(stderr, "usage: %s HOW PARAMETERS STEPS [VICTIM STEP AFTER_MS [FOLDER]]\n", argv[0]);
         return 2;
     }
     try {
         auto chosen = rill::tcp::options::from_environment();
-        chosen.patience = rill::seconds(1);
+        if (!cuts) chosen.patience = rill::seconds(1);  // a link that is cut must not end the job
         chosen.failure_timeout = rill::seconds(1);
         rill::tcp::run(
             [&](endpoint& net) {
                 try {
-                    how == "elastic" ? go_on(of, net) : how == "plain" ? restart(of, net) : by_turns(of, net);
+                    if (how == "elastic") return go_on(of, net);
+                    if (how == "plain") return restart(of, net);
+                    if (how == "by_turns") return by_turns(of, net);
+                    go_round(of, net, how == "fixed" ? rill::detect::fixed(rill::milliseconds(500)) : rill::detect{});
                 } catch (const rill::excluded&) {  // it was unplugged
                 } catch (const rill::no_quorum&) {
                 }
