@@ -82,7 +82,7 @@ std::string told_at(Answer&& answer, duration timeout = milliseconds(500)) {
 /// Agrees as rank 0 does.
 tcp::detail::socket agree(tcp::detail::socket came) {
     using namespace tcp::detail;
-    handshake::identity own = meeting({}).run().own;
+    handshake::identity own = tcp::detail::meet({}).own;
     own.why = handshake::purpose::meeting;
     own.ranks = 2;
     const int other = ::dup(came.get());
@@ -147,7 +147,7 @@ TEST_CASE("a rank that ends as the last ones meet is missed by the others, and r
     const auto thrown = ranks::on_threads(2, {.meeting = point}, [&](const tcp::options& own) {
         if (own.rank == 0)
             return tcp::run([](auto& net) { net.receive(1, {.context = 1}, net.now() + seconds(30)); }, own);
-        handshake::identity said = meeting({}).run().own;
+        handshake::identity said = tcp::detail::meet({}).own;
         said.why = handshake::purpose::meeting;
         said.ranks = 2;
         said.rank = 1;
@@ -353,7 +353,7 @@ TEST_CASE("each rank is reached at the interfaces that it chooses, rank 0 at the
     const std::string point = ranks::free_point();
     const tcp::options chosen{.meeting = point, .interfaces = "127.0.0.2, 127.0.0.3 ,::1"};
     const auto thrown = ranks::on_threads(2, chosen, [&](const tcp::options& own) {
-        const tcp::detail::mesh met = tcp::detail::meeting(own).run();
+        const tcp::detail::mesh met = tcp::detail::meet(own);
         CHECK(met.listeners.size() == 3);
         CHECK(met.listeners.front().size() == (own.rank == 0 ? 2 : 1));
         for (const auto& each : met.roster) {
@@ -418,7 +418,7 @@ TEST_CASE("ranks meet by a file, whatever an earlier job has left there") {
     std::atomic<std::uint64_t> job = 0;
     const auto meets = [&] {
         for (const auto& each : ranks::on_threads(3, chosen, [&](const tcp::options& own) {
-                 tcp::detail::mesh met = tcp::detail::meeting(own).run();
+                 tcp::detail::mesh met = tcp::detail::meet(own);
                  job = met.own.job;
              }))
             CHECK(ranks::text_of(each) == "");

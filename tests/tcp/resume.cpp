@@ -48,7 +48,7 @@ void run_behind(ranks::cutting_proxy& proxy, int count, Body&& body, tcp::option
     std::vector<std::vector<roster_address>> before(static_cast<std::size_t>(count));
     std::barrier<> all(count);
     const auto thrown = ranks::on_threads(count, chosen, [&](const tcp::options& own) {
-        mesh met = meeting(own).run();
+        mesh met = meet(own);
         for (const auto& card : met.listeners) {
             auto& here = before[static_cast<std::size_t>(own.rank)];
             here.push_back(roster_address_of(proxy.stand_before(socket_address::local_of(card.front()))));
@@ -141,7 +141,7 @@ TEST_CASE("a dial that was given up and proves itself late makes no rank gone") 
     using namespace tcp::detail;
     const tcp::options chosen{.meeting = ranks::free_point()};
     const auto thrown = ranks::on_threads(2, chosen, [&](const tcp::options& own) {
-        mesh met = meeting(own).run();
+        mesh met = meet(own);
         const roster_entry& first = met.roster.front();
         std::optional<pending_connection> late;
         if (own.rank == 1)
@@ -179,7 +179,7 @@ TEST_CASE("ranks that have nothing to say to each other do not connect") {
     tcp::options chosen{.meeting = ranks::free_point()};
     // Ranks 1 and 4 are no neighbours in the ring of eight, nor do they tell each other when they have ended.
     const auto thrown = ranks::on_threads(8, chosen, [&](const tcp::options& own) {
-        mesh met = meeting(own).run();
+        mesh met = meet(own);
         if (own.rank == 1 || own.rank == 4)
             met.roster[static_cast<std::size_t>(5 - own.rank)].addresses = {roster_address_of(closed)};
         rerouted net(std::move(met), own);
@@ -256,7 +256,7 @@ TEST_CASE("a rank that says what none may say is named") {
                 if (told) std::rethrow_exception(told);
                 return;
             }
-            mesh met = meeting(own).run();
+            mesh met = meet(own);
             met.own.attempt = 1;
             const line to = ranks::dial(socket_address_of(met.roster[0].addresses.front()).text(), met.own).take();
             std::byte bytes[frame_head::size_bytes];

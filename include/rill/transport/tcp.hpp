@@ -98,7 +98,7 @@ class endpoint : public mail::endpoint<detail::port> {
                      "tcp: abort_timeout, failure_timeout and farewell_timeout must not be negative");
         RILL_EXPECTS(chosen.security != security::encrypted || chosen.key || chosen.size() == 1,
                      "tcp: security::encrypted needs a key");
-        return detail::meeting(chosen).run();
+        return detail::meet(chosen);
     }
     static std::shared_ptr<detail::engine> open(detail::mesh&& met, const options& chosen) {
         auto made = std::make_shared<detail::engine>(std::make_shared<detail::connections>(std::move(met), chosen));

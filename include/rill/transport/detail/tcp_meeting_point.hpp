@@ -25,6 +25,7 @@ namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 
 /// Whether a meeting point, `file:/path`, is a file.
 inline bool is_file(const std::string& point) { return point.starts_with("file:"); }
+inline std::string path_of(const std::string& file) { return file.substr(std::strlen("file:")); }
 
 /// All addresses of meeting points that are separated by commas. A name that is unknown is passed over where another
 /// one is known.
