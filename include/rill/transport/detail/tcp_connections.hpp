@@ -4,7 +4,6 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
-#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/mail_envelope.hpp>
@@ -13,11 +12,12 @@
 #include <rill/transport/detail/tcp_admissions.hpp>
 #include <rill/transport/detail/tcp_contacts.hpp>
 #include <rill/transport/detail/tcp_conversation.hpp>
+#include <rill/transport/detail/tcp_deliveries.hpp>
+#include <rill/transport/detail/tcp_handshake.hpp>
 #include <rill/transport/detail/tcp_line.hpp>
 #include <rill/transport/detail/tcp_liveness.hpp>
 #include <rill/transport/detail/tcp_loop.hpp>
-#include <rill/transport/detail/tcp_meeting.hpp>
-#include <rill/transport/detail/tcp_meeting_words.hpp>
+#include <rill/transport/detail/tcp_mesh.hpp>
 #include <rill/transport/detail/tcp_options.hpp>
 #include <rill/transport/detail/tcp_pending.hpp>
 #include <rill/transport/detail/tcp_polling.hpp>
@@ -29,9 +29,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <deque>
-#include <list>
 #include <memory>
 #include <span>
 #include <utility>
@@ -39,8 +37,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 
-/// The conversations of one rank, with what waits to be sent or taken, and the connections below them. Who calls must
-/// hold the engine's mutex.
+/// The conversations of one rank and the connections below them. Who calls must hold the engine's mutex.
 ///
 /// A connection is made when either end has something to say. One that is lost is dialled anew, by the lower rank at
 /// once and by the other one a little later; the conversation goes on over it. A peer is gone when each of its
@@ -51,26 +48,17 @@ namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 /// Two ranks that have several network cards each have a line for each pair of cards: a connection over those two, made
 /// and made anew as the only one of other ranks is. A line that is silent or lost is no failure while another one
 /// stands.
-class connections {
+class connections final : admissions::owner {
   public:
-    /// A receive of a part.
-    struct receive {
-        byte_span into;
-        std::size_t room = 0;  ///< the size of the receive
-        std::uint32_t tag = 0;
-        bool begun = false, ended = false;
-        bool is_given_up = false;  ///< cancelled; another one with its tag takes its place
-        mail::part_end how{};
-        std::vector<std::byte> own{};  ///< of a part whose receive was given up
-    };
-    using place_of_part = std::shared_ptr<receive>;
+    using place_of_part = deliveries::place_of_part;
 
     connections(mesh&& made, const options& chosen)
         : mesh_(std::move(made)),
           farewell_(chosen.farewell_timeout),
           patience_(chosen.patience),
           loop_(mesh_.rank, polling(mesh_.neighbours)),
-          newcomers_(loop_, mesh_.ranks, mesh_.rank) {
+          newcomers_(loop_, mesh_),
+          delivered_(mesh_.rank, mesh_.ranks) {
         for (std::size_t number = 0; number < std::max<std::size_t>(1, mesh_.listeners.size()); ++number)
             cards_.push_back(std::make_unique<card>(*this, number));
         talk_.self = mesh_.rank;
@@ -109,54 +97,19 @@ class connections {
     bool is_done(rank_t to, conversation::ticket sent) { return !at(to).is_open || at(to).talk.is_done(sent); }
 
     place_of_part receive_part(byte_span into, rank_t from, std::uint32_t tag) {
-        peer_state& peer = at(from);
-        const auto found = std::find_if(peer.receives.begin(), peer.receives.end(),
-                                        [&](const auto& each) { return each->is_given_up && each->tag == tag; });
-        if (found == peer.receives.end()) {
-            auto made = std::make_shared<receive>(receive{.into = into, .room = into.size(), .tag = tag});
-            made->ended = !peer.is_open;
-            if (!made->ended) peer.receives.push_back(made);
-            return made;
-        }
-        const place_of_part here = *found;
-        here->is_given_up = false;
-        here->into = into;
-        if (!here->begun) return here;
-        peer.receives.erase(found);
-        if (here->ended) keep(*here);  // else when it ends
-        return here;
+        return delivered_.receive_part(into, from, tag, !at(from).is_open);
     }
-    void cancel(const place_of_part& given) {
-        if (given->begun || given->ended) return;
-        for (auto& peer : peers_) {
-            const auto found = std::find(peer->receives.begin(), peer->receives.end(), given);
-            if (found == peer->receives.end()) continue;
-            *found = std::make_shared<receive>(
-                receive{.into = {}, .room = given->room, .tag = given->tag, .is_given_up = true});
-        }
-        given->ended = given->how.cancelled = true;
-    }
-
+    void cancel(const place_of_part& given) { delivered_.cancel(given); }
     /// The part goes on in other memory. False where it is not arriving.
     bool move(const place_of_part& given, byte_span to) {
-        const auto found = std::find_if(peers_.begin(), peers_.end(),
-                                        [&](const auto& each) { return given != nullptr && each->arriving == given; });
-        if (found == peers_.end()) return false;
-        given->into = to;
-        (*found)->talk.move_part(to.first(given->how.size));
-        return true;
+        const rank_t from = delivered_.move(given, to);
+        if (from != no_rank) at(from).talk.move_part(to.first(given->how.size));
+        return from != no_rank;
     }
     void copy_all(rank_t to) { at(to).talk.copy_all(); }
 
     mail::received_note take_note(std::byte* into, std::size_t capacity) {
-        if (notes_.empty()) return {};
-        note taken = std::move(notes_.front());
-        notes_.pop_front();
-        if (taken.bytes.size() > capacity) refuse_bytes(mesh_.rank, taken.source, "a note that is too long");
-        if (!taken.bytes.empty()) std::memcpy(into, taken.bytes.data(), taken.bytes.size());
-        const mail::received_note told{.source = taken.source, .size = taken.bytes.size()};
-        if (spare_.size() < most_spare) spare_.push_back(std::move(taken.bytes));
-        return told;
+        return delivered_.take_note(into, capacity);
     }
     /// Takes what has come, without waiting.
     void look() {
@@ -182,13 +135,18 @@ class connections {
     void watch(rank_t peer) {
         if (at(peer).is_open && !at(peer).is_known) dial_all(at(peer), wall_clock());
     }
-    rank_t take_loss() { return take_first(losses_); }
+    rank_t take_loss() {
+        if (losses_.empty()) return no_rank;
+        const rank_t first = losses_.front();
+        losses_.pop_front();
+        return first;
+    }
     /// Of a peer whose notes have been taken.
-    rank_t take_goodbye() { return notes_.empty() ? take_first(goodbyes_) : no_rank; }
+    rank_t take_goodbye() { return delivered_.take_goodbye(); }
 
     /// The start of a peer; 0 where nobody has taken its seat.
     std::uint64_t incarnation(rank_t peer) const {
-        return peer == mesh_.rank ? mesh_.own.incarnation : mesh_.roster[static_cast<std::size_t>(peer)].incarnation;
+        return peer == mesh_.rank ? mesh_.own.incarnation : mesh_.at(peer).incarnation;
     }
     /// From now on a peer that is silent for `options::patience` does not count as gone. It is dialled until it answers
     /// or its addresses refuse; the conversation then goes on.
@@ -217,7 +175,7 @@ class connections {
                     await_note(nobody, until);
                 } catch (const error&) {  // of one peer
                 }
-                notes_.clear();
+                delivered_.drop_notes();
             }
             for (auto& each : peers_)  // tells the peers what was taken of their last words
                 if (each->is_open) write(*each, true);
@@ -228,14 +186,9 @@ class connections {
     }
 
   private:
-    static constexpr std::size_t most_spare = 64;
     static constexpr duration between_dials = milliseconds(100);  ///< of the lower and the higher rank
     static constexpr int refusals_of_a_gone = 2;                  ///< rounds in which every address refuses
 
-    struct note {
-        rank_t source = no_rank;
-        std::vector<std::byte> bytes;
-    };
     /// One of the lines to a peer.
     struct route {
         std::size_t number;
@@ -255,12 +208,9 @@ class connections {
         rank_t rank;
         conversation talk;
         std::vector<route> routes{};
-        bool is_open = false, said_goodbye = false;
+        bool is_open = false;
         bool is_known = false;  ///< one has dialled the other
         bool is_silent = false;
-        std::list<place_of_part> receives{};
-        place_of_part arriving{};
-        note coming{};
     };
     /// What dials and is dialled over one of this rank's network cards.
     struct card final : contacts::owner {
@@ -290,60 +240,6 @@ class connections {
             return {.slow = std::max(contacts::pace().again, all.patience_ / 8)};
         }
     };
-    /// Takes what a peer says.
-    struct sink {
-        connections& of;
-        peer_state& peer;
-
-        byte_span begin_note(std::size_t size) {
-            if (!of.spare_.empty()) {
-                peer.coming.bytes = std::move(of.spare_.back());
-                of.spare_.pop_back();
-            }
-            peer.coming.bytes.resize(size);
-            peer.coming.source = peer.rank;
-            return peer.coming.bytes;
-        }
-        void end_note() { of.notes_.push_back(std::exchange(peer.coming, {})); }
-        byte_span begin_part(std::uint16_t tag, std::size_t size) {
-            const auto fits = [&](const place_of_part& each) { return each->tag == tag && !each->begun; };
-            const auto found = std::find_if(peer.receives.begin(), peer.receives.end(), fits);
-            if (found == peer.receives.end()) refuse_bytes(of.mesh_.rank, peer.rank, "a part that was not asked for");
-            peer.arriving = *found;
-            receive& here = *peer.arriving;
-            if (here.room < size) refuse_bytes(of.mesh_.rank, peer.rank, "a part that is too long");
-            here.begun = true;
-            here.how.size = size;
-            if (!here.is_given_up) {
-                peer.receives.erase(found);
-                return here.into.first(size);
-            }
-            here.own.resize(size);
-            return here.own;
-        }
-        void end_part(std::uint16_t) {
-            const place_of_part done = std::exchange(peer.arriving, nullptr);
-            if (!done->is_given_up) keep(*done);
-            done->ended = true;
-        }
-        void goodbye() {
-            peer.said_goodbye = true;
-            of.goodbyes_.push_back(peer.rank);
-        }
-    };
-
-    /// Copies a part that came while its receive was given up.
-    static void keep(receive& of) {
-        if (!of.own.empty()) std::memcpy(of.into.data(), of.own.data(), of.own.size());
-        of.own = {};
-    }
-
-    static rank_t take_first(std::vector<rank_t>& of) {
-        if (of.empty()) return no_rank;
-        const rank_t first = of.front();
-        of.erase(of.begin());
-        return first;
-    }
 
     peer_state& at(rank_t peer) { return *peers_[static_cast<std::size_t>(peer)]; }
 
@@ -365,16 +261,12 @@ class connections {
 
     contacts& contacts_of(const route& on) { return cards_[on.number]->makes; }
     /// One for each pair of network cards of the same number.
-    std::size_t lines_to(rank_t peer) const {
-        return std::min(cards_.size(), cards_of(mesh_.roster[static_cast<std::size_t>(peer)]));
-    }
+    std::size_t lines_to(rank_t peer) const { return std::min(cards_.size(), cards_of(mesh_.at(peer))); }
 
     void serve(std::uint64_t name, std::uint32_t events) {
         card& by = *cards_[contacts::line_of(name)];
         if (by.makes.serve(name, by)) return be_back_at(by.makes.due());
-        if (contacts::is_newcomer(name))
-            return newcomers_.serve(contacts::descriptor_of(name),
-                                    [this](const admissions::newcomer& who) { admit(who); });
+        if (contacts::is_newcomer(name)) return newcomers_.serve(name, *this);
         peer_state& peer = at(contacts::peer_of(name));
         if (by.number >= peer.routes.size()) return;  // of the life before on this seat
         route& on = peer.routes[by.number];
@@ -453,7 +345,7 @@ class connections {
     }
     void read(peer_state& peer, route& on) {
         constexpr int most_reads = 8;  // then it is the turn of others
-        sink takes{*this, peer};
+        deliveries::sink takes(delivered_, peer.rank);
         for (int i = 0; i < most_reads || on.line.holds(); ++i) {
             byte_span room[2];
             const std::size_t count = peer.talk.room(room, on.number);
@@ -520,7 +412,7 @@ class connections {
         contacts& by = contacts_of(on);
         if (by.dials(peer.rank)) return;
         know(peer, wall_clock());
-        const roster_entry& whom = mesh_.roster[static_cast<std::size_t>(peer.rank)];
+        const roster_entry& whom = mesh_.at(peer.rank);
         std::vector<socket_address> all;
         for (const roster_address& each : whom.addresses)
             if (each.card == on.number) all.push_back(socket_address_of(each));
@@ -531,7 +423,7 @@ class connections {
     /// Another connection has to be made.
     void miss(peer_state& peer, route& on) {
         unhook(peer, on);
-        if (peer.said_goodbye) return shut(peer);
+        if (delivered_.has_said_goodbye(peer.rank)) return shut(peer);
         dial(peer, on, mesh_.rank < peer.rank ? wall_clock() : wall_clock() + between_dials);
         if (peer.routes.size() > 1) write(peer);  // the others carry what was written on it
     }
@@ -550,7 +442,7 @@ class connections {
         dial_all(peer, now);
     }
     void lose(peer_state& peer) {
-        if (peer.is_open && !peer.said_goodbye) losses_.push_back(peer.rank);
+        if (peer.is_open && !delivered_.has_said_goodbye(peer.rank)) losses_.push_back(peer.rank);
         shut(peer);
     }
     /// Ends all that stands for messages from or to the peer.
@@ -560,14 +452,7 @@ class connections {
             unhook(peer, each);
             contacts_of(each).stop(peer.rank);
         }
-        const auto end = [](const place_of_part& each) {
-            each->ended = true;
-            each->how = {};
-        };
-        for (const place_of_part& each : peer.receives) end(each);
-        peer.receives.clear();
-        if (peer.arriving != nullptr) end(peer.arriving);
-        peer.arriving = nullptr;
+        delivered_.end(peer.rank);
     }
 
     // What happens to dials and guests.
@@ -593,11 +478,7 @@ class connections {
         if (std::all_of(peer.routes.begin(), peer.routes.end(), is_lost)) lose(peer);
     }
     void decide(pending_connection& guest, std::size_t number) {
-        if (guest.said().peer().why == handshake::purpose::join) {
-            const handshake::refusal fault =
-                fault_of_newcomer(guest.said().peer().rank, guest.said().peer().incarnation);
-            return fault == handshake::refusal::none ? guest.accept(0) : guest.refuse(fault);
-        }
+        if (guest.said().peer().why == handshake::purpose::join) return admissions::decide(guest, *this);
         if (const handshake::refusal fault = fault_of(guest, number); fault != handshake::refusal::none)
             return guest.refuse(fault);
         peer_state& peer = at(guest.said().peer().rank);
@@ -622,8 +503,7 @@ class connections {
         using refusal = handshake::refusal;
         const handshake::identity& said = guest.said().peer();
         peer_state& peer = at(said.rank);
-        if (!peer.is_open || said.incarnation != mesh_.roster[static_cast<std::size_t>(said.rank)].incarnation)
-            return refusal::incarnation;
+        if (!peer.is_open || said.incarnation != mesh_.at(said.rank).incarnation) return refusal::incarnation;
         if (number >= peer.routes.size()) return refusal::purpose;
         // A dial that the peer has given up since may prove itself late: it knows less than has been acknowledged. Of
         // several lines any may: meanwhile another one has acknowledged more.
@@ -636,45 +516,35 @@ class connections {
 
     // Newcomers.
 
-    handshake::refusal fault_of_newcomer(rank_t rank, std::uint64_t incarnation_of) {
+    handshake::refusal fault_of_newcomer(rank_t rank, std::uint64_t incarnation_of) override {
         using refusal = handshake::refusal;
         if (!mesh_.takes_newcomers) return refusal::purpose;
         peer_state& peer = at(rank);
-        if (peer.is_open && incarnation(rank) == incarnation_of) return refusal::none;  // it has been admitted
+        if (peer.is_open && incarnation(rank) == incarnation_of) return refusal::none;
         // All that the life before has said is taken before the next one begins.
-        const auto is_of_it = [&](const note& each) { return each.source == rank; };
-        const auto is_it = [&](const std::vector<rank_t>& all) {
-            return std::find(all.begin(), all.end(), rank) != all.end();
-        };
-        if (!peer.is_open && !is_it(losses_) && !is_it(goodbyes_) &&
-            std::none_of(notes_.begin(), notes_.end(), is_of_it))
-            return refusal::none;
+        const bool is_told_of = std::find(losses_.begin(), losses_.end(), rank) == losses_.end();
+        if (!peer.is_open && is_told_of && !delivered_.holds_words_of(rank)) return refusal::none;
         if (peer.is_open)
             for (route& each : peer.routes)
                 if (!each.line) dial(peer, each, wall_clock());
         return refusal::seated;
     }
-    void admit(const admissions::newcomer& who) {
-        const char* differs = nullptr;
-        roster_entry entry = who.words.entry(mesh_.alike, who.incarnation, differs);
-        if (differs != nullptr)
-            return who.on.write_last(meeting_word::of_refusal(
-                failure::mismatch, text_of({"rank ", who.rank, " has another value of ", differs})));
-        if (fault_of_newcomer(who.rank, who.incarnation) != handshake::refusal::none) return;
-        if (!at(who.rank).is_open) {
-            scope_link_local(entry, socket_address::local_of(who.on.on()).scope(),
-                             mesh_.roster[static_cast<std::size_t>(mesh_.rank)].addresses);
-            mesh_.roster[static_cast<std::size_t>(who.rank)] = std::move(entry);
-            auto made = make_peer(who.rank);  // with as many lines as its network cards allow
-            made->talk.follow(at(who.rank).talk);
-            made->is_open = true;
-            peers_[static_cast<std::size_t>(who.rank)] = std::move(made);
-            news_.push_back({who.rank, peer_change::arrived});
-        }
-        std::vector<roster_entry> there;
+    void seat(roster_entry&& newcomer) override {
+        const rank_t rank = newcomer.rank;
+        if (at(rank).is_open) return;
+        mesh_.at(rank) = std::move(newcomer);
+        auto made = make_peer(rank);  // with as many lines as its network cards allow
+        made->talk.follow(at(rank).talk);
+        made->is_open = true;
+        peers_[static_cast<std::size_t>(rank)] = std::move(made);
+        delivered_.begin(rank);
+        news_.push_back({rank, peer_change::arrived});
+    }
+    std::vector<roster_entry> seated() override {
+        std::vector<roster_entry> all;
         for (const roster_entry& each : mesh_.roster)
-            if (each.incarnation != 0 && (each.rank == mesh_.rank || at(each.rank).is_open)) there.push_back(each);
-        who.on.write_last(meeting_word::of_roster(there));
+            if (each.incarnation != 0 && (each.rank == mesh_.rank || at(each.rank).is_open)) all.push_back(each);
+        return all;
     }
 
     mesh mesh_;
@@ -682,13 +552,12 @@ class connections {
     loop loop_;
     std::vector<std::unique_ptr<card>> cards_;
     admissions newcomers_;
+    deliveries delivered_;
     conversation::options talk_{};
     deadline timer_ = deadline::never;  ///< when something is due at the earliest
     std::vector<std::unique_ptr<peer_state>> peers_;
-    std::deque<note> notes_;
-    std::vector<std::vector<std::byte>> spare_;
-    std::vector<rank_t> losses_, goodbyes_;  ///< not yet told
-    std::deque<mail::peer_news> news_;       ///< not yet told
+    std::deque<rank_t> losses_;         ///< not yet told
+    std::deque<mail::peer_news> news_;  ///< not yet told
     bool keeps_silent_ = false;
 };
 
