@@ -59,7 +59,8 @@ std::optional<verdict> expected_of_hello(byte_view hello, bool has_key, bool dia
     if (at<std::uint32_t>(hello, 24) != 4) return verdict{refusal::ranks};
     const auto rank = at<std::uint32_t>(hello, 28);
     if (rank > 3 || rank == 1) return verdict{refusal::rank};
-    if (at<std::uint8_t>(hello, 7) != 2 && at<std::uint8_t>(hello, 7) != 3) return verdict{refusal::purpose};
+    const unsigned why = at<std::uint8_t>(hello, 7);  // the line stands in the upper half
+    if (why != 2 && why % 16 != 3) return verdict{refusal::purpose};
     if (dials && rank != 2) return verdict{refusal::rank, false};
     if (dials && at<std::uint64_t>(hello, 32) != 102) return verdict{refusal::incarnation, false};
     return verdict{};

@@ -204,8 +204,16 @@ TEST_CASE("a process of a team that is stopped for longer than the patience is l
 TEST_CASE("a process that was killed begins anew and joins; so does one on a free seat") {
     constexpr std::uint64_t steps = 60;
     constexpr std::uint64_t deaths = 15;
-    for (const auto& [victim, interfaces] : {std::pair{2, ""}, std::pair{3, "127.0.0.1,127.0.0.2"}}) {
+    const std::string file = "file:/tmp/rill_elastic_" + std::to_string(tcp::detail::random_number());
+    struct kind {
+        rank_t victim;
+        std::string interfaces, meeting;
+    };
+    const kind kinds[] = {{2, "", ""}, {3, "127.0.0.1,127.0.0.2", ""}, {0, "", ""}, {0, "", file}};
+    for (const auto& [which, interfaces, meeting] : kinds) {
+        const rank_t victim = which;
         CAPTURE(victim);
+        CAPTURE(meeting);
         const shared_told all;
         tcp::options own;
         const auto act = [&](const tcp::options& chosen) {
@@ -223,8 +231,9 @@ TEST_CASE("a process that was killed begins anew and joins; so does one on a fre
                     chosen);
             });
         };
-        std::vector<pid_t> started =
-            processes::start(4, act, own = {.seats = 5, .interfaces = interfaces, .failure_timeout = seconds(5)}, &own);
+        std::vector<pid_t> started = processes::start(
+            4, act, own = {.seats = 5, .meeting = meeting, .interfaces = interfaces, .failure_timeout = seconds(5)},
+            &own);
         CHECK(processes::end_of(started[static_cast<std::size_t>(victim)]) == 128 + SIGKILL);
         own.joins = true;
         for (const rank_t rank : {victim, 4}) {
@@ -241,6 +250,7 @@ TEST_CASE("a process that was killed begins anew and joins; so does one on a fre
         }
         CHECK(all.at->steps[0] >= steps);
     }
+    CHECK(std::remove(tcp::detail::path_of(file).c_str()) == 0);
 }
 
 TEST_CASE("a process is refused that wants the seat of one that lives, or has other options, or comes too early") {

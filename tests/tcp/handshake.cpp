@@ -140,6 +140,23 @@ TEST_CASE("ends that do not fit find the same reason") {
         CHECK(both_say(reason, [&](ends& of) { of.decision = reason; }));
 }
 
+TEST_CASE("mail is of one line; a process joins on any line, and others that join too") {
+    const auto why = [](purpose a, purpose b) {
+        ends made;
+        made.a.why = a;
+        made.b.why = b;
+        made.b.line = 1;
+        made.run();
+        CHECK(made.a_why == made.b_why);
+        return made.b_why;
+    };
+    CHECK(why(purpose::mail, purpose::mail) == refusal::purpose);
+    CHECK(why(purpose::join, purpose::mail) == refusal::none);
+    CHECK(why(purpose::mail, purpose::join) == refusal::none);
+    CHECK(why(purpose::join, purpose::join) == refusal::none);
+    CHECK(why(purpose::join, purpose::meeting) == refusal::purpose);
+}
+
 TEST_CASE("another rank, or another start of it, than was dialled is refused by the dialer") {
     ends other;
     other.expected.rank = 3;

@@ -20,12 +20,12 @@ pid_t start_one(Act&& act, const rill::tcp::options& chosen) {
     ::alarm(60);
     ::_exit(act(chosen));
 }
-/// Starts a process for each rank; `used`: the options that they got.
+/// Starts a process for each rank; `used`: the options that they got. They meet by the chosen file, or at a free port.
 template <class Act>
 std::vector<pid_t> start(int count, Act&& act, rill::tcp::options chosen = {.failure_timeout = rill::seconds(5)},
                          rill::tcp::options* used = nullptr) {
     chosen.ranks = count;
-    chosen.meeting = ranks::free_point();
+    if (!rill::tcp::detail::is_file(chosen.meeting)) chosen.meeting = ranks::free_point();
     if (used != nullptr) *used = chosen;
     std::vector<pid_t> started;
     for (chosen.rank = 0; chosen.rank < count; ++chosen.rank) started.push_back(start_one(act, chosen));

@@ -11,6 +11,7 @@
 #include <exception>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace ranks {
@@ -47,6 +48,18 @@ inline void encrypt(rill::tcp::options& chosen) {
     chosen.security = rill::tcp::security::encrypted;
     chosen.key = rill::tcp::key::from_text("0123456789abcdefghijklmnopqrstuv");
 }
+
+/// A rank that has met the others in a way of its own.
+class met : public rill::tcp::endpoint {
+  public:
+    met(rill::tcp::detail::mesh&& others, const rill::tcp::options& chosen)
+        : rill::tcp::endpoint(std::move(others), chosen) {}
+
+    template <class Body>
+    void run(Body& body) {
+        rill::mail::run(*engine_, *this, body);
+    }
+};
 
 /// What `act()` throws; null where it returns.
 template <class Act>

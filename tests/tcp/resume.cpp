@@ -29,17 +29,6 @@ using namespace rill;
 
 namespace {
 
-/// A rank that reaches its peers by other addresses.
-class rerouted : public tcp::endpoint {
-  public:
-    rerouted(tcp::detail::mesh&& met, const tcp::options& chosen) : tcp::endpoint(std::move(met), chosen) {}
-
-    template <class Body>
-    void run(Body& body) {
-        mail::run(*engine_, *this, body);
-    }
-};
-
 /// Runs `body(net)` on ranks that reach each other only through the proxy.
 template <class Body>
 void run_behind(ranks::cutting_proxy& proxy, int count, Body&& body, tcp::options chosen) {
@@ -57,7 +46,7 @@ void run_behind(ranks::cutting_proxy& proxy, int count, Body&& body, tcp::option
         all.arrive_and_wait();
         for (std::size_t peer = 0; peer < met.roster.size() && count > 1; ++peer)
             met.roster[peer].addresses = before[peer];
-        rerouted(std::move(met), own).run(body);
+        ranks::met(std::move(met), own).run(body);
     });
     for (const auto& each : thrown)
         if (each) std::rethrow_exception(each);
@@ -155,7 +144,7 @@ TEST_CASE("a dial that was given up and proves itself late makes no rank gone") 
             }
             CHECK(done());
         };
-        rerouted net(std::move(met), own);
+        ranks::met net(std::move(met), own);
         const auto talks = [&](auto& each) {
             for (int i = 0; i < 3; ++i) {
                 CHECK(each.post(1 - each.rank(), {.context = 1}, buffer(8)));
@@ -182,7 +171,7 @@ TEST_CASE("ranks that have nothing to say to each other do not connect") {
         mesh met = meet(own);
         if (own.rank == 1 || own.rank == 4)
             met.roster[static_cast<std::size_t>(5 - own.rank)].addresses = {roster_address_of(closed)};
-        rerouted net(std::move(met), own);
+        ranks::met net(std::move(met), own);
         const auto passes_on = [](auto& each) {
             CHECK(each.post((each.rank() + 1) % 8, {.context = 1}, buffer(8)));
             CHECK(each.receive((each.rank() + 7) % 8, {.context = 1}, each.now() + seconds(30)).has_value());

@@ -80,43 +80,56 @@ class arrival : public contacts::owner {
     /// Without a key, nobody but this host may reach what this rank listens at.
     bool is_local() const { return !made_.secret && chosen_.security != security::open; }
     /// Of the meeting point, which is no file.
-    std::vector<socket_address> addresses() const {
-        std::vector<socket_address> all = resolve_all(chosen_.meeting, chosen_.rank);
-        for (const socket_address& each : all)
+    const std::vector<socket_address>& addresses() {
+        if (made_.points.empty()) made_.points = resolve_all(chosen_.meeting, chosen_.rank);
+        for (const socket_address& each : made_.points)
             if (is_local() && !each.is_loopback())
                 fail("the meeting point " + chosen_.meeting +
                      " is not on the loopback interface, and there is no key: tools/launch --make-key makes one");
-        return all;
+        return made_.points;
     }
-    /// Waits until something happens, at most until the deadline, and goes on with it: `told(name)` where it happened
-    /// to a connection that has been taken.
+    /// Waits until something happens, at most until `timer` or the deadline, and goes on with it: `told(name)` where it
+    /// happened to a connection that has been taken.
     template <class Told>
-    void take_turn(Told&& told) {
+    void take_turn(deadline timer, Told&& told) {
         mail::optional_mutex nobody;
-        loop_.wait(nobody, std::min(contacts_->due(), look_at_), until_, [&](std::uint64_t name, std::uint32_t) {
+        timer = std::min({timer, contacts_->due(), look_at_});
+        loop_.wait(nobody, timer, until_, [&](std::uint64_t name, std::uint32_t) {
             if (!contacts_->serve(name, *this)) told(name);
         });
         contacts_->keep_time(wall_clock(), *this);
     }
-    /// Dials the rank where the meeting file says, and anew where it has come to say something else: it may be of an
-    /// earlier job.
-    void dial_by_file(rank_t as) {
+    /// Dials where the meeting file says, and anew where it has come to say something else: it may be of an earlier
+    /// job. `is_of_host`: whether only the rank that has written it is to answer.
+    void dial_by_file(rank_t as, bool is_of_host) {
         constexpr duration between_looks = milliseconds(50);
         const time_point now = wall_clock();
         if (now < look_at_.at && !look_at_.is_never()) return;
         look_at_ = now + between_looks;
-        const meeting_file told = meeting_file::read(path_of(chosen_.meeting));
+        meeting_file told = meeting_file::read(path_of(chosen_.meeting));
         if (told.addresses.empty() || told.job != made_.own.job) {
             trouble_ = told.addresses.empty() ? "there is no meeting file" : "the meeting file is of another job";
             return contacts_->stop(as);
         }
-        if (contacts_->dials(as) && told.incarnation == dialled_) return;
+        if (contacts_->dials(as) && told == dialled_) return;
         std::vector<socket_address> all;
         for (const std::string& each : told.addresses)
             for (const socket_address& one : resolve(each, chosen_.rank)) all.push_back(one);
         contacts_->stop(as);
-        dialled_ = told.incarnation;
-        contacts_->dial(as, all, dialled_, now, *this);
+        dialled_ = std::move(told);
+        contacts_->dial(as, all, is_of_host ? dialled_.incarnation : 0, now, *this);
+    }
+    /// Writes into the meeting file of a job with seats where all listen that this rank knows: who joins later may ask
+    /// any of them.
+    void tell_by_file() const {
+        if (!is_file(chosen_.meeting) || !made_.takes_newcomers) return;
+        meeting_file told{.job = made_.own.job, .incarnation = made_.own.incarnation};
+        for (const roster_entry& each : made_.roster)
+            for (const roster_address& at : each.addresses)
+                if (const socket_address known = socket_address_of(at);
+                    !known.is_link_local() && told.addresses.size() < meeting_file::most_addresses)
+                    told.addresses.push_back(known.text());
+        told.write(path_of(chosen_.meeting), chosen_.rank);
     }
 
     /// Listens at all addresses of the chosen interfaces.
@@ -207,7 +220,7 @@ class arrival : public contacts::owner {
 
   private:
     deadline look_at_ = deadline::never;  ///< into the meeting file
-    std::uint64_t dialled_ = 0;           ///< the incarnation of rank 0 that the file tells
+    meeting_file dialled_{};              ///< what the file said last
 };
 
 }}}  // namespace rill::RILL_ABI::tcp::detail

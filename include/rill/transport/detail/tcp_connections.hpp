@@ -77,6 +77,7 @@ class connections final : admissions::owner {
     /// Lets peers dial this rank, and dials the one that it watches.
     void open() {
         for (std::size_t i = 0; i < mesh_.listeners.size(); ++i) cards_[i]->makes.listen(std::move(mesh_.listeners[i]));
+        if (mesh_.takes_newcomers) listen_at_points(wall_clock());
         if (mesh_.ranks > 1) watch(next());
     }
 
@@ -161,6 +162,7 @@ class connections final : admissions::owner {
     /// Says goodbye, waits a limited time until the peers have taken all that was sent, and closes.
     void leave() noexcept {
         try {
+            looks_at_points_ = deadline::never;
             for (auto& each : peers_) {
                 // The one before watches this rank, and must hear of its end.
                 if (!each->is_open || !(each->is_known || each->rank == previous())) continue;
@@ -280,7 +282,8 @@ class connections final : admissions::owner {
         timer_ = now + between_dials;  // where something throws
         for (auto& each : cards_) each->makes.keep_time(now, *each);
         newcomers_.drop_late(now);
-        deadline next = deadline::never;
+        if (looks_at_points_.at <= now) listen_at_points(now);
+        deadline next = looks_at_points_;
         for (auto& each : peers_) {
             if (!each->is_known) continue;
             for (route& on : each->routes) {
@@ -516,6 +519,14 @@ class connections final : admissions::owner {
 
     // Newcomers.
 
+    /// Listens at the meeting points of this host that nobody listens at. The rank that did may have ended.
+    void listen_at_points(time_point now) {
+        constexpr duration between_looks = seconds(1);
+        for (const socket_address& each : mesh_.points)
+            if (socket made = listen_at(each, SOMAXCONN)) cards_.front()->makes.listen_also(std::move(made));
+        looks_at_points_ = now + between_looks;
+        be_back_at(looks_at_points_);
+    }
     handshake::refusal fault_of_newcomer(rank_t rank, std::uint64_t incarnation_of) override {
         using refusal = handshake::refusal;
         if (!mesh_.takes_newcomers) return refusal::purpose;
@@ -555,6 +566,7 @@ class connections final : admissions::owner {
     deliveries delivered_;
     conversation::options talk_{};
     deadline timer_ = deadline::never;  ///< when something is due at the earliest
+    deadline looks_at_points_ = deadline::never;
     std::vector<std::unique_ptr<peer_state>> peers_;
     std::deque<rank_t> losses_;         ///< not yet told
     std::deque<mail::peer_news> news_;  ///< not yet told

@@ -112,7 +112,10 @@ class contacts {
         listeners_ = std::move(at);
         watch_listeners();
     }
-    const std::vector<socket>& listeners() const { return listeners_; }
+    void listen_also(socket&& at) {
+        listeners_.push_back(std::move(at));
+        if (listens_at_.is_never()) watch_listener(listeners_.size() - 1);
+    }
     /// Takes the listening sockets away, and closes the connections of guests.
     std::vector<socket> stop_listening() noexcept {
         for (const socket& each : listeners_) loop_.forget(each);
@@ -266,8 +269,10 @@ class contacts {
 
     void watch_listeners() {
         listens_at_ = deadline::never;
-        for (std::size_t i = 0; i < listeners_.size(); ++i)
-            loop_.watch(listeners_[i], own_name_of(kind::listener, static_cast<int>(i)), false);
+        for (std::size_t i = 0; i < listeners_.size(); ++i) watch_listener(i);
+    }
+    void watch_listener(std::size_t index) {
+        loop_.watch(listeners_[index], own_name_of(kind::listener, static_cast<int>(index)), false);
     }
     void accept_some(const socket& listener, owner& to) {
         for (int i = 0; i < reception::most_at_once; ++i) {

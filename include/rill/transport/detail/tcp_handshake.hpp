@@ -36,7 +36,7 @@ class handshake {
     enum class purpose : std::uint8_t {
         meeting = 1,
         mail,
-        join  ///< to take a seat in a job whose ranks have met: who exchanges mail answers it
+        join  ///< to take a seat in a job whose ranks have met: who exchanges mail answers it, on any line
     };
     /// Why there is no connection.
     enum class refusal : std::uint8_t {
@@ -207,10 +207,11 @@ class handshake {
         if (peer_.build != own_.build) return refusal::build;
         if (peer_.ranks != own_.ranks) return refusal::ranks;
         if (peer_.rank < 0 || peer_.rank >= own_.ranks || peer_.rank == own_.rank) return refusal::rank;
-        const bool is_to_join = (own_.why == purpose::mail && peer_.why == purpose::join) ||
-                                (own_.why == purpose::join && peer_.why == purpose::mail);
-        const bool is_other = peer_.why != own_.why && !is_to_join;
-        return is_other || peer_.line != own_.line ? refusal::purpose : refusal::none;
+        const auto may_join = [](purpose each) { return each == purpose::mail || each == purpose::join; };
+        const bool is_to_join =
+            (own_.why == purpose::join && may_join(peer_.why)) || (peer_.why == purpose::join && may_join(own_.why));
+        const bool is_same = peer_.why == own_.why && peer_.line == own_.line;
+        return is_to_join || is_same ? refusal::none : refusal::purpose;
     }
     /// Both hellos, the dialer's first. The answer proves more bytes than the proof, so neither stands for the other.
     void remember(byte_view dialer, byte_view acceptor) {

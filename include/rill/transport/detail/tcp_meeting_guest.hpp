@@ -33,8 +33,8 @@ class meeting_guest final : public arrival {
         if (!is_file(chosen_.meeting)) contacts_->dial(0, addresses(), 0, wall_clock(), *this);
         while (!host_) {
             if (wall_clock() >= until_) fail_for_absence(0, "rank 0 has not come to ");
-            if (is_file(chosen_.meeting)) dial_by_file(0);
-            take_turn([](std::uint64_t) {});
+            if (is_file(chosen_.meeting)) dial_by_file(0, true);
+            take_turn(deadline::never, [](std::uint64_t) {});
         }
         listen_at_cards();
         listen_beside(host_);

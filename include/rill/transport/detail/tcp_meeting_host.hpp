@@ -42,7 +42,7 @@ class meeting_host final : public arrival {
         listen();
         while (missing() != 0) {
             if (wall_clock() >= until_) refuse_all(failure::timeout, who_is_missing());
-            take_turn([&](std::uint64_t name) { listen_to(contacts::peer_of(name)); });
+            take_turn(deadline::never, [&](std::uint64_t name) { listen_to(contacts::peer_of(name)); });
         }
         if (made_.listeners.empty())
             made_.listeners.push_back(contacts_->stop_listening());
@@ -51,6 +51,7 @@ class meeting_host final : public arrival {
         if (is_file(chosen_.meeting) && !made_.takes_newcomers &&
             meeting_file::read(path_of(chosen_.meeting)).incarnation == made_.own.incarnation)
             ::unlink(path_of(chosen_.meeting).c_str());
+        tell_by_file();
         made_.roster.resize(static_cast<std::size_t>(chosen_.ranks));
         const std::vector<std::byte> roster = meeting_word::of_roster(made_.roster);
         for (const newcomer& each : come_)

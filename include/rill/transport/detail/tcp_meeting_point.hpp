@@ -95,9 +95,12 @@ inline std::vector<std::string> parts_of(const std::string& list) {
     return parts;
 }
 
-/// What the file of a meeting point tells: of which job it is, and where rank 0 listens.
+/// What the file of a meeting point tells: of which job it is, and where rank 0 listens; of a job with seats whose
+/// ranks have met, where those listen that the writer knows.
 struct meeting_file {
-    std::uint64_t job = 0, incarnation = 0;
+    static constexpr std::size_t most_addresses = 256;
+
+    std::uint64_t job = 0, incarnation = 0;  ///< of the writer
     std::vector<std::string> addresses{};
 
     /// Replaces the file in one step: nobody reads a part of it. Throws `library_error` where that fails.
@@ -118,7 +121,6 @@ struct meeting_file {
     }
     /// Without addresses where there is no such file, or where it is no meeting file.
     static meeting_file read(const std::string& path) {
-        constexpr std::size_t most_addresses = 64;
         meeting_file made;
         std::ifstream from(path);
         std::string word;
@@ -126,6 +128,8 @@ struct meeting_file {
         while (from >> word && word != "end" && made.addresses.size() < most_addresses) made.addresses.push_back(word);
         return word == "end" ? made : meeting_file{};
     }
+
+    friend bool operator==(const meeting_file&, const meeting_file&) = default;
 };
 
 }}}  // namespace rill::RILL_ABI::tcp::detail

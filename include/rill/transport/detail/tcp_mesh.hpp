@@ -73,6 +73,7 @@ struct mesh {
     std::vector<roster_entry> roster{};  ///< by rank: where this rank reaches its peers; on a free seat incarnation 0
     handshake::identity own{};           ///< says `purpose::mail`
     bool takes_newcomers = false;
+    std::vector<socket_address> points{};       ///< the addresses of the meeting points; of a file none
     std::vector<meeting_word::option> alike{};  ///< what all ranks must have alike
     tcp::key secret{};
     std::unique_ptr<tls_context> encrypts{};  ///< null: nothing is encrypted

@@ -37,20 +37,21 @@ struct options {
     int ranks = 1;
     /// Not 0: processes can join the job when its ranks have met, on a free seat or on that of a process that has
     /// ended. There are this many seats, or `ranks` if that is more. Such a job sends as if each rank was on a host of
-    /// its own. Rank 0 must live, since it listens at the meeting point.
+    /// its own. Each rank answers processes that join; see `meeting`.
     int seats = 0;
     /// This process joins a job whose ranks have met. A process whose `rank` is not below `ranks` always does.
     bool joins = false;
     /// Where rank 0 listens: `host:port` or `[address]:port`, or several of these, separated by commas, of which rank 0
     /// takes those that its host has. Or `file:` and the path of a file on a disk that all hosts share: rank 0 writes
-    /// its addresses there. Each other rank listens at the address by which it reaches rank 0.
+    /// its addresses there. Each other rank listens at the address by which it reaches rank 0. Where `seats` is not 0,
+    /// ranks listen for processes that join: at each `host:port` one of that host, and another one within a second of
+    /// its end; the file then tells where all ranks listen.
     std::string meeting = "127.0.0.1:29400";
     /// Over which network interfaces the ranks exchange messages: up to 8 names of interfaces, or addresses of this
     /// host, separated by commas, such as `eth0,eth1`. Two ranks have a connection over the first interface of either,
     /// one over the second, and so on. A large message goes over all of them, over each as much as it carries; while
     /// one is silent or lost, the others carry all. Each rank reaches the others' addresses by the routes of its host.
-    /// Empty: one connection, at the addresses of the meeting. Either all ranks choose interfaces or none. A
-    /// process that joins asks each rank for its seat over the first interface.
+    /// Empty: one connection, at the addresses of the meeting. Either all ranks choose interfaces or none.
     std::string interfaces{};
     std::string job{};  ///< ranks of other jobs are refused
     /// Equal on all ranks: others are refused.
