@@ -129,7 +129,7 @@ class arrival : public contacts::owner {
                 if (const socket_address known = socket_address_of(at);
                     !known.is_link_local() && told.addresses.size() < meeting_file::most_addresses)
                     told.addresses.push_back(known.text());
-        told.write(path_of(chosen_.meeting), chosen_.rank);
+        if (!told.addresses.empty()) told.write(path_of(chosen_.meeting), chosen_.rank);
     }
 
     /// Listens at all addresses of the chosen interfaces.
