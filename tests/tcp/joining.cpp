@@ -1,4 +1,5 @@
 // Processes that join a job whose ranks have met.
+#include <rill/core/bytes.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
