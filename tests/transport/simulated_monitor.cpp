@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,55 @@ TEST_CASE("a peer whose control is lost for long is told to be silent, and to ha
         CHECK(all[1].event.incarnation == all[0].event.incarnation);
         if (is_killed) CHECK(all[2].event.kind == peer_change::ended);
     }
+}
+
+TEST_CASE(
+    "a rank that says nothing is told to be silent when its link is cut, and to have recovered when it is healed") {
+    const auto all = told_of(wire({faults::cut(1, 0).at(rill::seconds(1)), faults::heal(1, 0).at(rill::seconds(6))}),
+                             rill::seconds(9), sleep_long);
+    REQUIRE(all.size() == 2);
+    CHECK(all[0].event.kind == peer_change::silent);
+    CHECK(all[0].at >= rill::seconds(4).ns);
+    CHECK(all[0].at < rill::seconds(6).ns);
+    CHECK(all[1].event.kind == peer_change::recovered);
+    CHECK(all[1].at < rill::seconds(8).ns);
+}
+
+TEST_CASE("in a context that is monitored, a wait for a silent rank ends, and names both ends of the link") {
+    const rill::byte_view one_byte = std::as_bytes(std::span("x", 1));
+    const auto waits_in_vain = [](sim::endpoint& net, auto&& wait) {
+        try {
+            wait();
+        } catch (const rill::peer_failure& thrown) {
+            CHECK(thrown.culprit() == 1);
+            CHECK(thrown.notice().other == 0);
+            CHECK(std::string(thrown.what()).find("rank 0 waits for rank 1, and hears nothing of it") == 6);
+            return net.now().ns;
+        }
+        return std::int64_t{0};
+    };
+    constexpr rill::channel beside{.context = events.context, .tag = 7};
+    std::vector<std::int64_t> ended;
+    sim::run(3, wire({faults::cut_between(0, 1).at(rill::seconds(1))}), [&](sim::endpoint& net) {
+        if (net.rank() != 0) return sleep_long(net);
+        net.monitor(events);
+        net.sleep_until({rill::seconds(2).ns});
+        auto sent = net.post(1, beside, rill::byte_pieces(one_byte));
+        for (int again = 0; again < 2; ++again) {
+            ended.push_back(waits_in_vain(net, [&] { net.receive(1, beside, deadline::never); }));
+            ended.push_back(waits_in_vain(net, [&] { sent.wait(deadline::never); }));
+        }
+        const std::vector<rill::rank_t> both{1, 2};
+        const rill::time_point later{rill::seconds(7).ns};
+        CHECK(!net.receive(both, beside, later));
+        CHECK(!net.receive(1, numbers, later));
+        CHECK(net.receive(1, events, later).has_value());
+        CHECK(!net.receive(1, events, later));
+    });
+    REQUIRE(ended.size() == 4);
+    CHECK(ended[0] >= rill::seconds(4).ns);
+    CHECK(ended[0] < rill::seconds(6).ns);
+    for (const std::int64_t each : ended) CHECK(each == ended[0]);
 }
 
 TEST_CASE("an end waits for a large message that is still under way") {

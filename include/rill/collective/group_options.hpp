@@ -19,8 +19,9 @@ struct group_options {
     /// Tells the group from others on its transport; those of one name, by the order in which they are made.
     std::string_view name = "group";
 
-    /// Whether an operation of this rank fails as soon as a rank that it waits for has ended, and not at its timeout.
-    /// On a `MonitoredTransport`; without effect on others.
+    /// Whether an operation of this rank fails as soon as a rank that it waits for has ended or is silent, and not at
+    /// its timeout. On a `MonitoredTransport`; without effect on others. A topology with detours waits for silent
+    /// ranks.
     bool monitors = false;
 
     void require_options(rank_t rank) const {

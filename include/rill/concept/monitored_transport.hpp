@@ -27,9 +27,11 @@ namespace rill { inline namespace RILL_ABI {
 /// - `fence(peer, incarnation)`: nothing of that life arrives any more on any channel, also what is under way or in the
 ///   mailbox: neither messages nor its end.
 /// - On any other channel of the context of a monitored one, a receive that finds nothing and waits for peers of which
-///   each is fenced or has been told to have ended throws `peer_failure`, also with a deadline. It names the first as
-///   the culprit and all in its text, and comes at the latest when the last of these ends arrives. On a monitored
-///   channel it waits: a rank may arrive.
+///   each is fenced, or has been told to have ended or to be silent, throws `peer_failure`, also with a deadline. It
+///   names the first as the culprit and all in its text, and comes at the latest when the last of these news arrives.
+///   If one of them is silent, and may be heard again, it names this rank as the other end. So does a wait until a peer
+///   has read a message, which ends where the peer is silent. On a monitored channel a receive waits: a rank may
+///   arrive.
 ///
 /// Other contexts are as before: a closed protocol does not monitor, waits for its deadline, and finds who is to blame
 /// by `inquire`, which answers by `operation::departure` where a body has returned.

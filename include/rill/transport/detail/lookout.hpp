@@ -19,7 +19,9 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 class lookout {
   public:
     [[gnu::cold, gnu::noinline]] explicit lookout(int ranks)
-        : ended_(static_cast<std::size_t>(ranks)), fenced_(static_cast<std::size_t>(ranks)) {}
+        : ended_(static_cast<std::size_t>(ranks)),
+          silent_(static_cast<std::size_t>(ranks)),
+          fenced_(static_cast<std::size_t>(ranks)) {}
 
     const plain_vector<channel>& channels() const { return channels_; }
     void watch(channel on) { channels_.add(on); }
@@ -51,26 +53,50 @@ class lookout {
     bool ends(rank_t peer) { return std::exchange(ended_[static_cast<std::size_t>(peer)], char{1}) == 0; }
     bool has_ended(rank_t peer) const { return ended_[static_cast<std::size_t>(peer)] != 0; }
     /// It has begun anew, in a life that is not fenced.
-    void begins(rank_t peer) { ended_[static_cast<std::size_t>(peer)] = fenced_[static_cast<std::size_t>(peer)] = 0; }
+    void begins(rank_t peer) {
+        const auto at = static_cast<std::size_t>(peer);
+        ended_[at] = silent_[at] = fenced_[at] = 0;
+    }
+    void be_silent(rank_t peer, bool now) { silent_[static_cast<std::size_t>(peer)] = now ? 1 : 0; }
+    bool is_silent(rank_t peer) const { return silent_[static_cast<std::size_t>(peer)] != 0; }
 
-    /// Whether a receive waits for peers of which nothing will come: see `MonitoredTransport`.
+    /// Whether a wait is for peers of which nothing comes: see `MonitoredTransport`.
     bool waits_in_vain(std::span<const rank_t> peers, channel on) const {
-        return !peers.empty() && is_open(on.context) && !is_watched(on) && are_gone(peers);
+        return waits_for(peers, on, [&](rank_t peer) { return is_over(peer) || is_silent(peer); });
+    }
+    /// Whether one of these peers may be heard again.
+    bool waits_for_silent(std::span<const rank_t> peers, channel on) const {
+        return waits_in_vain(peers, on) && !waits_for(peers, on, [&](rank_t peer) { return is_over(peer); });
     }
 
   private:
-    bool are_gone(std::span<const rank_t> peers) const {
+    bool is_over(rank_t peer) const { return is_fenced(peer) || has_ended(peer); }
+    template <class Is>
+    bool waits_for(std::span<const rank_t> peers, channel on, Is&& is) const {
+        if (peers.empty() || !is_open(on.context) || is_watched(on)) return false;
         for (const rank_t peer : peers)
-            if (!is_fenced(peer) && !has_ended(peer)) return false;
+            if (!is(peer)) return false;
         return true;
     }
 
     bool has_fences_ = false;
     plain_vector<channel> channels_;
-    plain_vector<char> ended_, fenced_;  ///< by rank
+    plain_vector<char> ended_, silent_, fenced_;  ///< by rank
 };
 
-/// Why a receive throws where `waits_in_vain`.
+/// Why a wait throws where `waits_for_silent`. It names both ends of the link.
+[[gnu::cold, gnu::noinline]] inline abort_notice notice_of_silence(rank_t self, std::span<const rank_t> peers,
+                                                                   channel on) {
+    std::string names;
+    for (const rank_t peer : peers) names += text_of({names.empty() ? "" : ", ", peer});
+    return {.context = on.context,
+            .culprit = peers[0],
+            .other = self,
+            .reason = text_of({"rank ", self, " waits for rank ", names,
+                               ", and hears nothing of it: it hangs, or the link between them is cut"})};
+}
+
+/// Why a receive throws where `waits_in_vain`, and not for silence.
 [[gnu::cold, gnu::noinline]] inline abort_notice notice_of_ends(rank_t self, std::span<const rank_t> peers,
                                                                 channel on) {
     std::string names;

@@ -85,7 +85,11 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
     }
     bool await(std::uint64_t id, channel on, deadline until) {
         const rank_t peer = receiver_of(id);
-        return wait_for({&peer, 1}, on, until, [&] { return office_.is_done(id); });
+        return wait_for({&peer, 1}, on, until, [&] {
+            if (office_.is_done(id)) return true;
+            office_.require_heard({&peer, 1}, on);
+            return false;
+        });
     }
     /// Withdraws a message that nobody has asked for; waits for one that is being sent.
     void settle_sent(std::uint64_t id, std::uint64_t context) noexcept {

@@ -95,8 +95,8 @@ bool post_office<Port>::hear_news() {
             watch_.begins(news.peer);
             if (monitors_ || control_.has_left) tell(news.peer, {.kind = note::monitor});
         } else {
-            of.is_silent = news.change == peer_change::silent;
-            if (of.is_silent) of.has_gone = true;
+            of.has_gone = of.is_silent = news.change == peer_change::silent;
+            watch_.be_silent(news.peer, of.is_silent);
             if (of.is_silent) tell_loss(news.peer);
         }
         tell_change(news.peer, news.change);

@@ -117,7 +117,12 @@ class post_office {
     void require_any(std::span<const rank_t> peers, channel on, deadline until) const;
     /// The same of a wait for messages, in a context that is monitored.
     void require_coming(std::span<const rank_t> peers, channel on) const {
+        require_heard(peers, on);
         if (watch_.waits_in_vain(peers, on)) throw_error(rill::detail::notice_of_ends(rank(), peers, on));
+    }
+    /// Throws `peer_failure` where a wait in a context that is monitored is for peers that are silent.
+    void require_heard(std::span<const rank_t> peers, channel on) const {
+        if (watch_.waits_for_silent(peers, on)) throw_error(rill::detail::notice_of_silence(rank(), peers, on));
     }
     /// What is on its way to a silent peer does not use its sender's memory any more.
     void free_memory_for(rank_t peer) {

@@ -12,6 +12,7 @@
 #include <rill/transport/detail/simulated_mail.hpp>
 #include <rill/transport/detail/simulated_network.hpp>
 #include <rill/transport/detail/simulated_table.hpp>
+#include <rill/transport/fault_plan.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -25,7 +26,7 @@ namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// A control message, from its first dispatch until it has arrived or is given up.
 struct letter : appointment {
-    enum class about : std::uint8_t { notice, question, answer, arrival, end };
+    enum class about : std::uint8_t { notice, question, answer, arrival, end, sign };
 
     letter() : appointment(what::letter) {}
 
@@ -114,7 +115,8 @@ class courier : public mail {
         learn_life(read.receiver, read.source, read.life, read.kind == letter::about::end);
         switch (read.kind) {
             case letter::about::arrival:
-            case letter::about::end: return;
+            case letter::about::end:
+            case letter::about::sign: return;
             case letter::about::notice: return hear(read.receiver, *read.notice);
             case letter::about::question:
                 at(read.receiver).asked.push_back({read.source, read.context, read.call.number});
@@ -132,6 +134,7 @@ class courier : public mail {
             for (rank_t peer = 0; peer < size(); ++peer)
                 if (peer != self && at(peer).lives > 0 && (at(peer).has_ended || !at(peer).is_alive))
                     write_of_life(letter::about::end, peer, self);
+            expect_signs(self);
             return;
         }
         for (rank_t peer = 0; peer < size(); ++peer) {
@@ -340,8 +343,23 @@ class courier : public mail {
 
     void write_of_life(letter::about change, rank_t of, rank_t reader) { dispatch(write(change, of, reader)); }
 
+    /// Whenever a link to this rank is cut, the other end gives a sign of life, so that its silence is noticed.
+    void expect_signs(rank_t self) {
+        if (!travels_) return;
+        for (const fault& each : links_.faults().plan().faults) {
+            if (each.kind != fault::what::cut) continue;
+            for (rank_t peer = 0; peer < size(); ++peer) {
+                if (peer == self || !each.is_of_link(peer, self)) continue;
+                letter& l = write(letter::about::sign, peer, self);
+                l.is_on_way = false;
+                scheduler_.future().add(l, std::max(now(), time_point{} + each.begins));
+            }
+        }
+    }
+
     /// Others than a rank itself tell its end: its host, or those who hear its connections break.
     void dispatch(letter& l) {
+        if (l.kind == letter::about::sign && l.repeated == 0) l.life = at(l.source).lives, l.written = now();
         if (l.kind != letter::about::end && (!at(l.source).is_alive || at(l.source).lives != l.life)) return give_up(l);
         const auto arrival = travels_ ? links_.depart_letter(now(), l.source, l.receiver) : std::optional(now());
         if (!arrival) return repeat_later(l);

@@ -9,6 +9,7 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/lookout.hpp>
 #include <rill/transport/detail/simulated_links.hpp>
 #include <rill/transport/detail/simulated_network.hpp>
 #include <rill/transport/detail/simulated_post_office.hpp>
@@ -87,8 +88,15 @@ class mail : public rooms {
     bool wait_until_read(parcel& p, deadline until) {
         if (p.at == parcel::stage::done) return true;
         throw_if_ended(p.on);
+        const rank_t reader = p.receiver;
+        throw_if_silent(p.source, {&reader, 1}, p.on);
         if (passed(until)) return poll(), p.at == parcel::stage::done;
-        return wait(p.reading, {.kind = waits_for::reading, .peers = {&p.receiver, 1}, .on = p.on}, until);
+        wait_record what{.kind = waits_for::reading, .peers = {&reader, 1}, .on = p.on};
+        const rank_t self = p.source;
+        const wake outcome = scheduler_.wait(p.reading, what, until);
+        if (concluded(outcome, what)) return true;
+        if (outcome == wake::ended) throw_if_silent(self, what.peers, what.on);
+        return false;
     }
 
     void settle(parcel& p) noexcept {
@@ -251,12 +259,12 @@ class mail : public rooms {
     }
 
     parcel* await(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
-        throw_if_all_ended(self, peers, on);
+        throw_if_in_vain(self, peers, on);
         if (passed(until)) return poll(), nullptr;
         wait_record what{.kind = waits_for::message, .peers = peers, .on = on};
         const wake outcome = scheduler_.wait(at(self).receiving, what, until);
         if (concluded(outcome, what)) return what.delivered;
-        if (outcome == wake::ended) throw_if_all_ended(self, peers, on);
+        if (outcome == wake::ended) throw_if_in_vain(self, peers, on);
         return nullptr;
     }
 
@@ -282,15 +290,26 @@ class mail : public rooms {
         last.is_silent = is_silent;
         for (const channel on : at(self).monitored)
             tell_change(self, peer, on, is_silent ? peer_change::silent : peer_change::recovered, last.life);
+        if (!is_silent) return;
+        end_receives_in_vain(self);
+        for (strand& each : scheduler_.strands()) {
+            const wait_record* const what = each.rank == self ? each.waiting : nullptr;
+            if (what != nullptr && what->kind == waits_for::reading && what->ends_with_context &&
+                waits_for_silent(self, what->peers, what->on))
+                scheduler_.call(each, wake::ended);
+        }
     }
 
     void tell_end(rank_t self, rank_t peer, known_peer& last) {
         last.has_ended = true;
         if (!is_fenced(self, peer, last.life))
             for (const channel on : at(self).monitored) tell_change(self, peer, on, peer_change::ended, last.life);
+        end_receives_in_vain(self);
+    }
+    void end_receives_in_vain(rank_t self) {
         for (strand* s = at(self).receiving.first(); s != nullptr;) {
             strand* const after = s->after;
-            if (have_all_ended(self, s->waiting->peers, s->waiting->on)) scheduler_.call(*s, wake::ended);
+            if (waits_in_vain(self, s->waiting->peers, s->waiting->on)) scheduler_.call(*s, wake::ended);
             s = after;
         }
     }
@@ -319,19 +338,32 @@ class mail : public rooms {
         return false;
     }
 
-    /// Whether a rank that monitors another channel of this context waits for peers that have all ended.
-    bool have_all_ended(rank_t self, std::span<const rank_t> peers, channel on) {
+    /// Whether a rank that monitors another channel of this context waits for peers that have all ended, or are silent.
+    bool waits_in_vain(rank_t self, std::span<const rank_t> peers, channel on) {
         const rank_state& own = at(self);
         const auto& monitored = own.monitored;
         const auto is_of_context = [&](channel each) { return each.context == on.context; };
-        const auto has_ended = [&](rank_t peer) { return own.known[static_cast<std::size_t>(peer)].has_ended; };
+        const auto is_away = [&](rank_t peer) {
+            const known_peer& last = own.known[static_cast<std::size_t>(peer)];
+            return last.has_ended || last.is_silent;
+        };
         return !peers.empty() && std::any_of(monitored.begin(), monitored.end(), is_of_context) &&
                std::find(monitored.begin(), monitored.end(), on) == monitored.end() &&
-               std::all_of(peers.begin(), peers.end(), has_ended);
+               std::all_of(peers.begin(), peers.end(), is_away);
+    }
+    /// The same where one of these peers may be heard again.
+    bool waits_for_silent(rank_t self, std::span<const rank_t> peers, channel on) {
+        return waits_in_vain(self, peers, on) && std::any_of(peers.begin(), peers.end(), [&](rank_t peer) {
+                   return !at(self).known[static_cast<std::size_t>(peer)].has_ended;
+               });
     }
 
-    void throw_if_all_ended(rank_t self, std::span<const rank_t> peers, channel on) {
-        if (at(self).monitored.empty() || !have_all_ended(self, peers, on)) return;
+    void throw_if_silent(rank_t self, std::span<const rank_t> peers, channel on) {
+        if (waits_for_silent(self, peers, on)) throw_error(rill::detail::notice_of_silence(self, peers, on));
+    }
+    void throw_if_in_vain(rank_t self, std::span<const rank_t> peers, channel on) {
+        if (at(self).monitored.empty() || !waits_in_vain(self, peers, on)) return;
+        throw_if_silent(self, peers, on);
         throw peer_failure({.context = on.context,
                             .culprit = peers[0],
                             .reason = "rank " + std::to_string(self) + " waits for a message from " +

@@ -46,7 +46,7 @@ struct network {
     /// call has ended answers with the notice that has ended it.
     control_plane control = control_plane::travelling;
     /// A rank that monitors is told that a peer is silent when control of that peer has been lost for so long, and that
-    /// it has recovered when anything of it arrives again.
+    /// it has recovered when anything of it arrives again. Ranks give signs of life when a link is cut.
     duration silence = seconds(3);
     duration jitter{};                                  ///< adds to each message's latency, uniform in [0, jitter]
     std::uint64_t seed = 0;                             ///< of the jitter
