@@ -186,6 +186,40 @@ TEST_CASE("step_scope: memory that overlaps comes back in the reverse order") {
     CHECK(values == std::vector{1, 2, 3, 4});
 }
 
+TEST_CASE("step_scope: a step that is suspended can be done again, until the next one begins") {
+    std::vector<float> values(100, 1.0F);
+    auto codec = compress::error_feedback{compress::top_k{.density = 0.1}}.bind(values.size());
+    const auto residual = [&] { return std::vector<float>(codec.residual().begin(), codec.residual().end()); };
+    rill::step_scope scope;
+    const auto encode = [&] {
+        scope.keep(codec), scope.keep(std::span(values));
+        values[0] = 2;
+        codec.begin(1);
+        codec.encode(values);
+        codec.commit();
+    };
+    const std::vector<float> before = residual();
+    encode();
+    const std::vector<float> after = residual();
+    CHECK(after != before);
+    scope.suspend();
+    CHECK(residual() == before);
+    CHECK(values[0] == 1);
+    scope.redo(codec);
+    CHECK(residual() == after);
+    encode();
+    const std::vector<float> later = residual();
+    scope.suspend();
+    CHECK(residual() == after);
+    scope.keep(std::span(values));
+    scope.redo(codec);
+    CHECK(residual() == after);
+    scope.abort();
+    scope.redo(codec);
+    CHECK(residual() == after);
+    CHECK(later != after);
+}
+
 TEST_CASE("step_scope: a codec that ended with its step is forgotten") {
     rill::simulated::run(2, {}, [](auto& net) {
         rill::step_scope scope;

@@ -57,6 +57,19 @@ class step_scope {
             if ((*each)->is_of_this_step) (*each)->put_back();
         end();
     }
+    /// As `abort`, for a step of which it is not known yet whether it counts: `redo` may follow, before the next call.
+    void suspend() {
+        for (auto each = kept_.rbegin(); each != kept_.rend(); ++each)
+            if ((*each)->is_of_this_step) (*each)->swap();
+        end();
+        is_suspended_ = true;
+    }
+    /// The step that `suspend` has ended counts: an object that it has changed is again as that step has left it.
+    template <std::copyable Object>
+    void redo(Object& object) {
+        const auto known = find<copy_of<Object>>(copy_of<Object>::memory_of(object));
+        if (is_suspended_ && known != kept_.end()) (*known)->put_back();
+    }
 
   private:
     struct copy {
@@ -73,6 +86,7 @@ class step_scope {
         virtual ~copy() = default;
         virtual void take() = 0;
         virtual void put_back() = 0;
+        virtual void swap() = 0;
     };
     template <class Object>
     struct copy_of final : copy {
@@ -85,6 +99,7 @@ class step_scope {
         }
         void take() override { kept = of; }
         void put_back() override { of = kept; }
+        void swap() override { std::ranges::swap(of, kept); }
     };
     template <class T>
     struct copy_of<std::span<T>> final : copy {
@@ -96,18 +111,23 @@ class step_scope {
         static byte_view memory_of(std::span<T> elements) { return std::as_bytes(elements); }
         void take() override { kept.assign(of.begin(), of.end()); }
         void put_back() override { std::memcpy(of.data(), kept.data(), of.size_bytes()); }
+        void swap() override { std::swap_ranges(of.begin(), of.end(), kept.begin()); }
     };
     template <class>
     static constexpr char tag = 0;
     template <class>
     static constexpr bool is_never = false;
 
+    template <class Copy>
+    auto find(byte_view memory) {
+        return std::find_if(kept_.begin(), kept_.end(),
+                            [&](const auto& each) { return each->is_of(&tag<Copy>, memory); });
+    }
     /// Copies are in the order in which this step has made them, behind those of earlier steps: memory may overlap.
     template <class Copy, class Object>
     void keep_as(Object&& object) {
-        const byte_view memory = Copy::memory_of(object);
-        const auto known =
-            std::find_if(kept_.begin(), kept_.end(), [&](const auto& each) { return each->is_of(&tag<Copy>, memory); });
+        is_suspended_ = false;
+        const auto known = find<Copy>(Copy::memory_of(object));
         if (known == kept_.end()) {
             kept_.push_back(std::make_unique<Copy>(object));
         } else if (!(*known)->is_of_this_step) {
@@ -121,9 +141,11 @@ class step_scope {
     void end() {
         std::erase_if(kept_, [](const auto& each) { return !each->is_of_this_step; });
         for (const auto& each : kept_) each->is_of_this_step = false;
+        is_suspended_ = false;
     }
 
     std::vector<std::unique_ptr<copy>> kept_;
+    bool is_suspended_ = false;
 };
 
 }}  // namespace rill::RILL_ABI
