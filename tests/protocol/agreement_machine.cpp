@@ -662,6 +662,41 @@ TEST_CASE("a rank that has answered a ballot that it had heard of before notices
     CHECK(all.at(0).machine.view().members == std::vector<rank_t>{0, 1});
 }
 
+TEST_CASE("members that are newly lost to each other get time to hear each other again, and the decision says if not") {
+    for (const bool is_heard_again : {true, false}) {
+        CAPTURE(is_heard_again);
+        world all(3, quorum::majority);
+        const auto settle = [&] {
+            all.tell(0, {.happened = what::tick});
+            for (int round = 0; round < 4; ++round)
+                for (const rank_t other : {1, 2})
+                    for (const auto& [from, to] : {std::pair{0, other}, std::pair{other, 0}})
+                        while (!all.link(from, to).empty()) all.deliver(from, to);
+        };
+        const auto told = [&](peer_change change) {
+            all.tell(1, {.happened = what::changed, .peer = 2, .change = change, .incarnation = first_life});
+        };
+        told(peer_change::silent);
+        all.tell(0, {.happened = what::ends});
+        settle();
+        CHECK(all.at(0).machine.view().epoch == 0);
+        if (is_heard_again) told(peer_change::recovered);
+        all.now = all.now + (is_heard_again ? limits.repeat : limits.patience);
+        settle();
+        for (const bool again : {false, true}) {
+            const agreement_machine& first = all.at(0).machine;
+            CHECK(first.view().epoch == (again ? 2 : 1));
+            CHECK(first.view().members.size() == 3);
+            CHECK(first.last().is_fruitless);
+            CHECK(first.last().is_parted == !is_heard_again);
+            if (again) break;
+            all.tell(0, {.happened = what::ends});
+            settle();
+        }
+        CHECK(all.wrong == "");
+    }
+}
+
 TEST_CASE("a rank that waits too long for another's ballot misses the other, and not itself") {
     world all(3, quorum::majority);
     all.tell(0, {.happened = what::ends});

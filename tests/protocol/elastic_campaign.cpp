@@ -175,8 +175,9 @@ TEST_CASE("an elastic team commits a step on all members or on none, under up to
 
 TEST_CASE("runs of an elastic team that once went wrong") {
     // A decision that only one rank hears, before it waits in a collective; a rank that has ended, for which another
-    // waits in the last step; a newcomer that comes when all is over.
-    for (const std::uint64_t seed : {38311U, 25142U, 1828U}) {
+    // waits in the last step; a newcomer that comes when all is over; members that were silent before this rank, or
+    // they, became members.
+    for (const std::uint64_t seed : {38311U, 25142U, 1828U, 992U, 1237U}) {
         CAPTURE(seed);
         CHECK(drawn_run(seed).play() == "");
     }

@@ -1,5 +1,9 @@
 // Residuals of error feedback in an elastic team: handed over by ranks that leave, declared as lost of ranks that die.
+#include <rill/collective/all_reduce.hpp>
+#include <rill/compress/error_feedback.hpp>
+#include <rill/compress/top_k.hpp>
 #include <rill/protocol/elastic.hpp>
+#include <rill/topology/ring.hpp>
 #include <rill/transport/simulated.hpp>
 
 #include "elastic_scene.hpp"
@@ -63,4 +67,59 @@ TEST_CASE("the residual of a rank that dies is declared as lost, with its last k
                   known.end());
         }
     }
+}
+
+TEST_CASE("a rank that gives up a step which the others commit keeps what the step has left out") {
+    constexpr int ranks = 3;
+    constexpr std::uint64_t few = 6;
+    int caught_up = 0;
+    for (std::int64_t cut = 1100; cut < 1240; ++cut) {
+        CAPTURE(cut);
+        std::vector<rill::fault> plan;
+        for (const rank_t other : {0, 1}) {
+            plan.push_back(faults::cut(other, 2).at(rill::microseconds(cut)));
+            plan.push_back(faults::heal(other, 2).at(rill::seconds(15)));
+        }
+        bool is_left_out = false;
+        std::vector<float> found(20), given(20);
+        std::vector<std::vector<float>> updates(few);
+        const sim::network on{.faults = {plan}, .silence = rill::seconds(1), .longest = rill::seconds(1000)};
+        sim::run(ranks, on, [&](auto& net) {
+            rill::elastic team{
+                net, rill::topology::ring{}, {.timeout = rill::seconds(5), .patience = rill::seconds(3)}};
+            elastic_scene::model state;
+            auto codec = rill::compress::error_feedback{rill::compress::top_k{.density = 0.3}}.bind(20);
+            std::uint64_t done = 0;
+            while (team.step() < few) {
+                try {
+                    team.settle(state, codec);
+                    caught_up += done < team.step() ? 1 : 0;
+                    done = team.step();
+                    if (done >= few) break;
+                    net.sleep_until(net.now() + rill::microseconds(300));
+                    // The others compute for so long that rank 2 gives up, and is heard again before they look for it.
+                    if (net.rank() != 2 && done == 3) net.sleep_until(rill::time_point{} + rill::seconds(20));
+                    std::vector<float> update(20);
+                    const std::vector<float> own = elastic_scene::gradient(team.step(), net.rank());
+                    if (!team.attempt([&](auto& workers) { rill::all_reduce(workers, own, update, codec); })) continue;
+                    state.add(std::vector<double>(update.begin(), update.end()));
+                    updates[static_cast<std::size_t>(done++)] = update;
+                } catch (const rill::no_quorum&) {
+                    net.sleep_until(net.now() + rill::milliseconds(500));
+                } catch (const rill::excluded&) {
+                    is_left_out = true;
+                    return;
+                }
+            }
+            team.finish();
+            elastic_scene::add(found, {codec.residual().begin(), codec.residual().end()});
+        });
+        if (is_left_out) continue;
+        for (std::uint64_t step = 0; step < few; ++step) {
+            elastic_scene::add(found, updates[static_cast<std::size_t>(step)]);
+            for (rank_t rank = 0; rank < ranks; ++rank) elastic_scene::add(given, elastic_scene::gradient(step, rank));
+        }
+        CHECK(found == given);
+    }
+    CHECK(caught_up > 0);
 }

@@ -114,7 +114,8 @@ class elastic {
         residuals_.use_none();
         return view();
     }
-    /// `settle(state)` for training with error feedback. Adds the residuals of ranks that have left, where this rank is
+    /// `settle(state)` for training with error feedback. If the others have committed a step that this rank has taken
+    /// back, the codec is then as that step has left it. Adds the residuals of ranks that have left, where this rank is
     /// the next member after them; it waits for `patience` at most if such a rank dies meanwhile. In the next attempt
     /// the members tell each other the norms of their residuals (see `lost`). `codec` must live until then.
     ///
@@ -122,6 +123,8 @@ class elastic {
     template <ElasticState State, detail::KeepsResidual Codec>
     const rill::view& settle(State& state, Codec& codec) {
         settle(state);
+        if (suspended_ && step() >= *suspended_) groups_.step().redo(codec);
+        suspended_.reset();
         residuals_.take(agreement().last(), codec);
         residuals_.use(codec);
         return view();
@@ -139,10 +142,10 @@ class elastic {
     /// `settle`, compute the gradient anew and try again. One exception: a member that lacks the result of a committed
     /// step gets false, and gets the state from the others in its next `settle`.
     ///
-    /// After false, and after an error, codecs are as before the attempt. Memory is too if the body has called
-    /// `workers.step().keep(elements)` for it; do so for an input that is also an output. Codecs and such memory must
-    /// outlive this call: make them outside the body. A collective that fails ends the attempt, even if the body
-    /// catches its error.
+    /// After false, and after an error, codecs are as before the attempt; but see `settle(state, codec)`. Memory is too
+    /// if the body has called `workers.step().keep(elements)` for it; do so for an input that is also an output. Codecs
+    /// and such memory must outlive this call: make them outside the body. A collective that fails ends the attempt,
+    /// even if the body catches its error.
     ///
     /// Errors: `mismatch` on all members, which names whose state differs, with `on_difference::end`; with either
     /// option if no state is that of more than half of the members; on one member alone, whose state differs again
@@ -159,12 +162,13 @@ class elastic {
         if (agreement().has_dead_member()) end_view("a rank has ended");
         agree_if_asked();
         if (view().epoch != settled_ || step() < agreement().base()) return false;
+        suspended_.reset();
         try {
             const bool is_committed = take_step(body);
-            is_committed ? groups_.step().commit() : groups_.step().abort();
+            is_committed ? groups_.step().commit() : take_back_step();
             return is_committed;
         } catch (...) {
-            groups_.step().abort();
+            take_back_step();
             members_.tell({.happened = event::what::gives_up});
             throw;
         }
@@ -234,6 +238,8 @@ class elastic {
         return mix64(fingerprint(options), fingerprint_if_named(shape));
     }
 
+    /// Where this rank had the whole result, the others may have committed the step.
+    void take_back_step() { suspended_ ? groups_.step().suspend() : groups_.step().abort(); }
     /// Returns whether it is committed.
     template <class Body>
     bool take_step(Body& body) {
@@ -241,24 +247,29 @@ class elastic {
         std::exception_ptr failed;
         bool is_own = false;      // this rank alone has failed
         bool is_failure = false;  // of the step, and not the end of its view
-        std::string why = "a step has failed";
+        bool is_silence = false;  // a rank has waited for one that it did not hear
+        abort_notice why{.operation = end_of_view, .reason = {}};
         try {
             if (complete_step(body)) return true;
-            why = "states differ, and are mended";
+            why.reason = "elastic: states differ, and are mended";
         } catch (const error& thrown) {
             if (members_.has_aborted()) throw;
             failed = std::current_exception();
             is_failure = thrown.notice().operation != end_of_view;
-            if (!is_failure) why = "the view ends";
+            why = thrown.notice();
+            is_silence = why.kind == failure::exception && why.other != no_rank;
         } catch (const std::exception& thrown) {
             failed = std::current_exception();
-            why = text_of({"rank ", members_.rank(), ": ", thrown.what()});
+            why.reason = text_of({"elastic: rank ", members_.rank(), ": ", thrown.what()});
             is_own = is_failure = true;
         }
-        end_view(why, is_failure ? next : end_of_view);
+        if (is_failure) why.operation = next;
+        end_view(std::move(why));
         agree_if_asked();
         if (step() >= next) return true;
-        if (is_own || (is_failure && agreement().last().is_fruitless)) std::rethrow_exception(failed);
+        const detail::agreement_decision& last = agreement().last();
+        const bool is_heard_again = is_silence && !last.is_parted;
+        if (is_own || (is_failure && last.is_fruitless && !is_heard_again)) std::rethrow_exception(failed);
         return false;
     }
     /// Returns false if states are to be mended before.
@@ -270,6 +281,7 @@ class elastic {
         // The body may have caught what has ended it.
         if (const auto ended = groups_.aborted(view())) throw_error(*ended);
         members_.tell({.happened = event::what::prepared});
+        suspended_ = step() + 1;
         residuals_.end_step(all, view());
         members_.tell({.happened = event::what::all_prepared});
         return true;
@@ -303,11 +315,16 @@ class elastic {
 
     const detail::agreement_machine& agreement() const { return members_.agreement(); }
     /// Whoever is in an attempt of this view, or begins one, leaves it.
-    void abort_group(const std::string& why, std::uint64_t operation = end_of_view) {
-        groups_.abort(view(), why, operation);
+    void abort_group(abort_notice why) { groups_.abort(view(), std::move(why)); }
+    void abort_group(const std::string& why) {
+        abort_group({.operation = end_of_view, .reason = text_of({"elastic: ", why})});
     }
-    void end_view(const std::string& why, std::uint64_t operation = end_of_view) {
-        abort_group(why, operation);
+    void end_view(abort_notice why) {
+        abort_group(std::move(why));
+        members_.tell({.happened = event::what::ends});
+    }
+    void end_view(const std::string& why) {
+        abort_group(why);
         members_.tell({.happened = event::what::ends});
     }
     /// Takes part in an agreement, if one is under way, until it is over.
@@ -333,6 +350,8 @@ class elastic {
     std::optional<std::uint32_t> left_{};      ///< the epoch of the view whose group `finish` has ended
     std::optional<std::uint32_t> compared_{};  ///< the epoch of the view whose members hold the same state
     std::uint32_t settled_ = 0;                ///< the epoch of the view that `settle` has returned
+    /// The step that this rank has prepared in its latest attempt. If it takes the step back, others may commit it.
+    std::optional<std::uint64_t> suspended_{};
 };
 
 template <class Net, class Shape>

@@ -102,7 +102,7 @@ class agreement_reader {
 };
 
 /// "ragr" in eight bytes, and the version.
-inline constexpr std::uint64_t agreement_magic = 0x0000000272676172U;
+inline constexpr std::uint64_t agreement_magic = 0x0000000372676172U;
 
 inline buffer to_message(const agreement_frame& frame) {
     const agreement_message& m = frame.message;
@@ -116,6 +116,7 @@ inline buffer to_message(const agreement_frame& frame) {
     to.put(std::uint64_t{m.value.next.epoch});
     to.put(m.value.step);
     to.put(std::uint64_t{m.value.is_fruitless});
+    to.put(std::uint64_t{m.value.is_parted});
     to.put(m.value.next.members);
     to.put(m.value.next.incarnations);
     to.put(m.value.unheard);
@@ -140,7 +141,8 @@ inline agreement_frame read_agreement_frame(byte_view bytes, int seats) {
     m.kind = static_cast<agreement_message::what>(kind);
     from.get(m.leaves), from.get(m.lacks), from.get(m.build), from.get(m.at), from.get(m.accepted_at),
         from.get(m.value.next.epoch), from.get(m.value.step);
-    from.get(m.value.is_fruitless), from.get(m.value.next.members), from.get(m.value.next.incarnations);
+    from.get(m.value.is_fruitless), from.get(m.value.is_parted);
+    from.get(m.value.next.members), from.get(m.value.next.incarnations);
     from.get(m.value.unheard), from.get(m.value.left), from.get(m.others), from.get(m.ended), from.get(m.joins);
     from.end();
     const auto& members = m.value.next.members;

@@ -148,7 +148,7 @@ class agreement_machine {
     void visit_state(Visit&& visit) const {
         const auto visit_ballot = [&](agreement_ballot at) { visit(at.attempt), visit(at.rank); };
         const auto visit_decision = [&](const agreement_decision& d) {
-            visit(d.next.epoch), visit(d.step), visit(d.is_fruitless), visit(d.next.members.size());
+            visit(d.next.epoch), visit(d.step), visit(d.is_fruitless), visit(d.is_parted), visit(d.next.members.size());
             for (const rank_t rank : d.next.members) visit(rank);
             for (const std::uint64_t life : d.next.incarnations) visit(life);
             for (const rank_t rank : d.unheard) visit(rank);
@@ -165,6 +165,7 @@ class agreement_machine {
         }
         for (const agreement_seat& seat : joins_) visit(seat.rank), visit(seat.incarnation);
         for (const agreement_seat& seat : ended_) visit(seat.rank), visit(seat.incarnation);
+        for (const rank_t rank : silent_) visit(rank + 2000);
         visit_ballot(promised_), visit_ballot(hearsay_), visit_ballot(accepted_at_), visit_ballot(leads_);
         visit_decision(accepted_), visit_decision(last_), visit_decision(proposed_);
         for (const bool flag : {is_frozen_, is_excluded_, leaves_, lacks_, is_called_, proposes_}) visit(flag);
@@ -194,7 +195,8 @@ class agreement_machine {
             const auto known =
                 std::find_if(before.begin(), before.end(), [&](const member& m) { return m.seat == seat; });
             const bool has_ended = std::find(ended_.begin(), ended_.end(), seat) != ended_.end();
-            members_.push_back({.seat = seat, .is_lost = has_ended, .has_ended = has_ended});
+            members_.push_back(
+                {.seat = seat, .is_lost = has_ended || contains(silent_, seat.rank), .has_ended = has_ended});
             if (known == before.end()) continue;
             members_.back().is_lost |= known->is_lost;
             members_.back().has_ended |= known->has_ended;
@@ -240,7 +242,7 @@ class agreement_machine {
         if (!is_frozen_) return freeze();
         missing_.clear();
         leads_ = {};
-        frozen_since_ = since_ = wake_ = now_;
+        frozen_since_ = wake_ = now_;
     }
     void freeze() {
         is_frozen_ = true;
@@ -258,6 +260,8 @@ class agreement_machine {
             std::erase_if(ended_, [&](const agreement_seat& other) { return other.rank == rank; });
             ended_.push_back(seat);
         }
+        std::erase(silent_, rank);
+        if (change == peer_change::silent) silent_.push_back(rank);
         member* const at = find(rank);
         if (at == nullptr) return;
         const bool is_this_life = at->seat.incarnation == 0 || at->seat.incarnation == life;
@@ -296,6 +300,7 @@ class agreement_machine {
         if (at == nullptr) return;
         if (!is_frozen_) freeze();
         at->is_lost = at->has_ended;  // it is heard
+        std::erase(silent_, from);
         if (got.kind == what::call) is_called_ = true, hurry();
         if (got.kind == what::collect) answer(from, got);
         if (got.kind == what::propose) accept(from, got);
@@ -482,12 +487,28 @@ class agreement_machine {
             if (each.has_answered && each.seat.rank != self_) send(each.seat.rank, none);
     }
 
-    /// A quorum has answered, and all others are lost to all that have, or `patience` has passed.
+    /// A quorum has answered, and all others are lost to all that have, or `patience` has passed. Where members that
+    /// have answered are newly lost to each other, they get this time to hear each other again.
     bool may_propose() const {
         if (!is_quorum(&member::has_answered)) return false;
         if (now_ >= since_ + limits_.patience) return true;
-        return std::all_of(members_.begin(), members_.end(),
-                           [&](const member& m) { return m.has_answered || is_gone(m.seat.rank); });
+        return (last_.is_parted || !is_parted()) && std::all_of(members_.begin(), members_.end(), [&](const member& m) {
+                   return m.has_answered || is_gone(m.seat.rank);
+               });
+    }
+    /// Whether a member that stays is lost to one that has answered.
+    bool is_parted() const {
+        return std::any_of(members_.begin(), members_.end(), [&](const member& by) {
+            return by.has_answered && std::any_of(by.said.others.begin(), by.said.others.end(),
+                                                  [&](rank_t rank) { return !has_left(rank); });
+        });
+    }
+    bool has_left(rank_t rank) const {
+        const member* const of = find(rank);
+        const bool has_ended = std::any_of(members_.begin(), members_.end(), [&](const member& by) {
+            return by.has_answered && contains(by.said.ended, rank);
+        });
+        return of == nullptr || has_ended || (of->has_answered ? of->said.leaves : is_gone(rank));
     }
     /// Whether a member that has not answered has ended, or is lost to all that have.
     bool is_gone(rank_t rank) const {
@@ -548,6 +569,7 @@ class agreement_machine {
         // Whoever has committed a step has told so, or has ended: what all that are left have given up is repeated.
         if (is_given_up(made.step)) made.step = most;
         made.is_fruitless = seats.size() == members_.size() && joins_.empty() && made.step == most;
+        made.is_parted = is_parted();
         for (const agreement_seat& seat : joins_)
             if (std::none_of(seats.begin(), seats.end(), [&](const agreement_seat& s) { return s.rank == seat.rank; }))
                 seats.insert(std::upper_bound(seats.begin(), seats.end(), seat), seat);
@@ -609,6 +631,7 @@ class agreement_machine {
     std::vector<member> members_{};
     std::vector<agreement_seat> joins_{};  ///< newcomers that ask to be taken in, ascending
     std::vector<agreement_seat> ended_{};  ///< the latest life of each rank that has ended
+    std::vector<rank_t> silent_{};         ///< as the transport has told; also ranks that are no members yet
     std::vector<rank_t> fenced_{};
     agreement_ballot promised_{};     ///< the highest ballot that this rank has answered, or given way to
     agreement_ballot hearsay_{};      ///< a ballot that it has given way to because others have answered it

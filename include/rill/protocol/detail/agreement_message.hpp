@@ -16,6 +16,7 @@ struct agreement_decision {
     std::uint64_t step = 0;  ///< the last committed one
     /// It says the same as the view that it ends: no member has gone or come, no step has become committed.
     bool is_fruitless = false;
+    bool is_parted = false;         ///< a member that stays is lost to another
     std::vector<rank_t> unheard{};  ///< members of `next` that have not answered; they may lack the step
     std::vector<rank_t> left{};     ///< members that have asked to be left out, ascending
 

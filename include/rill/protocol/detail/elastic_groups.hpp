@@ -5,7 +5,6 @@
 #include <rill/collective/step_scope.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
-#include <rill/core/text.hpp>
 #include <rill/core/view.hpp>
 #include <rill/protocol/elastic_options.hpp>
 #include <rill/session/session.hpp>
@@ -37,15 +36,17 @@ class elastic_groups {
         own.workers->resume_at(step << 20U);
         return *own.workers;
     }
-    /// Whoever uses the group of this view, or makes it, leaves it; `operation` goes with the notice.
-    void abort(const view& now, const std::string& why, std::uint64_t operation) {
+    /// Whoever uses the group of this view, or makes it, leaves it. What `why` says of ranks holds only if it is a
+    /// notice of this group.
+    void abort(const view& now, abort_notice why) {
         crew& own = crew_of(now);
         if (!own.workers && !own.unmade) own.unmade.emplace(own.net, of_group().name, options_.timeout);
         const std::uint64_t context = own.workers ? own.workers->context() : own.unmade->context();
-        own.net.abort({.context = context,
-                       .operation = operation,
-                       .culprit = own.net.rank(),
-                       .reason = text_of({"elastic: ", why})});
+        if (why.context != context) why = {.operation = why.operation, .reason = std::move(why.reason)};
+        if (why.culprit == no_rank) why.culprit = own.net.rank();
+        why.context = context;
+        why.first_tag = 0;
+        own.net.abort(why);
     }
     /// Why the group of this view has ended.
     std::optional<abort_notice> aborted(const view& now) {

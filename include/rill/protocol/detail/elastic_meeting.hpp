@@ -43,6 +43,8 @@ class elastic_meeting {
     bool is_over() const { return is_over_; }
     /// Lives that have ended before this rank was a member.
     const std::vector<agreement_seat>& ended() const { return ended_; }
+    /// Lives that are silent.
+    const std::vector<agreement_seat>& silent() const { return silent_; }
 
     /// When this rank introduces itself next.
     time_point introduces_at() const { return introduces_at_; }
@@ -73,6 +75,8 @@ class elastic_meeting {
     }
     void take(rank_t from, const peer_event& changed) {
         std::erase(present_, from);
+        std::erase_if(silent_, [&](const agreement_seat& seat) { return seat.rank == from; });
+        if (changed.kind == peer_change::silent) silent_.push_back({from, changed.incarnation});
         if (changed.kind != peer_change::ended) return present_.push_back(from);
         ended_.push_back({from, changed.incarnation});
         if (present_.empty()) throw_ended("all others have ended");
@@ -140,7 +144,7 @@ class elastic_meeting {
     agreement_decision known_{};
     std::vector<std::uint64_t> told_;  ///< the lives of those who have said that they are there
     std::vector<rank_t> present_{};    ///< the others that have not ended
-    std::vector<agreement_seat> ended_{};
+    std::vector<agreement_seat> ended_{}, silent_{};
     bool is_newcomer_ = false;
     bool is_over_ = false;
     time_point introduces_at_{};

@@ -146,8 +146,11 @@ class elastic_members {
         agreement_.emplace(
             meeting_.known(), rank(), options_.quorum,
             agreement_limits{.repeat = options_.repeat, .patience = options_.patience, .longest = options_.timeout});
-        for (const auto& [rank, life] : meeting_.ended())
-            tell({.happened = event::what::changed, .peer = rank, .change = peer_change::ended, .incarnation = life});
+        const auto told = [&](const agreement_seat& of, peer_change change) {
+            tell({.happened = event::what::changed, .peer = of.rank, .change = change, .incarnation = of.incarnation});
+        };
+        for (const agreement_seat& seat : meeting_.ended()) told(seat, peer_change::ended);
+        for (const agreement_seat& seat : meeting_.silent()) told(seat, peer_change::silent);
     }
     static std::string text_of_missing(const std::vector<rank_t>& ranks) {
         return text_of_ranks(ranks) + (ranks.size() == 1 ? " is missing" : " are missing");
