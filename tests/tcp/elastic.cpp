@@ -1,6 +1,9 @@
 // An elastic team whose ranks are processes that are killed.
 #include <rill/collective/all_reduce.hpp>
+#include <rill/concept/peer_event.hpp>
 #include <rill/core/bytes.hpp>
+#include <rill/core/call.hpp>
+#include <rill/core/channel.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
 #include <rill/protocol/elastic.hpp>
@@ -94,7 +97,7 @@ class shared_told {
 /// between the collectives.
 template <class Net, class Between>
 void train(Net& net, std::uint64_t steps, told& tell, Between&& between, std::size_t least = 1) {
-    elastic team{net, topology::ring{}, {.timeout = seconds(8), .patience = seconds(2)}};
+    elastic team{net, topology::ring{}, {.timeout = seconds(60), .patience = seconds(2)}};
     model state;
     std::vector<double> mine(state.values.size()), sum(mine.size()), half(8, 1.0);
     for (;;) {
@@ -199,6 +202,96 @@ TEST_CASE("a process of a team that is stopped for longer than the patience is l
         CHECK(all.at->steps[rank] == steps);
         CHECK(all.at->checksum[rank] == all.at->checksum[0]);
     }
+}
+
+TEST_CASE("a process that has been silent and is heard again gets messages and answers") {
+    constexpr channel events{.context = 1}, beside{.context = 1, .tag = 1}, numbers{.context = 2};
+    const auto act = [&](const tcp::options& chosen) {
+        return outcome(chosen.rank, [&] {
+            tcp::run(
+                [&](auto& net) {
+                    net.monitor(events);
+                    if (net.rank() == 1) {
+                        net.post(0, numbers, buffer(1));
+                        net.receive(0, numbers, deadline::never);
+                        ::raise(SIGSTOP);
+                        net.announce(3, {.number = 1});
+                        if (!net.receive(0, numbers, net.now() + seconds(20))) throw std::runtime_error("no message");
+                        return;
+                    }
+                    net.receive(1, numbers, deadline::never);
+                    net.post(1, numbers, buffer(1));
+                    const auto told = [&] { return read_peer_event(*net.receive(1, events, deadline::never)).kind; };
+                    bool has_failed = false;
+                    try {
+                        net.receive(1, beside, deadline::never);
+                    } catch (const peer_failure& thrown) {
+                        has_failed = thrown.culprit() == 1 && thrown.notice().other == 0;
+                    }
+                    if (!has_failed || told() != peer_change::silent) throw std::runtime_error("it is not silent");
+                    if (told() != peer_change::recovered) throw std::runtime_error("it is not heard again");
+                    net.post(1, numbers, buffer(1));
+                    const auto said = net.inquire(1, 3, 1, net.now() + seconds(20));
+                    if (!said || said->kind == operation::departure) throw std::runtime_error("it does not answer");
+                },
+                chosen);
+        });
+    };
+    const std::vector<pid_t> started =
+        processes::start(2, act, {.patience = milliseconds(400), .failure_timeout = seconds(5)});
+    int status = 0;
+    ::waitpid(started[1], &status, WUNTRACED);
+    REQUIRE(WIFSTOPPED(status));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    ::kill(started[1], SIGCONT);
+    for (const pid_t child : started) CHECK(processes::end_of(child) == 0);
+}
+
+TEST_CASE("a process of a team that is stopped is back in time, or is left out: no step fails") {
+    constexpr std::uint64_t steps = 300;
+    constexpr rank_t victim = 1;
+    int left_out = 0, back = 0;
+    // The others take it for silent after 400 ms; some of them a little later than others.
+    for (int stopped = 250; stopped <= 600; stopped += 50) {
+        CAPTURE(stopped);
+        const shared_told all;
+        const auto act = [&](const tcp::options& chosen) {
+            return outcome(chosen.rank, [&] {
+                tcp::run(
+                    [&](auto& net) {
+                        try {
+                            train(net, steps, *all.at, [&](std::uint64_t step) {
+                                if (net.rank() == victim && step == 15 && !all.at->has_gone_on.exchange(true))
+                                    ::raise(SIGSTOP);
+                                net.sleep_until(net.now() + milliseconds(2));
+                            });
+                        } catch (const excluded&) {
+                            all.at->is_told = net.rank() == victim;
+                        }
+                    },
+                    chosen);
+            });
+        };
+        const std::vector<pid_t> started =
+            processes::start(4, act, {.patience = milliseconds(400), .failure_timeout = seconds(5)});
+        int status = 0;
+        ::waitpid(started[victim], &status, WUNTRACED);
+        REQUIRE(WIFSTOPPED(status));
+        std::this_thread::sleep_for(std::chrono::milliseconds(stopped));
+        ::kill(started[victim], SIGCONT);
+        for (const pid_t child : started) CHECK(processes::end_of(child) == 0);
+        const std::size_t members = all.at->is_told ? 3 : 4;
+        ++(all.at->is_told ? left_out : back);
+        for (std::size_t rank = 0; rank < started.size(); ++rank) {
+            CAPTURE(rank);
+            if (all.at->is_told && rank == victim) continue;
+            CHECK(all.at->members[rank] == members);
+            CHECK(all.at->steps[rank] == steps);
+            CHECK(all.at->checksum[rank] == all.at->checksum[0]);
+        }
+    }
+    CHECK(left_out > 0);
+    CHECK(back > 0);
 }
 
 TEST_CASE("a process that was killed begins anew and joins; so does one on a free seat") {
