@@ -1,4 +1,4 @@
-# clang compiles each header of the library once, as a module, and checks the units of the tests with these modules: it parses
+# clang compiles each header of the library once, as a module, and checks the units of our programs with these modules: it parses
 # them and instantiates their templates, but generates no code. A module sees only what it includes itself. Objects and
 # programs are empty files, by which Ninja knows what need not be compiled again.
 
@@ -16,14 +16,14 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_
 # All units have one set of modules: for each set of language options and macros clang would make another.
 string(PREPEND rill_modules "-O0 ")
 string(APPEND rill_modules " -fmodules-cache-path=${PROJECT_BINARY_DIR}/modules -ferror-limit=0")
-foreach(macro IN ITEMS BOOST_ALL_NO_LIB BOOST_CONTEXT_DYN_LINK RILL_COMPILED RILL_SOURCE_DIR TBB_USE_DEBUG)
+foreach(macro IN ITEMS BOOST_ALL_NO_LIB BOOST_CONTEXT_DYN_LINK MPICH_SKIP_MPICXX OMPI_SKIP_MPICXX RILL_COMPILED RILL_SOURCE_DIR TBB_USE_DEBUG)
     string(APPEND rill_modules " -fmodules-ignore-macro=${macro}")
 endforeach()
 set(CMAKE_CXX_COMPILER_LAUNCHER "")  # ccache keeps nothing that is made with modules
 set(rill_parse "<CMAKE_CXX_COMPILER> <DEFINES> <INCLUDES> <FLAGS> -fsyntax-only <SOURCE>")
 set(CMAKE_CXX_COMPILE_OBJECT "${rill_parse} ${rill_modules}" "${CMAKE_COMMAND} -E touch <OBJECT>")
 set(CMAKE_CXX_LINK_EXECUTABLE "${CMAKE_COMMAND} -E touch <TARGET>")
-# How units of the tests are compiled: one that fails, once more without modules, with which clang 16 takes two copies of a
+# How units of our programs are compiled: one that fails, once more without modules, with which clang 16 takes two copies of a
 # template's members for different ones where it has instantiated it in two modules.
 set(rill_compile_unit "${rill_parse} ${rill_modules} 2>/dev/null || ${rill_parse}" "${CMAKE_COMMAND} -E touch <OBJECT>")
 

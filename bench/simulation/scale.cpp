@@ -96,6 +96,8 @@ struct beginning_of {
     rill::transfer receive(int round, int i) const { return whole.receive(round, i); }
     friend bool operator==(const beginning_of&, const beginning_of&) = default;
 };
+template <class Plan>
+beginning_of(Plan, int) -> beginning_of<Plan>;  // clang 16 needs it for an aggregate
 
 /// Counts what arrives, and sends a kibibyte in each message.
 struct counting_state {

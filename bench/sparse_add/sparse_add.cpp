@@ -69,8 +69,8 @@ void require_sum(const std::string& name, const workload& load, view made) {
 void require_copies(const workload& load, view made) {
     std::size_t at = 0;
     for (const view& each : load.views) {
-        bench::require(std::equal(each.indices.begin(), each.indices.end(), made.indices.begin() + at) &&
-                           std::equal(each.values.begin(), each.values.end(), made.values.begin() + at),
+        bench::require(std::equal(each.indices.begin(), each.indices.end(), made.indices.data() + at) &&
+                           std::equal(each.values.begin(), each.values.end(), made.values.data() + at),
                        "concatenate");
         at += each.count();
     }

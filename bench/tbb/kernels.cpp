@@ -147,7 +147,8 @@ struct dense_fold {
     std::span<const std::byte> result() const { return std::as_bytes(std::span(made)); }
     void check() const {
         std::vector<float> sum(x[0].begin(), x[0].end());
-        for (int k = 1; k < Ways; ++k) std::transform(sum.begin(), sum.end(), x[k].begin(), sum.begin(), add);
+        for (std::size_t k = 1; k < x.size(); ++k)
+            std::transform(sum.begin(), sum.end(), x[k].begin(), sum.begin(), add);
         bench::require_equal(made, sum, "dense fold");
     }
 };
@@ -172,7 +173,9 @@ struct sparse_fold {
     }
     std::span<const std::byte> result() const { return std::as_bytes(made.values()); }
     void check() const {
-        bench::require_equal(made, bench::dense_sum(made.dimension(), 8, [&](int k) { return x[k]; }), "sparse fold");
+        bench::require_equal(
+            made, bench::dense_sum(made.dimension(), 8, [&](int k) { return x[static_cast<std::size_t>(k)]; }),
+            "sparse fold");
     }
 };
 
