@@ -45,8 +45,6 @@ constexpr rill::duration asleep = rill::milliseconds(200);
 /// follow each other at once, so that a rank may sleep through several (`running`).
 enum class pacing { stepwise, running };
 
-constexpr int turns = 3;
-
 constexpr rill::train::constant_rate rate{1};
 
 /// Of a gradient from that of all points, relative: what rounding and decoding leave.
@@ -72,6 +70,7 @@ struct problem {
     int stragglers;
     pacing pace;
     std::size_t steps;
+    int turns;
 
     /// Whether a rank sleeps in a step: `stragglers` children of each parent do.
     bool sleeps(std::uint64_t step, rill::rank_t rank) const {
@@ -175,7 +174,7 @@ void append(outcome& all, const outcome& more) {
 template <class Net>
 void measure(Net& net, const problem& of) {
     outcome awake, some;
-    for (int turn = 0; turn < turns; ++turn) {
+    for (int turn = 0; turn < of.turns; ++turn) {
         append(awake, coded(net, of, false));
         append(some, coded(net, of, true));
     }
@@ -194,17 +193,19 @@ void measure(Net& net, const problem& of) {
 
 int main(int argc, char** argv) {
     const std::map<std::string_view, problem> problems{
-        {"star", {.tree = {.width = 12, .depth = 1}, .stragglers = 3, .pace = pacing::stepwise, .steps = 0}},
-        {"tree", {.tree = {.width = 3, .depth = 2}, .stragglers = 1, .pace = pacing::stepwise, .steps = 0}},
+        {"star",
+         {.tree = {.width = 12, .depth = 1}, .stragglers = 3, .pace = pacing::stepwise, .steps = 0, .turns = 0}},
+        {"tree", {.tree = {.width = 3, .depth = 2}, .stragglers = 1, .pace = pacing::stepwise, .steps = 0, .turns = 0}},
     };
-    const auto chosen = argc == 5 ? problems.find(argv[2]) : problems.end();
+    const auto chosen = argc == 6 ? problems.find(argv[2]) : problems.end();
     if (chosen == problems.end()) {
-        std::fprintf(stderr, "usage: %s in_process|mpi star|tree stepwise|running STEPS\n", argv[0]);
+        std::fprintf(stderr, "usage: %s in_process|mpi star|tree stepwise|running STEPS TURNS\n", argv[0]);
         return 2;
     }
     problem of = chosen->second;
     if (std::string_view(argv[3]) == "running") of.pace = pacing::running;
     of.steps = static_cast<std::size_t>(std::atoi(argv[4]));
+    of.turns = std::atoi(argv[5]);
     try {
         if (std::string_view(argv[1]) == "mpi") {
             const rill::mpi::environment library;
