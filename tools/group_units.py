@@ -17,7 +17,7 @@ import sys
 
 DIRECTIVE = re.compile(r"\s*#\s*(include|ifdef|ifndef|if|elif|else|endif)\b")
 GLOBAL = re.compile(r"^(template( ?<>| [^<])|namespace rill\b)", re.MULTILINE)
-INCLUDE_LINE = re.compile(r"^\s*#\s*include\b.*$", re.MULTILINE)
+INCLUDE_LINE = re.compile(r"^[ \t]*#\s*include\b.*$", re.MULTILINE)
 # Unlike main, another function does not return 0 by itself.
 MAIN = re.compile(r"^int main(\(.*?^)\}", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r'(\s*#\s*include\s*)"([^"]+)"')

@@ -52,7 +52,7 @@ class GroupUnits(unittest.TestCase):
     def test_programs(self):
         self.unit("shared.hpp", '#pragma once\ninline const char* ending = "\\n";\n')
         self.unit("a/ends.cpp", '#include <cstdio>\nconst char* said = "ends";\nint main() { std::puts(said);\n}\n')
-        self.unit("b/says.cpp", '#include <cstdio>\n#include "../shared.hpp"\nconst char* said = "says";\n'
+        self.unit("b/says.cpp", '#include <cstdio>\n\n#include "../shared.hpp"\nconst char* said = "says";\n'
                                 'int main(int, char** arguments) {\n    if (arguments[1][0] == \'f\') return 3;\n'
                                 '    std::printf("%s %s %d%s", said, arguments[1], __LINE__, ending);\n}\n')
         self.unit("b/tries.cpp", "int main() try {\n    throw 4;\n} catch (int thrown) {\n    return thrown;\n}\n")
@@ -62,7 +62,7 @@ class GroupUnits(unittest.TestCase):
         subprocess.run([*compiler, output, "-o", self.folder / "my_a_ends"], check=True)
         for name in "my_b_says", "my_b_tries":
             (self.folder / name).symlink_to("my_a_ends")
-        for name, argument, returned, said in (("my_a_ends", "", 0, "ends\n"), ("my_b_says", "this", 0, "says this 6\n"),
+        for name, argument, returned, said in (("my_a_ends", "", 0, "ends\n"), ("my_b_says", "this", 0, "says this 7\n"),
                                                ("my_b_says", "fails", 3, ""), ("my_b_tries", "", 4, "")):
             ran = subprocess.run([self.folder / name, argument], capture_output=True, text=True)
             self.assertEqual((ran.returncode, ran.stdout), (returned, said))
