@@ -1,5 +1,5 @@
-// What a rank still has after the body of another has thrown, which ends all contexts: its model, its version, the
-// fates of its pushes, and a state that can be saved. And a run whose restore was refused cannot begin.
+// What a rank still has after another has failed, which has ended the run: its model, its version, the fates of its
+// pushes, and a state that can be saved. And a run whose restore was refused cannot begin.
 #include "../support/scratch.hpp"
 
 #include <rill/aggregate/add.hpp>
@@ -42,9 +42,29 @@ using vector = std::vector<double>;
 
 const rill::train::descent plain{rill::train::sgd{}, rill::train::constant_rate{1}};
 
+/// An update that throws when it is applied for the time number `when`.
+struct breaking {
+    using fold_type = rill::aggregate::mean;
+    std::uint64_t when = 0;
+
+    struct bound {
+        std::uint64_t left;
+        void apply(std::span<double>, std::span<const double>, double, std::uint64_t) {
+            if (left-- == 0) throw std::out_of_range("an update that fails");
+        }
+    };
+    template <class T>
+    bound bind(std::size_t) const {
+        return {when};
+    }
+};
+
+/// The body of the guilty rank throws in its step number `when`.
 struct rounds {
+    static constexpr bool throws_in_body = true;
+
     template <class Net, class Use>
-    void operator()(Net& net, const vector& first, Use&& use) const {
+    void operator()(Net& net, const vector& first, std::uint64_t, Use&& use) const {
         rill::group workers{net, rill::topology::ring{}};
         rill::partial_all_reduce replica{workers,
                                          rill::straggler::all_ready{},
@@ -55,10 +75,14 @@ struct rounds {
         use(replica);
     }
 };
+/// The update of the guilty rank throws. From a body that throws, the others go on.
 struct pairs {
+    static constexpr bool throws_in_body = false;
+
     template <class Net, class Use>
-    void operator()(Net& net, const vector& first, Use&& use) const {
-        rill::pair_averaging replica{net, rill::topology::bipartite{}, plain, first};
+    void operator()(Net& net, const vector& first, std::uint64_t when, Use&& use) const {
+        rill::pair_averaging replica{net, rill::topology::bipartite{},
+                                     breaking{net.rank() == guilty ? when : ~std::uint64_t{0}}, first};
         use(replica);
     }
 };
@@ -95,11 +119,11 @@ void look_at(Replica& replica, std::uint64_t pushes, const rill::held_version& h
     CHECK(vector(replica.newest().begin(), replica.newest().end()) == newest);
 }
 
-/// The body of rank `guilty` throws in its step number `when`; all others look at their replicas afterwards.
+/// Rank `guilty` fails in its step number `when`; all others look at their replicas afterwards.
 template <class Make, class Net>
 void throws_in_step(Net& net, Make make, std::uint64_t when, const scratch_directory& to, std::atomic<int>& looked,
                     std::atomic<int>& made) {
-    make(net, vector(3), [&](auto& replica) {
+    make(net, vector(3), when, [&](auto& replica) {
         ++made;
         vector model(3);
         std::uint64_t pushes = 0;
@@ -107,7 +131,7 @@ void throws_in_step(Net& net, Make make, std::uint64_t when, const scratch_direc
         try {
             while (const auto next = replica.pull(model)) {
                 held = *next;
-                if (net.rank() == guilty && pushes == when) throw std::out_of_range("a body that fails");
+                if (Make::throws_in_body && net.rank() == guilty && pushes == when) throw std::out_of_range("a body that fails");
                 replica.push(vector(3, 1), held);
                 ++pushes;
             }
@@ -154,7 +178,7 @@ struct saved_by {
 template <class Make>
 void refuses_to_begin(Make make) {
     rill::simulated::run(ranks, {}, [&](rill::simulated::endpoint& net) {
-        make(net, vector(3), [&](auto& replica) {
+        make(net, vector(3), steps, [&](auto& replica) {
             CHECK_THROWS(replica.restore(saved_by{net.rank(), net.rank() != guilty}, ""));
             vector model(3, -1);
             if (net.rank() == guilty)
@@ -189,6 +213,30 @@ TEST_CASE("after failure: what a partial_all_reduce has can be read and saved") 
 TEST_CASE("after failure: what a pair_averaging has can be read and saved") {
     SUBCASE("simulated") { fails_everywhere(simulated, pairs{}); }
     SUBCASE("threads") { fails_everywhere(threads, pairs{}); }
+}
+
+TEST_CASE("after failure: from a body that throws, the others of a pair_averaging go on") {
+    const auto check = [](auto run) {
+        std::atomic<int> begun{0}, completed{0};
+        CHECK_THROWS_AS(run([&](auto& net) {
+                            rill::pair_averaging replica{net, rill::topology::bipartite{}, plain, vector(3)};
+                            ++begun;
+                            while (begun < ranks) net.sleep_until(net.now() + rill::milliseconds(1));
+                            vector model(3);
+                            for (std::uint64_t i = 0; i < steps; ++i) {
+                                const auto held = replica.pull(model);
+                                if (net.rank() == guilty && i == 2) throw std::out_of_range("a body that fails");
+                                replica.push(vector(3, 1), held.value());
+                            }
+                            replica.retire();
+                            CHECK(!replica.pull(model));
+                            ++completed;
+                        }),
+                        std::out_of_range);
+        CHECK(completed == ranks - 1);
+    };
+    SUBCASE("simulated") { check(simulated); }
+    SUBCASE("threads") { check(threads); }
 }
 
 TEST_CASE("after failure: a refused restore lets no run begin") {

@@ -11,6 +11,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -31,7 +32,7 @@ sim::network with(std::vector<rill::fault> planned) {
 
 /// Takes steps of one all-reduce each until there are `steps`. Returns how many this rank has repeated.
 template <class Team, class Net>
-int train(Team& team, Net& net, model& state, std::uint64_t steps) {
+int train_until(Team& team, Net& net, model& state, std::uint64_t steps) {
     int repeated = 0;
     while (team.step() < steps) {
         team.settle(state);
@@ -43,6 +44,11 @@ int train(Team& team, Net& net, model& state, std::uint64_t steps) {
         else
             ++repeated;
     }
+    return repeated;
+}
+template <class Team, class Net>
+int train(Team& team, Net& net, model& state, std::uint64_t steps) {
+    const int repeated = train_until(team, net, state, steps);
     team.finish();
     return repeated;
 }
@@ -87,6 +93,37 @@ TEST_CASE("an exception in a step is thrown on all members, which then go on") {
         CHECK(team.view().members.size() == 3);
         CHECK(state.steps == 3);
     });
+}
+
+TEST_CASE("an exception that leaves the body of a rank ends that rank, and the others go on") {
+    for (const bool in_finish : {false, true}) {
+        CAPTURE(in_finish);
+        std::atomic<int> completed{0};
+        const auto body = [&](auto& net) {
+            rill::elastic team{net, rill::topology::ring{}, options};
+            model state;
+            const bool throws = net.rank() == 2;
+            if (throws) {
+                train_until(team, net, state, in_finish ? 10 : 4);
+                throw std::out_of_range("no more rows");
+            }
+            train_until(team, net, state, 10);
+            if (net.rank() == 0) net.sleep_until(net.now() + rill::milliseconds(5));
+            team.finish();
+            CHECK(state.steps == 10);
+            CHECK(state.latest[0] == (in_finish ? 10 : 7));
+            if (!in_finish) CHECK(team.view().members == std::vector<rill::rank_t>{0, 1, 3});
+            net.sleep_until(net.now() + rill::milliseconds(1));
+            ++completed;
+        };
+        for (const auto control : {sim::control_plane::ideal, sim::control_plane::travelling}) {
+            sim::network all = with({});
+            all.control = control;
+            CHECK_THROWS_WITH_AS(sim::run(4, all, body), "no more rows", std::out_of_range);
+        }
+        CHECK_THROWS_WITH_AS(rill::in_process::run(4, body), "no more rows", std::out_of_range);
+        CHECK(completed == 9);
+    }
 }
 
 TEST_CASE("who has not entered is named on all that have") {

@@ -7,6 +7,7 @@
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
 #include <rill/protocol/elastic.hpp>
+#include <rill/topology/backup_tree.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/topology/tree.hpp>
 #include <rill/transport/tcp.hpp>
@@ -94,14 +95,16 @@ class shared_told {
 };
 
 /// Takes steps of two collectives each until there are `steps`, and at least `least` members. `between(step)` is called
-/// between the collectives.
-template <class Net, class Between>
-void train(Net& net, std::uint64_t steps, told& tell, Between&& between, std::size_t least = 1) {
-    elastic team{net, topology::ring{}, {.timeout = seconds(60), .patience = seconds(2)}};
+/// between the collectives, `before(step)` before each attempt, and before `finish`.
+template <class Net, class Between, class Before, class Shape = topology::ring>
+void train(Net& net, std::uint64_t steps, told& tell, Between&& between, std::size_t least, Before&& before,
+           Shape shape = {}) {
+    elastic team{net, shape, {.timeout = seconds(60), .patience = seconds(2)}};
     model state;
     std::vector<double> mine(state.values.size()), sum(mine.size()), half(8, 1.0);
     for (;;) {
         team.settle(state);
+        before(team.step());
         if (team.step() >= steps && team.view().members.size() >= least) break;
         mine.assign(mine.size(), net.rank() + 1.0);
         const bool done = team.attempt([&](auto& workers) {
@@ -120,6 +123,10 @@ void train(Net& net, std::uint64_t steps, told& tell, Between&& between, std::si
     tell.members[self] = team.view().members.size();
     tell.steps[self] = team.step();
 }
+template <class Net, class Between>
+void train(Net& net, std::uint64_t steps, told& tell, Between&& between, std::size_t least = 1) {
+    train(net, steps, tell, between, least, [](std::uint64_t) {});
+}
 
 /// Calls `act()`; what it throws is printed and makes the process exit with 1.
 template <class Act>
@@ -133,37 +140,143 @@ int outcome(rank_t rank, Act&& act) {
     }
 }
 
+const auto nothing = [](rank_t, std::uint64_t) {};
+
+constexpr std::uint64_t all_steps = 40;
+
+/// Four processes take 40 steps. `between(rank, step)` or `before(rank, step)` ends `victim` with `status`; the others go
+/// on. `ends_late`: after the last step.
+template <class Between, class Before, class Shape = topology::ring>
+void goes_on_without(rank_t victim, int status, Between&& between, Before&& before, const tcp::options& own = {},
+                     Shape shape = {}, bool ends_late = false) {
+    constexpr std::uint64_t steps = all_steps;
+    CAPTURE(victim);
+    const shared_told all;
+    const auto act = [&](const tcp::options& chosen) {
+        return outcome(chosen.rank, [&] {
+            tcp::run(
+                [&](auto& net) {
+                    train(
+                        net, steps, *all.at, [&](std::uint64_t step) { between(net.rank(), step); }, 1,
+                        [&](std::uint64_t step) { before(net.rank(), step); }, shape);
+                },
+                chosen);
+        });
+    };
+    const std::vector<pid_t> started = processes::start(4, act, own);
+    const std::size_t one = victim == 0 ? 1 : 0;
+    for (std::size_t rank = 0; rank < started.size(); ++rank) {
+        CAPTURE(rank);
+        const bool is_victim = static_cast<rank_t>(rank) == victim;
+        CHECK(processes::end_of(started[rank]) == (is_victim ? status : 0));
+        if (is_victim) continue;
+        CHECK((all.at->members[rank] == 3 || ends_late));
+        CHECK(all.at->steps[rank] == steps);
+        CHECK(all.at->checksum[rank] != 0);
+        CHECK(all.at->checksum[rank] == all.at->checksum[one]);
+    }
+}
+
+/// Kills the process of `victim` in its step 15.
+auto killed_in_step(rank_t victim) {
+    return [=](rank_t rank, std::uint64_t step) {
+        if (rank == victim && step == 15) ::raise(SIGKILL);
+    };
+}
+
 }  // namespace
 
 TEST_CASE("when a process of a team is killed in mid-step, the others go on") {
-    constexpr std::uint64_t steps = 40;
-    for (const rank_t victim : {0, 2}) {
-        CAPTURE(victim);
-        const shared_told all;
-        const auto act = [&](const tcp::options& chosen) {
-            return outcome(chosen.rank, [&] {
-                tcp::run(
-                    [&](auto& net) {
-                        train(net, steps, *all.at, [&](std::uint64_t step) {
-                            if (net.rank() == victim && step == 15) ::raise(SIGKILL);
-                        });
-                    },
-                    chosen);
-            });
-        };
-        const std::vector<pid_t> started = processes::start(4, act);
-        const std::size_t one = victim == 0 ? 1 : 0;
-        for (std::size_t rank = 0; rank < started.size(); ++rank) {
-            CAPTURE(rank);
-            const bool is_victim = static_cast<rank_t>(rank) == victim;
-            CHECK(processes::end_of(started[rank]) == (is_victim ? 128 + SIGKILL : 0));
-            if (is_victim) continue;
-            CHECK(all.at->members[rank] == 3);
-            CHECK(all.at->steps[rank] == steps);
-            CHECK(all.at->checksum[rank] != 0);
-            CHECK(all.at->checksum[rank] == all.at->checksum[one]);
-        }
+    for (const rank_t victim : {0, 2}) goes_on_without(victim, 128 + SIGKILL, killed_in_step(victim), nothing);
+}
+
+TEST_CASE("when a process of a team over backup_tree is killed in mid-step, the others go on") {
+    for (const rank_t victim : {0, 1, 3})
+        goes_on_without(victim, 128 + SIGKILL, killed_in_step(victim), nothing, {}, topology::backup_tree{2});
+}
+
+TEST_CASE("when a process of a team over encrypted connections is killed in mid-step, the others go on") {
+    tcp::options own;
+    ranks::encrypt(own);
+    for (const rank_t victim : {0, 2}) goes_on_without(victim, 128 + SIGKILL, killed_in_step(victim), nothing, own);
+}
+
+TEST_CASE("when the body of a process of a team throws, that process ends, and the others go on") {
+    for (const rank_t victim : {0, 2})
+        goes_on_without(victim, 1, nothing, [=](rank_t rank, std::uint64_t step) {
+            if (rank == victim && step == 15) throw std::runtime_error("no more rows");
+        });
+}
+
+TEST_CASE("when a process of a team ends after the last step, while others are in finish, these finish") {
+    constexpr rank_t victim = 2;
+    const auto rest = [](int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); };
+    const auto ends = [&](int status, auto end) {
+        goes_on_without(
+            victim, status, nothing,
+            [=](rank_t rank, std::uint64_t step) {
+                if (rank == 1 && step == all_steps) rest(600);
+                if (rank == victim && step == all_steps) end();
+            },
+            {}, topology::ring{}, true);
+    };
+    SUBCASE("by an exception") {
+        ends(1, [] { throw std::runtime_error("the disk is full"); });
     }
+    SUBCASE("killed before finish") {
+        ends(128 + SIGKILL, [] { ::raise(SIGKILL); });
+    }
+    SUBCASE("killed in finish") {
+        ends(128 + SIGKILL, [=] {
+            std::thread([=] {
+                rest(200);
+                ::raise(SIGKILL);
+            }).detach();
+        });
+    }
+}
+
+TEST_CASE("a process of a team that ends because it is excluded leaves those in finish alone") {
+    constexpr std::uint64_t steps = 60;
+    constexpr rank_t victim = 1, slow = 0;
+    const shared_told all;
+    const auto act = [&](const tcp::options& chosen) {
+        const int status = outcome(chosen.rank, [&] {
+            tcp::run(
+                [&](auto& net) {
+                    train(
+                        net, steps, *all.at,
+                        [&](std::uint64_t step) {
+                            if (net.rank() == victim && step == 15) ::raise(SIGSTOP);
+                            if (net.rank() != victim && step == 25) all.at->has_gone_on = true;
+                        },
+                        1,
+                        [&](std::uint64_t step) {
+                            for (int i = 0; net.rank() == slow && step == steps && !all.at->is_told && i < 2000; ++i)
+                                net.sleep_until(net.now() + milliseconds(10));
+                        });
+                },
+                chosen);
+        });
+        if (chosen.rank == victim) all.at->is_told = true;
+        return status;
+    };
+    const std::vector<pid_t> started =
+        processes::start(4, act, {.patience = milliseconds(1200), .failure_timeout = seconds(50)});
+    int status = 0;
+    ::waitpid(started[victim], &status, WUNTRACED);
+    REQUIRE(WIFSTOPPED(status));
+    for (int i = 0; i < 2000 && !all.at->has_gone_on; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    CHECK(all.at->has_gone_on);
+    ::kill(started[victim], SIGCONT);
+    for (std::size_t rank = 0; rank < started.size(); ++rank) {
+        CAPTURE(rank);
+        CHECK(processes::end_of(started[rank]) == (static_cast<rank_t>(rank) == victim ? 1 : 0));
+        if (static_cast<rank_t>(rank) == victim) continue;
+        CHECK(all.at->steps[rank] == steps);
+        CHECK(all.at->checksum[rank] == all.at->checksum[slow]);
+    }
+    CHECK(all.at->is_told);
 }
 
 TEST_CASE("a process of a team that is stopped for longer than the patience is left out, and is told so") {

@@ -130,6 +130,38 @@ TEST_CASE("a process that is stopped for less than the patience goes on; for lon
     CHECK_MESSAGE((end == 7 || end == 8), end);
 }
 
+TEST_CASE("what is posted to a process after it was silent and has answered again arrives") {
+    constexpr channel events{.context = 7, .tag = 1}, numbers{.context = 8, .tag = 1};
+    const auto talks = [=](const tcp::options& chosen) {
+        bool has_come = false;
+        tcp::run(
+            [&](auto& net) {
+                const rank_t other = 1 - net.rank();
+                net.monitor(events);
+                const auto told = [&] { return read_peer_event(*net.receive(other, events, deadline::never)).kind; };
+                if (net.rank() == 1) {
+                    net.receive(0, numbers, deadline::never);
+                    ::raise(SIGSTOP);
+                    has_come = net.receive(0, numbers, net.now() + seconds(20)).has_value();
+                    return;
+                }
+                net.post(1, numbers, buffer(1));
+                if (told() != peer_change::silent || told() != peer_change::recovered) return;
+                net.post(1, numbers, buffer(1));
+                has_come = true;
+            },
+            chosen);
+        return has_come ? 0 : 1;
+    };
+    const std::vector<pid_t> started = start(2, talks, {.patience = milliseconds(500), .failure_timeout = seconds(5)});
+    int status = 0;
+    ::waitpid(started[1], &status, WUNTRACED);
+    REQUIRE(WIFSTOPPED(status));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    ::kill(started[1], SIGCONT);
+    for (const pid_t child : started) CHECK(end_of(child) == 0);
+}
+
 #ifndef RILL_TEST_SANITIZED  // the sanitizer of undefined behaviour needs descriptors itself when it looks at an
                              // exception
 TEST_CASE("a rank that has no descriptors left says that it cannot connect") {

@@ -364,8 +364,8 @@ TEST_CASE("mail: of a rank that has left, the later call that it is known to hav
 TEST_CASE("mail: all leave together; a port that has ended throws") {
     ranks of(2);
     of.attend();
-    of[1].leave(false);
-    of[0].leave(false);
+    of[1].leave();
+    of[0].leave();
     CHECK_FALSE(of[0].await_all_left().has_value());
     CHECK_FALSE(of[1].await_all_left().has_value());
     CHECK(of[1].end());
@@ -385,10 +385,10 @@ TEST_CASE("mail: of any number of ranks, none has seen all leave before the last
                     go_on(rank);
                     if (++times != 30) return;
                     has_left = true;
-                    of[last].leave(false);
+                    of[last].leave();
                 };
                 for (rank_t each = 0; each < count; ++each)
-                    if (each != last) of[each].leave(false);
+                    if (each != last) of[each].leave();
                 CHECK_FALSE(of[waits].await_all_left().has_value());
                 CHECK(has_left);
             }

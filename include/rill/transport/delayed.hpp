@@ -186,7 +186,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
     std::optional<typename Net::message> receive_early(std::span<const rank_t> peers, channel on, deadline until) {
         try {
             return inner_->receive(peers, on, until);
-        } catch (const peer_failure&) {
+        } catch (const error&) {
             if (inner_->aborted(on.context) || inbox_.next_due(peers, on).is_never()) throw;
         }
         return inner_->receive(peers.first(0), on, until);

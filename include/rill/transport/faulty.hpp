@@ -42,7 +42,7 @@ namespace rill { inline namespace RILL_ABI {
 /// it and restarts the rank where the plan says so. A restarted rank still finds the messages that were sent to it and
 /// not taken before its end.
 ///
-/// Control travels as `fault_scene` says. An exception that leaves a body ends the run at once, as on the inner
+/// Control travels as `fault_scene` says. An exception that leaves a body ends other ranks at once, as on the inner
 /// transport. Monitored channels also tell ends and arrivals of ranks that the plan kills and restarts; over an inner
 /// transport on which messages take time, what a killed rank has sent may arrive after its end.
 template <Transport Net>
@@ -270,12 +270,24 @@ class faulty : public detail::faulty_waits<faulty<Net>, Net> {
     std::optional<message> receive_by(std::span<const rank_t> peers, channel on, deadline until, Receive&& receive) {
         return alive_through(on, until, [&](deadline at) -> std::optional<message> {
             if (!news_.is_monitored()) return took(in_all_lives(peers, on, at, receive));
-            if (auto got = took(in_all_lives(peers, on, deadline::immediate, receive))) return got;
+            if (auto got = took(in_open_context(peers, on, deadline::immediate, receive))) return got;
             hear_news();
             if (auto told = told_of(peers, on)) return told;
             if (news_.waits_in_vain(peers, on)) throw_error(detail::notice_of_ends(rank(), peers, on));
-            return at.is_immediate() ? std::nullopt : took(in_all_lives(peers, on, at, receive));
+            return at.is_immediate() ? std::nullopt : took(in_open_context(peers, on, at, receive));
         });
+    }
+    /// The inner transport does not know which contexts are monitored here: it throws where all peers have thrown.
+    template <class Receive>
+    auto in_open_context(std::span<const rank_t> peers, channel on, deadline until, Receive&& receive)
+        -> decltype(receive(peers, on, until)) {
+        try {
+            return in_all_lives(peers, on, until, receive);
+        } catch (const error&) {
+            if (!news_.is_of_context(on.context) || inner_->aborted(on.context)) throw;
+        }
+        idle_until(until);
+        return {};
     }
     std::optional<message> took(std::optional<typename Net::message>&& received) {
         if (!received) return std::nullopt;

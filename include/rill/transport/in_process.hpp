@@ -89,8 +89,8 @@ class endpoint {
         check(peer);
         return world_->inquire(rank_, peer, context, number, until);
     }
-    abort_notice abort(const abort_notice& notice) { return world_->abort(notice); }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return world_->aborted(context); }
+    abort_notice abort(const abort_notice& notice) { return world_->abort(rank_, notice); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return world_->aborted(rank_, context); }
     std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
     void close(std::uint64_t context) { world_->close(rank_, context); }
 
@@ -164,7 +164,8 @@ void run_ranks(int ranks, function_ref<void(Endpoint&)> body, const options& cho
 /// Calls `body(endpoint&)` on one thread per rank and returns when all have ended.
 ///
 /// An exception that leaves a body aborts every context: that rank is the culprit, and the exception's text is the
-/// reason. The waits of all other ranks then throw, and `run` rethrows the culprit's own exception.
+/// reason. The waits of all other ranks then throw, and `run` rethrows the culprit's own exception. Ranks that monitor
+/// (`MonitoredTransport`) are told that the rank has ended, and go on; `run` rethrows when all have ended.
 template <class Body>
 void run(int ranks, Body&& body, const options& chosen = {}) {
     RILL_EXPECTS(ranks >= 1, "in_process::run: needs at least one rank");

@@ -151,8 +151,9 @@ static_assert(MonitoredTransport<endpoint>);
 /// is restarted, `body` is called again.
 ///
 /// An exception that leaves a body aborts every context: that rank is the culprit, and the exception's text is the
-/// reason. The waits of all other ranks then throw, and `run` rethrows the culprit's own exception. When all ranks wait
-/// and nothing can happen any more, all waits and `run` throw `deadlock`, which says who waits for whom.
+/// reason. The waits of all other ranks then throw, and `run` rethrows the culprit's own exception. Ranks that monitor
+/// (`MonitoredTransport`) are told that the rank has ended, and go on; `run` rethrows when all have ended. When all
+/// ranks wait and nothing can happen any more, all waits and `run` throw `deadlock`, which says who waits for whom.
 template <class Body>
 report run(int ranks, const network& links, Body&& body) {
     RILL_EXPECTS(ranks >= 1, "simulated::run: needs at least one rank");

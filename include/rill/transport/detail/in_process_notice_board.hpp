@@ -15,22 +15,24 @@
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
 /// The notices that ended contexts. Any thread may add and look up notices; a look-up costs one load while there is
-/// none.
+/// none. `goes_on`: the rank that asks monitors, and a notice of all contexts ends none there.
 class notice_board {
   public:
     bool is_empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
     /// Adds a notice unless its context has one; a notice of all contexts counts for each context. Returns the notice
     /// that holds, and whether it is this one.
-    std::pair<abort_notice, bool> add(const abort_notice& notice) {
+    std::pair<abort_notice, bool> add(const abort_notice& notice, bool goes_on) {
         const std::lock_guard lock(mutex_);
-        if (const abort_notice* first = find({notice.context, notice.first_tag})) return {*first, false};
+        if (const abort_notice* first = find({notice.context, notice.first_tag}, goes_on)) return {*first, false};
         notices_.add(notice);
         count_.fetch_add(1, std::memory_order_release);
         return {notice, true};
     }
 
-    std::optional<abort_notice> of(channel on) { return is_empty() ? std::nullopt : found(on); }
+    std::optional<abort_notice> of(channel on, bool goes_on) {
+        return is_empty() ? std::nullopt : found(on, goes_on);
+    }
 
     /// Finds the notice of the failure that `told` reports in ranks of a subgroup, so that ranks of this world are
     /// known.
@@ -42,15 +44,17 @@ class notice_board {
     }
 
   private:
-    [[gnu::cold, gnu::noinline]] std::optional<abort_notice> found(channel on) {
+    [[gnu::cold, gnu::noinline]] std::optional<abort_notice> found(channel on, bool goes_on) {
         const std::lock_guard lock(mutex_);
-        const abort_notice* first = find(on);
+        const abort_notice* first = find(on, goes_on);
         return first == nullptr ? std::nullopt : std::optional(*first);
     }
-    const abort_notice* find(channel on) const {
-        for (const std::uint64_t context : {on.context, every_context})
+    const abort_notice* find(channel on, bool goes_on) const {
+        for (const std::uint64_t context : {on.context, every_context}) {
+            if (goes_on && context == every_context) continue;
             for (const abort_notice& notice : notices_)
                 if (notice.context == context && notice.ends(on.tag)) return &notice;
+        }
         return nullptr;
     }
 

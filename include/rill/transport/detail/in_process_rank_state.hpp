@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
 #include <rill/core/plain_vector.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/call_table.hpp>
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
@@ -30,8 +32,9 @@ struct alignas(64) rank_state {
     plain_vector<rank_t> awaiting_room;
     class bells bells;
     std::atomic<std::uint64_t> incarnation{0};  ///< 0: the seat is free
+    std::atomic<bool> monitors{false};          ///< it has asked what becomes of others, and goes on without them
     std::atomic<bool> has_ended{false};         ///< its body has returned or thrown
-    std::atomic<bool> has_departed{false};      ///< its body has returned
+    std::optional<abort_notice> failure{};      ///< what its body has thrown, once it has ended
     alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0},
         bytes_received{0}, accesses{0}, bytes_accessed{0};  ///< without messages, in either direction
 };

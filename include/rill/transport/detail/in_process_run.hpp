@@ -36,9 +36,10 @@ class rank_threads {
             for (; rank < ranks; ++rank) begin(rank);
         } catch (const std::exception& reason) {
             not_started = std::current_exception();
-            world_.abort({.context = every_context,
-                          .culprit = rank,
-                          .reason = text_of({"no thread for rank ", rank, ": ", reason.what()})});
+            for (rank_t missing = rank; missing < ranks; ++missing)
+                world_.fail(missing, {.context = every_context,
+                                      .culprit = rank,
+                                      .reason = text_of({"no thread for rank ", rank, ": ", reason.what()})});
         }
         for (std::thread next = unjoined(); next.joinable(); next = unjoined()) next.join();
         if (not_started) std::rethrow_exception(not_started);
@@ -68,7 +69,6 @@ class rank_threads {
         try {
             body_(context_, world_, rank);
             world_.end(rank);
-            world_.depart(rank);
         } catch (const error& caught) {
             abort_notice notice = world_.origin_of(caught.notice()).value_or(caught.notice());
             if (notice.culprit == no_rank) notice.culprit = rank;
@@ -88,13 +88,12 @@ class rank_threads {
             const std::lock_guard lock(mutex_);
             if (first_ == no_rank) first_ = rank;
         }
-        world_.abort(notice);
-        world_.end(rank);
+        world_.fail(rank, notice);
     }
 
     [[gnu::cold, gnu::noinline]] void rethrow() {
         if (first_ == no_rank) return;
-        const rank_t culprit = world_.aborted(every_context)->culprit;
+        const rank_t culprit = world_.first_failure()->culprit;
         if (0 <= culprit && culprit < world_.size())
             if (const std::exception_ptr own = thrown_[static_cast<std::size_t>(culprit)]) std::rethrow_exception(own);
         std::rethrow_exception(thrown_[static_cast<std::size_t>(first_)]);

@@ -72,9 +72,10 @@ class waits {
     }
 
     /// Waits for a condition that others make true before they call `tell_all`: polls `ready()` first, and sleeps only
-    /// in the end. Once it sleeps, `rarely()` ends it too. False when `until` has passed.
+    /// in the end. Once it sleeps, `rarely()` ends it too. False when `until` has passed. All ranks take part in it: the
+    /// failure of any ends it.
     [[gnu::noinline]] bool watch(rank_t rank, channel on, deadline until, condition ready, condition rarely) {
-        throw_if_ended(rank, on);
+        throw_if_ended(rank, on, false);
         const polling most = tries();
         for (int i = 0; i < most.spins * looks_per_spin; ++i) {
             if (ready()) return true;
@@ -85,10 +86,10 @@ class waits {
                 return seen == outlook::ready;
         const inquirer counted(*this);
         const auto either = [&] { return ready() || rarely(); };
-        return wait_at(at(rank).bells.common(), rank, on, until, either, {});
+        return wait_at(at(rank).bells.common(), rank, on, until, either, {}, false);
     }
 
-    /// Polls until `ready()` and never sleeps; for conditions that become true without a ring of a bell.
+    /// As `watch`, but polls until `ready()` and never sleeps; for conditions that become true without a ring of a bell.
     [[gnu::noinline]] bool watch_awake(rank_t rank, channel on, deadline until, condition ready) {
         for (;;)
             if (const outlook seen = look_once(rank, on, until, ready); seen != outlook::again)
@@ -122,13 +123,17 @@ class waits {
         std::atomic<int>& count;
     };
 
-    [[gnu::cold, gnu::noinline]] abort_notice abort(const abort_notice& notice) {
-        const auto [first, is_new] = notices_.add(notice);
+    [[gnu::cold, gnu::noinline]] abort_notice abort(rank_t rank, const abort_notice& notice) {
+        const auto [first, is_new] = notices_.add(notice, at(rank).monitors);
         if (is_new) ring_all();
         return first;
     }
     std::optional<abort_notice> origin_of(const abort_notice& told) { return notices_.origin_of(told); }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return notices_.of({context, last_tag}); }
+    std::optional<abort_notice> aborted(rank_t rank, std::uint64_t context) {
+        return notices_.of({context, last_tag}, at(rank).monitors);
+    }
+    /// The first failure that has ended ranks that do not monitor.
+    std::optional<abort_notice> first_failure() { return notices_.of({every_context}, false); }
 
   private:
     static constexpr int looks_per_spin = 100;  ///< `watch` looks this often per spin of a wait at a bell
@@ -137,7 +142,7 @@ class waits {
 
     /// Tests `ready()` once, and gives the core away where it has to be tested again. `late`: `until` has passed.
     [[gnu::noinline]] outlook look_once(rank_t rank, channel on, deadline until, condition ready) {
-        throw_if_ended(rank, on);
+        throw_if_ended(rank, on, false);
         if (ready()) return outlook::ready;
         if (!until.is_never() && steady_now() >= until.at) return outlook::late;
         bell::yield();
@@ -145,12 +150,13 @@ class waits {
     }
 
     bool wait_at(bell& own, rank_t rank, channel on, deadline until, condition ready) {
-        return wait_at(own, rank, on, until, ready, tries());
+        return wait_at(own, rank, on, until, ready, tries(), at(rank).monitors);
     }
-    [[gnu::noinline]] bool wait_at(bell& own, rank_t rank, channel on, deadline until, condition ready, polling most) {
+    [[gnu::noinline]] bool wait_at(bell& own, rank_t rank, channel on, deadline until, condition ready, polling most,
+                                   bool goes_on) {
         for (;;) {
             const std::uint32_t seen = own.strokes();
-            throw_if_ended(rank, on);
+            throw_if_ended(rank, on, goes_on);
             if (ready()) return true;
             if (until.is_immediate() || !own.wait(seen, until, most)) return false;
         }
@@ -160,12 +166,12 @@ class waits {
         return {threads_.load(std::memory_order_relaxed) <= cores_ ? most_.spins : 0, most_.yields};
     }
 
-    void throw_if_ended(rank_t rank, channel on) {
-        if (!notices_.is_empty() || stop_requested != nullptr) throw_what_ended(rank, on);
+    void throw_if_ended(rank_t rank, channel on, bool goes_on) {
+        if (!notices_.is_empty() || stop_requested != nullptr) throw_what_ended(rank, on, goes_on);
     }
     /// Throws if there is a notice for `on`, or if this activity has to end.
-    [[gnu::cold, gnu::noinline]] void throw_what_ended(rank_t rank, channel on) {
-        if (const auto notice = notices_.of(on)) throw_error(*notice);
+    [[gnu::cold, gnu::noinline]] void throw_what_ended(rank_t rank, channel on, bool goes_on) {
+        if (const auto notice = notices_.of(on, goes_on)) throw_error(*notice);
         if (stop_requested != nullptr && stop_requested->load(std::memory_order_acquire))
             throw_error({.context = on.context,
                          .culprit = rank,

@@ -139,20 +139,14 @@ class world : public waits {
         const inquirer waiting(*this);
         std::optional<call_signature> answer;
         const auto look = [&] {
-            const bool has_departed = at(peer).has_departed.load(std::memory_order_seq_cst);
+            const bool has_ended = at(peer).has_ended.load(std::memory_order_seq_cst);
             answer = announced(peer, context, number);
-            if (!answer && has_departed) answer = announced_later(peer, context, number);
-            if (!answer && has_departed) answer = {.number = number, .kind = operation::departure};
+            if (!answer && has_ended) answer = announced_later(peer, context, number);
+            if (!answer && has_ended) answer = {.number = number, .kind = operation::departure};
             return answer.has_value();
         };
         if (wait_commonly(self, {context, tag_of(number)}, until, look)) return answer;
         return announced_later(peer, context, number);
-    }
-
-    /// The body of this rank has returned.
-    [[gnu::cold, gnu::noinline]] void depart(rank_t self) noexcept {
-        at(self).has_departed.store(true, std::memory_order_seq_cst);
-        tell_all();
     }
 
     [[gnu::cold, gnu::noinline]] void close(rank_t self, std::uint64_t context) {
@@ -177,6 +171,7 @@ class world : public waits {
         rank_state& own = at(self);
         {
             const std::lock_guard lock(own.mutex);
+            own.monitors = true;
             own.watch.watch(on);
             for (rank_t peer = 0; peer < size(); ++peer) {
                 if (peer == self || !at(peer).has_ended.load(std::memory_order_seq_cst)) continue;
@@ -223,10 +218,17 @@ class world : public waits {
     void set_starter(starter chosen) { starter_ = chosen; }
     [[gnu::cold, gnu::noinline]] bool start(rank_t rank) const { return starter_.start(starter_.context, rank); }
 
-    /// The body of this rank has returned or thrown, after all that it sent.
+    /// The body of this rank has returned, after all that it sent.
     [[gnu::cold, gnu::noinline]] void end(rank_t rank) {
         at(rank).has_ended.store(true, std::memory_order_seq_cst);
         tell_others(rank, peer_change::ended);
+        tell_all();
+    }
+    /// The body of this rank has thrown: ends all contexts of the ranks that do not monitor.
+    [[gnu::cold, gnu::noinline]] void fail(rank_t rank, const abort_notice& failure) {
+        at(rank).failure = failure;
+        abort(rank, failure);
+        end(rank);
     }
 
     /// Counts traffic without messages, the same amount in each direction.
@@ -253,7 +255,7 @@ class world : public waits {
             rank_state& other = at(peer);
             {
                 const std::lock_guard lock(other.mutex);
-                if (peer == rank || other.watch.channels().empty()) continue;
+                if (peer == rank || !other.monitors) continue;
                 if (change == peer_change::ended && !other.watch.ends(rank)) continue;
                 tell(other, peer, rank, change);
             }
@@ -300,20 +302,33 @@ class world : public waits {
                                        function_ref<node*(mailbox&)> take) {
         rank_state& own = at(self);
         node* found = nullptr;
-        bool in_vain = false;
+        bool in_vain = false, have_failed = false;
         wait(self, on, until, [&] {
             const std::lock_guard lock(own.mutex);
             found = take(own.box);
             if (found != nullptr) offer_room(own);
             in_vain = found == nullptr && own.watch.waits_in_vain(peers, on);
-            return found != nullptr || in_vain;
+            have_failed = found == nullptr && own.monitors && !own.watch.is_open(on.context) && all_failed(peers);
+            return found != nullptr || in_vain || have_failed;
         });
         if (in_vain) throw_error(rill::detail::notice_of_ends(self, peers, on));
+        if (have_failed) throw_failure(peers[0], on);
         if (found != nullptr) {
             own.messages_received.fetch_add(1, std::memory_order_relaxed);
             own.bytes_received.fetch_add(found->pieces.size_bytes(), std::memory_order_relaxed);
         }
         return found;
+    }
+
+    bool all_failed(std::span<const rank_t> peers) {
+        return !peers.empty() && std::all_of(peers.begin(), peers.end(), [this](rank_t peer) {
+            return at(peer).has_ended.load(std::memory_order_seq_cst) && at(peer).failure;
+        });
+    }
+    [[noreturn, gnu::cold, gnu::noinline]] void throw_failure(rank_t of, channel on) {
+        abort_notice notice = *at(of).failure;
+        notice.context = on.context;
+        throw_error(notice);
     }
 
     void offer_room(rank_state& own) {

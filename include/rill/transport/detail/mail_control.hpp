@@ -56,8 +56,10 @@ struct control {
     std::uint32_t rounds_heard = 0;     ///< of leaving, by bit
     int rounds_told = 0;
     bool has_left = false;
-    bool has_departed = false;  ///< this rank's body has returned
-    bool any_failed = false;    ///< of those that left
+    bool has_departed = false;               ///< this rank's body has returned
+    bool any_failed = false;                 ///< of those that left
+    bool monitors = false;                   ///< this rank is told what becomes of the others, and goes on
+    std::optional<abort_notice> failure{};   ///< what this rank's body has thrown
 
     /// What has ended the waits on a channel.
     const abort_notice* find_notice(channel on) const {
@@ -82,10 +84,18 @@ struct control {
         return std::nullopt;
     }
 
-    /// Stores a notice unless its context already has one.
+    /// Stores a notice unless its context already has one. One of all contexts ends none where this rank monitors.
     void learn(const abort_notice& notice) {
-        if (first_before(notice) == nullptr) notices[notice.context].push_back(notice);
-        std::erase_if(reports, [&](const report& r) { return first_before(r.notice) != nullptr; });
+        const bool ends_nothing = monitors && notice.context == every_context;
+        if (!ends_nothing && first_before(notice) == nullptr) notices[notice.context].push_back(notice);
+        std::erase_if(reports, [&](const report& r) {
+            return first_before(r.notice) != nullptr || (ends_nothing && r.notice.context == every_context);
+        });
+    }
+    /// What has ended others by now is told to this rank as their ends.
+    void begin_to_monitor() {
+        monitors = true;
+        notices.erase(every_context);
     }
     /// The report for a context with the lowest culprit, so that ranks with equal reports choose the same one. There
     /// must be a report for the context.

@@ -34,13 +34,14 @@ void post_office<Port>::handle_control(rank_t source, const envelope& head, cons
             return control_.learn(source, head.context, call);
         }
         case note::monitor:
-            state_of(source).monitors = true;
-            if (control_.has_left) tell(source, {.kind = note::ended});
+            state_of(source).asks_for_end = true;
+            state_of(source).monitors |= head.id == 0;
+            if (control_.has_left) tell_own_end(source);
             return;
-        case note::ended: return tell_end(source);
-        case note::loss:
-            if (!monitors_) control_.learn(notice_of_loss(static_cast<rank_t>(head.id)));
-            return;
+        case note::ended:
+            if (head.size != 0) hear_failure(source, packed_notice::unpack({payload, head.size}));
+            return tell_end(source);
+        case note::loss: return control_.learn(notice_of_loss(static_cast<rank_t>(head.id)));
         default:
             control_.rounds_heard |= std::uint32_t{1} << (head.id / 2);
             control_.any_failed |= head.id % 2 != 0;
@@ -78,13 +79,18 @@ bool post_office<Port>::judge() {
 
 /// This rank has ended. The rounds of leaving need all of the ranks: where some may come or be lost, each tells each.
 template <class Port>
-void post_office<Port>::leave(bool failed) {
+void post_office<Port>::leave() {
     control_.has_left = true;
-    control_.any_failed |= failed;
+    control_.any_failed |= control_.failure.has_value();
     for (rank_t peer = 0; peer < size(); ++peer)
-        if (state_of(peer).monitors) tell(peer, {.kind = note::ended});
-    if (takes_newcomers() && !monitors_) tell_others({.kind = note::monitor});
+        if (state_of(peer).asks_for_end) tell_own_end(peer);
+    if (takes_newcomers() && !control_.monitors) tell_others({.id = 1, .kind = note::monitor});
     go_on_leaving();
+}
+template <class Port>
+void post_office<Port>::tell_own_end(rank_t peer) {
+    if (!control_.failure) return tell(peer, {.kind = note::ended});
+    tell(peer, {.kind = note::ended}, packed_notice(*control_.failure).view());
 }
 /// Whether the rank that tells this one in a round has done so, or is not there any more.
 template <class Port>
@@ -99,13 +105,14 @@ void post_office<Port>::go_on_leaving() {
         tell(below(told, -1),
              {.id = 2U * static_cast<unsigned>(told) + (control_.any_failed ? 1U : 0U), .kind = note::leave});
 }
+/// Those that monitor go on after a failure, and are not waited for.
 template <class Port>
-bool post_office<Port>::have_all_left() const {
+bool post_office<Port>::have_all_left(bool after_failure) const {
     if (!control_.has_left) return false;
-    if (takes_newcomers()) return nobody_is_left();
-    if (monitors_ && any_is_away() && nobody_is_left()) return true;
+    if (takes_newcomers()) return nobody_is_left(after_failure);
+    if (control_.monitors && any_is_away() && nobody_is_left(after_failure)) return true;
     for (int round = 0; round < leaving_rounds(); ++round)
-        if (!is_heard(round)) return false;
+        if (!is_heard(round) && !(after_failure && at(below(round)).monitors)) return false;
     return true;
 }
 /// Lets the port notice it when a rank goes that this one waits for.

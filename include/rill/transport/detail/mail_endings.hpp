@@ -49,24 +49,37 @@ class endings : public waiting<Port> {
         return office_.knowledge().origin_of(told);
     }
 
+    /// The body of this rank has thrown: ends all contexts of the ranks that do not monitor. `leave` tells the others.
+    void fail(const abort_notice& given) {
+        {
+            const guard lock(mutex_);
+            office_.knowledge().failure = travelling(given);
+            office_.knowledge().monitors = false;  // this rank does not go on
+            if (office_.do_all_others_go_on()) return;
+        }
+        abort(given);
+    }
     /// Tells the others that this rank has ended.
-    void leave(bool failed) {
+    void leave() {
         const guard lock(mutex_);
         require_alive();
-        if (!failed) office_.depart();
-        office_.leave(failed);
+        if (!office_.knowledge().failure) office_.depart();
+        office_.leave();
     }
-    /// Waits until all ranks have left; returns the notice that ended the run, if a rank has failed. After a failure,
-    /// it waits only for a limited time.
+    /// Waits until all ranks have left; returns the notice that ended the run, if another rank has failed. After a
+    /// failure, it waits only for a limited time.
     std::optional<abort_notice> await_all_left() {
         guard lock(mutex_);
         const control& known = office_.knowledge();
-        const auto failed = [&] { return find_notice(every_context) != nullptr; };
+        const auto failed = [&] { return known.failure || find_notice(every_context) != nullptr; };
+        const bool is_told_all = !known.monitors && !office_.takes_newcomers();
         office_.watch_leaving();
-        const auto all_left = [&] { return office_.have_all_left() && (!known.any_failed || failed()); };
+        const auto all_left = [&] {
+            return office_.have_all_left(failed()) && (!known.any_failed || failed() || !is_told_all);
+        };
         wait_regardless(lock, deadline::never, [&] { return failed() || all_left(); });
         wait_regardless(lock, Port::now() + chosen().failure_timeout, all_left);
-        if (!failed() || (office_.have_all_left() && !known.any_failed)) return std::nullopt;
+        if (known.failure || !failed() || (office_.have_all_left(false) && !known.any_failed)) return std::nullopt;
         return *find_notice(every_context);
     }
 

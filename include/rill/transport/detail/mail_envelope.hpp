@@ -35,8 +35,8 @@ enum class note : std::uint8_t {
     answer,           ///< the call that was entered
     leave,    ///< in round k, to the rank 2^k above: this rank and the 2^k - 1 below it have ended; `id` is 2 k,
               ///< and one more if one of them has failed
-    monitor,  ///< the sender wants to be told when the body of the receiver has ended
-    ended,    ///< the body of the sender has ended
+    monitor,  ///< the sender wants to be told when the body of the receiver has ended; `id` is 0 if it goes on then
+    ended,    ///< the body of the sender has ended; its exception, if it has thrown
     loss      ///< rank `id` has gone without a farewell: to those that have not sent `monitor`
 };
 
@@ -193,6 +193,7 @@ inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t
         case note::go_on: return !content.empty();
         case note::report:
         case note::verdict: return packed_notice::is_whole(content);
+        case note::ended: return content.empty() || packed_notice::is_whole(content);
         case note::answer: return content.size() == sizeof(call_signature);
         case note::ask:
             return content.empty() && 0 < head.tag && head.tag <= most_data_tag && 0 < head.context &&

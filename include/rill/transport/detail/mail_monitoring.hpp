@@ -22,7 +22,8 @@ namespace rill { inline namespace RILL_ABI { namespace mail {
 
 template <class Port>
 void post_office<Port>::monitor(channel on) {
-    if (!std::exchange(monitors_, true)) {
+    if (!control_.monitors) {
+        control_.begin_to_monitor();
         port_.monitor();
         tell_others({.kind = note::monitor});
     }
@@ -53,10 +54,8 @@ bool post_office<Port>::mourn() {
     const bool is_news = first == nullptr || !rill::detail::same_failure(*first, notice);
     state_of(gone).has_gone = true;
     forsake(gone);
-    if (!monitors_) {
-        control_.learn(notice);
-        control_.any_failed = true;
-    }
+    control_.learn(notice);
+    control_.any_failed |= !control_.monitors;
     tell_end(gone);
     if (is_news) tell_loss(gone);
     go_on_leaving();
@@ -66,8 +65,20 @@ bool post_office<Port>::mourn() {
 template <class Port>
 void post_office<Port>::tell_loss(rank_t gone) {
     for (rank_t peer = 0; peer < size(); ++peer)
-        if (peer != rank() && !at(peer).monitors)
+        if (peer != rank() && !at(peer).asks_for_end)
             tell(peer, {.id = static_cast<std::uint64_t>(gone), .kind = note::loss});
+}
+
+/// The body of a peer has thrown. The peer asks for nothing more.
+template <class Port>
+void post_office<Port>::hear_failure(rank_t peer, const abort_notice& failure) {
+    peer_state& of = state_of(peer);
+    of.has_gone = true;
+    of.failure = failure;
+    outbox_.for_each_open([&](outgoing& sent) {
+        if (sent.peer == peer && !sent.is_moving) sent.is_unasked ? stop(sent) : outbox_.close(sent);
+    });
+    go_on_leaving();
 }
 
 /// Learns that a peer has left; true when one has. Called only when no note is left to read, and after the transfers:
@@ -93,7 +104,8 @@ bool post_office<Port>::hear_news() {
             forsake(news.peer);
             of = {.life = of.life};
             watch_.begins(news.peer);
-            if (monitors_ || control_.has_left) tell(news.peer, {.kind = note::monitor});
+            if (control_.monitors || control_.has_left)
+                tell(news.peer, {.id = control_.monitors ? 0U : 1U, .kind = note::monitor});
         } else {
             of.has_gone = of.is_silent = news.change == peer_change::silent;
             watch_.be_silent(news.peer, of.is_silent);
@@ -145,14 +157,20 @@ void post_office<Port>::forsake(rank_t peer) {
 
 /// Whether all others have ended or are silent.
 template <class Port>
-bool post_office<Port>::nobody_is_left() const {
+bool post_office<Port>::nobody_is_left(bool after_failure) const {
     for (rank_t peer = 0; peer < size(); ++peer) {
-        if (peer == rank() || life_of(peer) == 0) continue;
+        if (peer == rank() || life_of(peer) == 0 || (after_failure && at(peer).monitors)) continue;
         if (!watch_.has_ended(peer) && !at(peer).is_silent) return false;
     }
     return true;
 }
 
+template <class Port>
+bool post_office<Port>::do_all_others_go_on() const {
+    for (rank_t peer = 0; peer < size(); ++peer)
+        if (peer != rank() && life_of(peer) != 0 && !is_away(peer) && !at(peer).monitors) return false;
+    return true;
+}
 template <class Port>
 bool post_office<Port>::any_is_away() const {
     return std::any_of(peers_.begin(), peers_.end(), [](const peer_state& of) { return of.has_gone || of.has_left; });
@@ -166,7 +184,7 @@ void post_office<Port>::require_any(std::span<const rank_t> peers, channel on, d
     const rank_t first = peers.front();
     if (std::all_of(peers.begin(), peers.end(), is_gone)) {
         if (watch_.is_open(on.context)) return;
-        abort_notice notice = notice_of_loss(first);
+        abort_notice notice = at(first).failure.value_or(notice_of_loss(first));
         notice.context = on.context;
         throw_error(notice);
     }

@@ -25,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -67,7 +68,6 @@ class post_office {
         expectations_ = {};
         control_ = {};
         watch_ = rill::detail::lookout(size());
-        monitors_ = false;
         counted_ = {};
         known_open_ = every_context;
     }
@@ -214,8 +214,14 @@ class post_office {
     void decide(std::uint64_t context);
     void answer_questions(std::uint64_t context);
     void depart();
-    void leave(bool failed);
-    bool have_all_left() const;
+    void leave();
+    bool have_all_left(bool after_failure) const;
+    /// Whether a failure of this rank ends nobody else: the others monitor, or are away.
+    bool do_all_others_go_on() const;
+    bool takes_newcomers() const {
+        if constexpr (MonitoringPort<Port>) return port_.takes_newcomers();
+        return false;
+    }
     void watch_leaving();
 
   private:
@@ -230,11 +236,13 @@ class post_office {
         std::size_t came_unasked = 0;  ///< bytes of such messages whose sender has not been told that they are taken
         std::uint32_t life = 0;        ///< counts those that have sat on the seat
         bool want_sent = false;
-        bool has_gone = false;  ///< without a farewell, or it is silent
+        bool has_gone = false;  ///< without a farewell, or by an exception, or it is silent
         bool has_left = false;
         bool is_silent = false;  ///< it may be heard again
-        bool monitors = false;   ///< it wants to be told when this rank ends
+        bool asks_for_end = false;  ///< it wants to be told when this rank ends
+        bool monitors = false;      ///< and goes on without it
         bool wanted = false;
+        std::optional<abort_notice> failure{};                            ///< what its body has thrown
         std::vector<outgoing*> unasked{};                                 ///< being sent, in order
         std::vector<unasked_arrival<typename Port::request>> arrivals{};  ///< being received
     };
@@ -288,16 +296,14 @@ class post_office {
     bool hear_goodbye();
     bool hear_news();
     void tell_loss(rank_t gone);
+    void tell_own_end(rank_t peer);
+    void hear_failure(rank_t peer, const abort_notice& failure);
     void tell_end(rank_t peer);
     void tell_change(rank_t of, peer_change change);
     void say(rank_t of, channel on, peer_change change);
     void forsake(rank_t peer);
-    bool nobody_is_left() const;
+    bool nobody_is_left(bool after_failure) const;
     bool any_is_away() const;
-    bool takes_newcomers() const {
-        if constexpr (MonitoringPort<Port>) return port_.takes_newcomers();
-        return false;
-    }
     /// Whether nothing reaches the peer any more, or nobody has taken its seat.
     bool is_lost_to(rank_t peer) const { return (at(peer).has_gone && !at(peer).is_silent) || life_of(peer) == 0; }
     std::uint64_t life_of(rank_t peer) const {
@@ -328,7 +334,6 @@ class post_office {
     std::size_t unasked_ = 0;  ///< messages that are being sent unasked
     control control_;
     rill::detail::lookout watch_;
-    bool monitors_ = false;  ///< has been told to, once
     traffic counted_;
 };
 

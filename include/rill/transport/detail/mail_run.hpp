@@ -11,14 +11,15 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
-/// One rank's part of a run: calls the body and tells all ranks how it ended.
+/// One rank's part of a run: calls the body and tells all ranks how it ended. An exception ends the run on all ranks but
+/// those that monitor: these are told that this rank has ended.
 template <class Port>
 class rank_run {
   public:
     explicit rank_run(engine<Port>& of) : engine_(of) {}
 
     /// Returns when all ranks have ended; rethrows the exception of this rank's body, or else throws what ended the
-    /// run.
+    /// run. After an exception it does not wait for ranks that go on.
     void run(void (*body)(void*), void* argument) {
         try {
             body(argument);
@@ -34,7 +35,7 @@ class rank_run {
         } catch (...) {
             fail("an exception that is no std::exception");
         }
-        engine_.leave(thrown_ != nullptr);
+        engine_.leave();
         const auto failed = engine_.await_all_left();
         if (thrown_) std::rethrow_exception(thrown_);
         if (failed) throw_error(*failed);
@@ -46,7 +47,7 @@ class rank_run {
         notice.culprit = engine_.rank();
         try {
             fail(std::move(notice));
-            engine_.leave(true);
+            engine_.leave();
         } catch (...) {
         }
     }
@@ -57,7 +58,7 @@ class rank_run {
     void fail(abort_notice notice) {
         thrown_ = std::current_exception();
         notice.context = every_context;
-        engine_.abort(notice);
+        engine_.fail(notice);
     }
 
     engine<Port>& engine_;

@@ -27,6 +27,7 @@ class control {
     control(int ranks, const network& chosen)
         : scheduler_(chosen.stack_bytes, chosen.longest.ns > 0 ? time_point{} + chosen.longest : deadline::never.at),
           poll_(chosen.poll),
+          monitors_(static_cast<std::size_t>(ranks)),
           known_(chosen.control == control_plane::ideal ? 1 : static_cast<std::size_t>(ranks)) {}
 
     time_point now() const { return scheduler_.now(); }
@@ -94,7 +95,7 @@ class control {
                      .kind = failure::deadlock,
                      .reason = what + std::to_string(now().ns) + " ns: " + who_waits(scheduler_.strands())};
         for (std::size_t rank = 0; rank < known_.size(); ++rank)
-            if (find_notice(static_cast<rank_t>(rank), {every_context}) == nullptr)
+            if (std::find(known_[rank].begin(), known_[rank].end(), &*deadlock_) == known_[rank].end())
                 learn(static_cast<rank_t>(rank), *deadlock_);
         if (scheduler_.ready()) return;
         // The waits left are those that no abort ends, as of a sender whose reader itself waits for that sender.
@@ -118,8 +119,9 @@ class control {
     const abort_notice* find_notice(rank_t rank, channel on) const {
         const abort_notice* of_all = nullptr;
         for (const abort_notice* const each : known_[list_of(rank)]) {
+            if (is_ignored(rank, *each)) continue;
             if (each->context == on.context && each->ends(on.tag)) return each;
-            if (each->context == every_context) of_all = each;
+            if (each->context == every_context && of_all == nullptr) of_all = each;
         }
         return of_all;
     }
@@ -130,9 +132,17 @@ class control {
         has_notices_ = true;
         for (strand& each : scheduler_.strands())
             if (each.waiting != nullptr && each.waiting->ends_with_context && list_of(each.rank) == list_of(rank) &&
+                !is_ignored(each.rank, notice) &&
                 (notice.context == every_context ||
                  (each.waiting->on.context == notice.context && notice.ends(each.waiting->on.tag))))
                 scheduler_.call(each, wake::ended);
+    }
+    /// Whether a rank asks what becomes of others, and goes on without them.
+    void set_monitors(rank_t rank, bool does) { monitors_[static_cast<std::size_t>(rank)] = does; }
+    /// A failure of another rank, which ends all contexts, ends none of a rank that monitors.
+    bool is_ignored(rank_t rank, const abort_notice& notice) const {
+        return notice.context == every_context && monitors_[static_cast<std::size_t>(rank)] &&
+               (!deadlock_ || &notice != &*deadlock_);
     }
     void forget_notices(rank_t rank) { known_[list_of(rank)].clear(); }
     const std::vector<const abort_notice*>& notices_of(rank_t rank) const { return known_[list_of(rank)]; }
@@ -171,6 +181,7 @@ class control {
     std::size_t list_of(rank_t rank) const { return known_.size() == 1 ? 0 : static_cast<std::size_t>(rank); }
 
     duration poll_;
+    std::vector<bool> monitors_;                           ///< by rank
     std::vector<std::vector<const abort_notice*>> known_;  ///< of each rank; one list for all if control is ideal
     bool has_notices_ = false;
     std::optional<abort_notice> deadlock_;

@@ -78,7 +78,7 @@ class courier : public mail {
         return said ? said : before;
     }
 
-    /// The body of this rank has returned.
+    /// The body of this rank has returned or thrown.
     void depart(rank_t self) {
         at(self).has_departed = true;
         std::vector<std::uint64_t> contexts;
@@ -99,8 +99,12 @@ class courier : public mail {
         return notice;
     }
 
-    /// Aborts all contexts because the exception being handled has left the body of `rank`.
-    void fail(rank_t rank) { remember_thrown(rank, abort(rank, notice_of_current(rank)).culprit); }
+    /// The exception being handled has left the body of `rank`: aborts all contexts of the ranks that do not monitor.
+    void fail(rank_t rank) {
+        const abort_notice& own = at(rank).failure.emplace(notice_of_current(rank));
+        remember_thrown(rank, abort(rank, own).culprit);
+        depart(rank);
+    }
 
     /// A letter arrives, or is sent again.
     void deliver_letter(appointment& due) {
@@ -129,6 +133,7 @@ class courier : public mail {
         throw_if_ended(on);
         rank_state& own = at(self);
         own.monitored.push_back(on);
+        set_monitors(self, true);
         if (own.known.empty()) {
             for (rank_t peer = 0; peer < size(); ++peer) own.known.push_back({.life = at(peer).lives});
             for (rank_t peer = 0; peer < size(); ++peer)
@@ -150,7 +155,7 @@ class courier : public mail {
     void tell_of_life(letter::about change, rank_t rank) {
         at(rank).has_ended = change == letter::about::end;
         for (rank_t peer = 0; peer < size(); ++peer) {
-            if (peer == rank || at(peer).monitored.empty()) continue;
+            if (peer == rank || at(peer).known.empty()) continue;
             if (change == letter::about::end) forward_notices(rank, peer);
             write_of_life(change, rank, peer);
         }
@@ -160,6 +165,7 @@ class courier : public mail {
     void forget_control(rank_t rank) {
         calls_.forget(rank);
         at(rank).monitored.clear();
+        set_monitors(rank, false);
         at(rank).known.clear();
         at(rank).fenced.clear();
         if (!travels_) return;
@@ -270,11 +276,13 @@ class courier : public mail {
     }
 
     /// Tells those who have asked what this rank has entered by now: the call in question, or a later one meanwhile, or
-    /// that neither will ever be; or the notice that has ended the call here.
+    /// that neither will ever be; or the notice that has ended the call here. A failure of this rank itself does not end
+    /// those that monitor: they get an answer.
     void answer_questions(rank_t self, std::uint64_t context) {
         std::erase_if(at(self).asked, [&](const question& asked) {
             if (asked.context != context) return false;
-            if (const abort_notice* known = find_notice(self, {context, tag_of(asked.number)})) {
+            const abort_notice* const known = find_notice(self, {context, tag_of(asked.number)});
+            if (known != nullptr && !at(self).failure) {
                 tell(self, asked.by, *known);
                 return true;
             }
@@ -318,6 +326,7 @@ class courier : public mail {
     // --- letters
 
     void hear(rank_t self, const abort_notice& notice) {
+        if (is_ignored(self, notice)) return;
         if (find_notice(self, {notice.context, notice.first_tag}) == nullptr) learn(self, notice);
     }
 

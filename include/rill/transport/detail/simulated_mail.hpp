@@ -338,18 +338,21 @@ class mail : public rooms {
         return false;
     }
 
-    /// Whether a rank that monitors another channel of this context waits for peers that have all ended, or are silent.
+    bool is_open(rank_t self, std::uint64_t context) {
+        const auto& monitored = at(self).monitored;
+        return std::any_of(monitored.begin(), monitored.end(), [=](channel each) { return each.context == context; });
+    }
+    /// Whether a rank that monitors waits for peers that have all ended, or are silent, on another channel of a context
+    /// that it monitors; or in any other context for peers that have all thrown.
     bool waits_in_vain(rank_t self, std::span<const rank_t> peers, channel on) {
         const rank_state& own = at(self);
-        const auto& monitored = own.monitored;
-        const auto is_of_context = [&](channel each) { return each.context == on.context; };
-        const auto is_away = [&](rank_t peer) {
+        if (own.known.empty() || peers.empty()) return false;
+        if (std::find(own.monitored.begin(), own.monitored.end(), on) != own.monitored.end()) return false;
+        const bool open = is_open(self, on.context);
+        return std::all_of(peers.begin(), peers.end(), [&](rank_t peer) {
             const known_peer& last = own.known[static_cast<std::size_t>(peer)];
-            return last.has_ended || last.is_silent;
-        };
-        return !peers.empty() && std::any_of(monitored.begin(), monitored.end(), is_of_context) &&
-               std::find(monitored.begin(), monitored.end(), on) == monitored.end() &&
-               std::all_of(peers.begin(), peers.end(), is_away);
+            return open ? last.has_ended || last.is_silent : last.has_ended && at(peer).failure;
+        });
     }
     /// The same where one of these peers may be heard again.
     bool waits_for_silent(rank_t self, std::span<const rank_t> peers, channel on) {
@@ -362,8 +365,13 @@ class mail : public rooms {
         if (waits_for_silent(self, peers, on)) throw_error(rill::detail::notice_of_silence(self, peers, on));
     }
     void throw_if_in_vain(rank_t self, std::span<const rank_t> peers, channel on) {
-        if (at(self).monitored.empty() || !waits_in_vain(self, peers, on)) return;
+        if (!waits_in_vain(self, peers, on)) return;
         throw_if_silent(self, peers, on);
+        if (!is_open(self, on.context)) {
+            abort_notice notice = *at(peers[0]).failure;
+            notice.context = on.context;
+            throw_error(notice);
+        }
         throw peer_failure({.context = on.context,
                             .culprit = peers[0],
                             .reason = "rank " + std::to_string(self) + " waits for a message from " +

@@ -2,6 +2,7 @@
 
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -53,7 +55,7 @@ struct rank_state {
     std::vector<std::pair<rank_t, int>> fenced;  ///< lives
     bool is_alive = false;
     bool has_ended = false;     ///< its body has ended, or it was killed
-    bool has_departed = false;  ///< its body has returned
+    bool has_departed = false;  ///< its body has returned or thrown
     bool begins_anew = false;   ///< as soon as its last life is over
     int lives = 0;
     std::uint64_t posted = 0;  ///< in this life
@@ -61,6 +63,7 @@ struct rank_state {
     duration computing{};
     time_point ended{};
     std::unique_ptr<turning_point> next_fault{};
+    std::optional<abort_notice> failure{};  ///< what its body has thrown
 };
 
 }}}  // namespace rill::RILL_ABI::simulated::detail
