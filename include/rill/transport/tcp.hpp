@@ -37,6 +37,8 @@ using queue = mail::queue<T, detail::port>;
 /// An exception that leaves a body ends the job: that rank is the culprit, and the exception's text is the reason. The
 /// waits of all other ranks then throw. `run` throws on every rank: the exception of the rank's own body, or else the
 /// error that names the culprit. `run` waits at most `options::failure_timeout` for ranks that have not noticed.
+///
+/// Ranks that monitor (`MonitoredTransport`) are told that the rank has ended, and go on; `run` does not wait for them.
 template <class Body>
 void run(Body&& body, const options& chosen = options::from_environment());
 
@@ -53,9 +55,9 @@ void run(Body&& body, const options& chosen = options::from_environment());
 /// throw `peer_failure` that names it. A peer whose endpoint was destroyed has left with a farewell. Then only waits
 /// for this peer without a deadline throw, on ranks that had a connection with it.
 ///
-/// On a rank that monitors, a loss ends nothing but waits for that peer, in contexts that are not monitored. Silence is
-/// no end there: what was sent is kept, and arrives if the peer is heard again. Such a rank has a connection with each
-/// peer.
+/// On a rank that monitors, a loss or an exception ends nothing but waits for that peer, in contexts that are not
+/// monitored. Silence is no end there: what was sent is kept, and arrives if the peer is heard again. Such a rank has a
+/// connection with each peer.
 ///
 /// Any thread of the rank may call it. A thread of the endpoint makes progress while no other one waits. The destructor
 /// waits at most `options::farewell_timeout` until the peers have taken what was sent to them. Handed-over messages
