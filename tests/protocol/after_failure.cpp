@@ -131,7 +131,8 @@ void throws_in_step(Net& net, Make make, std::uint64_t when, const scratch_direc
         try {
             while (const auto next = replica.pull(model)) {
                 held = *next;
-                if (Make::throws_in_body && net.rank() == guilty && pushes == when) throw std::out_of_range("a body that fails");
+                if (Make::throws_in_body && net.rank() == guilty && pushes == when)
+                    throw std::out_of_range("a body that fails");
                 replica.push(vector(3, 1), held);
                 ++pushes;
             }

@@ -144,8 +144,8 @@ const auto nothing = [](rank_t, std::uint64_t) {};
 
 constexpr std::uint64_t all_steps = 40;
 
-/// Four processes take 40 steps. `between(rank, step)` or `before(rank, step)` ends `victim` with `status`; the others go
-/// on. `ends_late`: after the last step.
+/// Four processes take 40 steps. `between(rank, step)` or `before(rank, step)` ends `victim` with `status`; the others
+/// go on. `ends_late`: after the last step.
 template <class Between, class Before, class Shape = topology::ring>
 void goes_on_without(rank_t victim, int status, Between&& between, Before&& before, const tcp::options& own = {},
                      Shape shape = {}, bool ends_late = false) {

@@ -33,7 +33,8 @@ namespace rill { inline namespace RILL_ABI {
 ///   has read a message, which ends where the peer is silent. On a monitored channel a receive waits: a rank may
 ///   arrive.
 ///
-/// - An exception that leaves a body ends that rank only, for those that have monitored a channel by then: to them it is
+/// - An exception that leaves a body ends that rank only, for those that have monitored a channel by then: to them it
+/// is
 ///   the end of that peer, as if it had been killed. In their other contexts a receive that finds nothing and waits for
 ///   peers whose bodies have all thrown throws the notice of the first of them, with the context of the wait. An abort
 ///   of every context ends none of these ranks. A rank that begins to monitor after such an abort goes on too.

@@ -159,8 +159,9 @@ void goes_on_without(Net& net, const char* reason, run_witness& seen) {
     net.sleep_until(net.now() + milliseconds(1));
     const abort_notice own = law_notice(open_context + 1, 1);
     if (net.rank() == 1) expect(net.abort(own) == own, "an abort counts for nothing after an exception");
-    expect_ended(own, "an abort ends nothing after an exception",
-                 [&] { net.receive(net.rank(), {open_context + 1, 4}, deadline::never); });
+    expect_ended(own, "an abort ends nothing after an exception", [&] {
+        net.receive(net.rank(), {open_context + 1, 4}, deadline::never);
+    });
     seen.is_informed(net.rank());
 }
 template <class Runner>
@@ -204,10 +205,9 @@ void monitor_laws(const Laws& all) {
         law("an end comes after all else", 4, [beforehand](auto& net) { detail::tells_of_ends(net, beforehand); });
     law("a receive ends with the last of its peers", 3, [](auto& net) { detail::ends_receives_in_vain(net); });
     law("nothing passes a fence", 3, [](auto& net) { detail::fences(net); });
-    all.law_of_run("an exception is an end for who monitors", 4,
-                   [one_process = all.limits().one_process](auto& runner) {
-                       detail::ends_for_who_monitors(runner, one_process);
-                   });
+    all.law_of_run(
+        "an exception is an end for who monitors", 4,
+        [one_process = all.limits().one_process](auto& runner) { detail::ends_for_who_monitors(runner, one_process); });
     law("an incarnation is the same for all", 3, [](auto& net) { detail::has_one_incarnation(net); });
 }
 

@@ -30,9 +30,7 @@ class notice_board {
         return {notice, true};
     }
 
-    std::optional<abort_notice> of(channel on, bool goes_on) {
-        return is_empty() ? std::nullopt : found(on, goes_on);
-    }
+    std::optional<abort_notice> of(channel on, bool goes_on) { return is_empty() ? std::nullopt : found(on, goes_on); }
 
     /// Finds the notice of the failure that `told` reports in ranks of a subgroup, so that ranks of this world are
     /// known.

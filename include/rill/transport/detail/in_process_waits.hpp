@@ -72,8 +72,8 @@ class waits {
     }
 
     /// Waits for a condition that others make true before they call `tell_all`: polls `ready()` first, and sleeps only
-    /// in the end. Once it sleeps, `rarely()` ends it too. False when `until` has passed. All ranks take part in it: the
-    /// failure of any ends it.
+    /// in the end. Once it sleeps, `rarely()` ends it too. False when `until` has passed. All ranks take part in it:
+    /// the failure of any ends it.
     [[gnu::noinline]] bool watch(rank_t rank, channel on, deadline until, condition ready, condition rarely) {
         throw_if_ended(rank, on, false);
         const polling most = tries();
@@ -89,7 +89,8 @@ class waits {
         return wait_at(at(rank).bells.common(), rank, on, until, either, {}, false);
     }
 
-    /// As `watch`, but polls until `ready()` and never sleeps; for conditions that become true without a ring of a bell.
+    /// As `watch`, but polls until `ready()` and never sleeps; for conditions that become true without a ring of a
+    /// bell.
     [[gnu::noinline]] bool watch_awake(rank_t rank, channel on, deadline until, condition ready) {
         for (;;)
             if (const outlook seen = look_once(rank, on, until, ready); seen != outlook::again)

@@ -56,10 +56,10 @@ struct control {
     std::uint32_t rounds_heard = 0;     ///< of leaving, by bit
     int rounds_told = 0;
     bool has_left = false;
-    bool has_departed = false;               ///< this rank's body has returned
-    bool any_failed = false;                 ///< of those that left
-    bool monitors = false;                   ///< this rank is told what becomes of the others, and goes on
-    std::optional<abort_notice> failure{};   ///< what this rank's body has thrown
+    bool has_departed = false;              ///< this rank's body has returned
+    bool any_failed = false;                ///< of those that left
+    bool monitors = false;                  ///< this rank is told what becomes of the others, and goes on
+    std::optional<abort_notice> failure{};  ///< what this rank's body has thrown
 
     /// What has ended the waits on a channel.
     const abort_notice* find_notice(channel on) const {

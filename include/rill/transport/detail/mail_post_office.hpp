@@ -238,7 +238,7 @@ class post_office {
         bool want_sent = false;
         bool has_gone = false;  ///< without a farewell, or by an exception, or it is silent
         bool has_left = false;
-        bool is_silent = false;  ///< it may be heard again
+        bool is_silent = false;     ///< it may be heard again
         bool asks_for_end = false;  ///< it wants to be told when this rank ends
         bool monitors = false;      ///< and goes on without it
         bool wanted = false;

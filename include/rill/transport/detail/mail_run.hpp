@@ -11,8 +11,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
-/// One rank's part of a run: calls the body and tells all ranks how it ended. An exception ends the run on all ranks but
-/// those that monitor: these are told that this rank has ended.
+/// One rank's part of a run: calls the body and tells all ranks how it ended. An exception ends the run on all ranks
+/// but those that monitor: these are told that this rank has ended.
 template <class Port>
 class rank_run {
   public:

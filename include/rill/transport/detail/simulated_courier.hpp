@@ -276,8 +276,8 @@ class courier : public mail {
     }
 
     /// Tells those who have asked what this rank has entered by now: the call in question, or a later one meanwhile, or
-    /// that neither will ever be; or the notice that has ended the call here. A failure of this rank itself does not end
-    /// those that monitor: they get an answer.
+    /// that neither will ever be; or the notice that has ended the call here. A failure of this rank itself does not
+    /// end those that monitor: they get an answer.
     void answer_questions(rank_t self, std::uint64_t context) {
         std::erase_if(at(self).asked, [&](const question& asked) {
             if (asked.context != context) return false;
