@@ -2,7 +2,7 @@
 //
 // One rank of a job over TCP, whose steps sleep for 30 ms as if they computed and then sum their gradients. Rank VICTIM
 // is killed (SIGKILL) AFTER_MS after it has begun a step. HOW:
-// - elastic: a team, which goes on;
+// - elastic: a team, which goes on; without a victim its patience with a silent rank is 1 s;
 // - plain: a group, which ends with an error. Rank 0 writes a checkpoint to FOLDER every 20 steps, with which the job
 //   begins when it is started again;
 // - by_turns: plain and elastic steps in the same processes;
@@ -71,6 +71,16 @@ void die_later(const job& of, rank_t rank, std::uint64_t step) {
 }
 void compute() { std::this_thread::sleep_for(std::chrono::milliseconds(30)); }
 
+std::string text_of(const std::vector<double>& numbers) {
+    std::string text;
+    for (const double each : numbers) {
+        char number[32];
+        std::snprintf(number, sizeof number, "%s%.6f", text.empty() ? "[" : ", ", each);
+        text += number;
+    }
+    return text + "]";
+}
+
 /// What a rank knows of its steps.
 struct record {
     std::vector<double> committed;
@@ -80,15 +90,9 @@ struct record {
     void step() { committed.push_back(clock_seconds()); }
     void print(rank_t rank, const elastic_bench::state& own) const {
         const std::uint64_t sum = rill::checksum(std::as_bytes(std::span(own.parameters)));
-        std::string text;
-        for (const double at : committed) {
-            char number[32];
-            std::snprintf(number, sizeof number, "%s%.6f", text.empty() ? "" : ", ", at);
-            text += number;
-        }
-        std::printf(
-            "{\"rank\": %d, \"members\": %zu, \"checksum\": \"%016llx\", \"first\": %llu, \"committed\": [%s]}\n", rank,
-            members, static_cast<unsigned long long>(sum), static_cast<unsigned long long>(first), text.c_str());
+        std::printf("{\"rank\": %d, \"members\": %zu, \"checksum\": \"%016llx\", \"first\": %llu, \"committed\": %s}\n",
+                    rank, members, static_cast<unsigned long long>(sum), static_cast<unsigned long long>(first),
+                    text_of(committed).c_str());
         std::fflush(stdout);
     }
 };
@@ -204,7 +208,7 @@ void by_turns(const job& of, endpoint& net) {
     std::vector<std::vector<rank_t>> members;
     rill::group workers{net, rill::topology::ring{}};
     rill::elastic team{net, rill::topology::ring{}, {}};
-    double seconds[2]{};
+    std::vector<double> seconds[2];
     for (std::uint64_t step = 0; step < of.steps; ++step) {
         rill::barrier(workers);
         const double start = clock_seconds();
@@ -214,14 +218,13 @@ void by_turns(const job& of, endpoint& net) {
         elastic_step(team, of, net, own, gradient, sum, members);
         rill::barrier(workers);
         if (step == 0) continue;  // the view's group is made, and states are compared
-        seconds[0] += middle - start;
-        seconds[1] += clock_seconds() - middle;
+        seconds[0].push_back(middle - start);
+        seconds[1].push_back(clock_seconds() - middle);
     }
     team.finish();
     if (own.parameters != plain.parameters) throw std::runtime_error("elastic steps have another result");
     if (net.rank() != 0) return;
-    const auto count = static_cast<double>(of.steps - 1);
-    std::printf("{\"plain\": %.6f, \"elastic\": %.6f}\n", seconds[0] / count, seconds[1] / count);
+    std::printf("{\"plain\": %s, \"elastic\": %s}\n", text_of(seconds[0]).c_str(), text_of(seconds[1]).c_str());
 }
 
 }  // namespace
@@ -236,14 +239,13 @@ int main(int argc, char** argv) {
     }
     if (argc > 7) of.folder = argv[7];
     const std::string how = argc > 3 ? argv[1] : "";
-    const bool cuts = how == "adaptive" || how == "fixed";
-    if (how != "elastic" && how != "plain" && how != "by_turns" && !cuts) {
+    if (how != "elastic" && how != "plain" && how != "by_turns" && how != "adaptive" && how != "fixed") {
         std::fprintf(stderr, "usage: %s HOW PARAMETERS STEPS [VICTIM STEP AFTER_MS [FOLDER]]\n", argv[0]);
         return 2;
     }
     try {
         auto chosen = rill::tcp::options::from_environment();
-        if (!cuts) chosen.patience = rill::seconds(1);  // a link that is cut must not end the job
+        if (how == "elastic" && of.victim == rill::no_rank) chosen.patience = rill::seconds(1);
         chosen.failure_timeout = rill::seconds(1);
         rill::tcp::run(
             [&](endpoint& net) {
