@@ -3701,12 +3701,20 @@ namespace rill { inline namespace RILL_ABI {
 /// - `fence(peer, incarnation)`: nothing of that life arrives any more on any channel, also what is under way or in the
 ///   mailbox: neither messages nor its end.
 /// - On any other channel of the context of a monitored one, a receive that finds nothing and waits for peers of which
-///   each is fenced or has been told to have ended throws `peer_failure`, also with a deadline. It names the first as
-///   the culprit and all in its text, and comes at the latest when the last of these ends arrives. On a monitored
-///   channel it waits: a rank may arrive.
+///   each is fenced, or has been told to have ended or to be silent, throws `peer_failure`, also with a deadline. It
+///   names the first as the culprit and all in its text, and comes at the latest when the last of these news arrives.
+///   If one of them is silent, and may be heard again, it names this rank as the other end. So does a wait until a peer
+///   has read a message, which ends where the peer is silent. On a monitored channel a receive waits: a rank may
+///   arrive.
+///
+/// - An exception that leaves a body ends that rank only, for those that have monitored a channel by then: to them it
+/// is
+///   the end of that peer, as if it had been killed. In their other contexts a receive that finds nothing and waits for
+///   peers whose bodies have all thrown throws the notice of the first of them, with the context of the wait. An abort
+///   of every context ends none of these ranks. A rank that begins to monitor after such an abort goes on too.
 ///
 /// Other contexts are as before: a closed protocol does not monitor, waits for its deadline, and finds who is to blame
-/// by `inquire`, which answers by `operation::departure` where a body has returned.
+/// by `inquire`, which answers by `operation::departure` where a body has returned or thrown.
 template <class N>
 concept MonitoredTransport =
     Transport<N> && requires(N& net, const N& constant, rank_t peer, channel on, std::uint64_t incarnation) {
@@ -10628,8 +10636,9 @@ struct group_options {
     /// Tells the group from others on its transport; those of one name, by the order in which they are made.
     std::string_view name = "group";
 
-    /// Whether an operation of this rank fails as soon as a rank that it waits for has ended, and not at its timeout.
-    /// On a `MonitoredTransport`; without effect on others.
+    /// Whether an operation of this rank fails as soon as a rank that it waits for has ended or is silent, and not at
+    /// its timeout. On a `MonitoredTransport`; without effect on others. A topology with detours waits for silent
+    /// ranks.
     bool monitors = false;
 
     void require_options(rank_t rank) const {
@@ -29197,6 +29206,7 @@ struct agreement_decision {
     std::uint64_t step = 0;  ///< the last committed one
     /// It says the same as the view that it ends: no member has gone or come, no step has become committed.
     bool is_fruitless = false;
+    bool is_parted = false;         ///< a member that stays is lost to another
     std::vector<rank_t> unheard{};  ///< members of `next` that have not answered; they may lack the step
     std::vector<rank_t> left{};     ///< members that have asked to be left out, ascending
 
@@ -29407,7 +29417,7 @@ class agreement_machine {
     void visit_state(Visit&& visit) const {
         const auto visit_ballot = [&](agreement_ballot at) { visit(at.attempt), visit(at.rank); };
         const auto visit_decision = [&](const agreement_decision& d) {
-            visit(d.next.epoch), visit(d.step), visit(d.is_fruitless), visit(d.next.members.size());
+            visit(d.next.epoch), visit(d.step), visit(d.is_fruitless), visit(d.is_parted), visit(d.next.members.size());
             for (const rank_t rank : d.next.members) visit(rank);
             for (const std::uint64_t life : d.next.incarnations) visit(life);
             for (const rank_t rank : d.unheard) visit(rank);
@@ -29424,6 +29434,7 @@ class agreement_machine {
         }
         for (const agreement_seat& seat : joins_) visit(seat.rank), visit(seat.incarnation);
         for (const agreement_seat& seat : ended_) visit(seat.rank), visit(seat.incarnation);
+        for (const rank_t rank : silent_) visit(rank + 2000);
         visit_ballot(promised_), visit_ballot(hearsay_), visit_ballot(accepted_at_), visit_ballot(leads_);
         visit_decision(accepted_), visit_decision(last_), visit_decision(proposed_);
         for (const bool flag : {is_frozen_, is_excluded_, leaves_, lacks_, is_called_, proposes_}) visit(flag);
@@ -29453,7 +29464,8 @@ class agreement_machine {
             const auto known =
                 std::find_if(before.begin(), before.end(), [&](const member& m) { return m.seat == seat; });
             const bool has_ended = std::find(ended_.begin(), ended_.end(), seat) != ended_.end();
-            members_.push_back({.seat = seat, .is_lost = has_ended, .has_ended = has_ended});
+            members_.push_back(
+                {.seat = seat, .is_lost = has_ended || contains(silent_, seat.rank), .has_ended = has_ended});
             if (known == before.end()) continue;
             members_.back().is_lost |= known->is_lost;
             members_.back().has_ended |= known->has_ended;
@@ -29499,7 +29511,7 @@ class agreement_machine {
         if (!is_frozen_) return freeze();
         missing_.clear();
         leads_ = {};
-        frozen_since_ = since_ = wake_ = now_;
+        frozen_since_ = wake_ = now_;
     }
     void freeze() {
         is_frozen_ = true;
@@ -29517,6 +29529,8 @@ class agreement_machine {
             std::erase_if(ended_, [&](const agreement_seat& other) { return other.rank == rank; });
             ended_.push_back(seat);
         }
+        std::erase(silent_, rank);
+        if (change == peer_change::silent) silent_.push_back(rank);
         member* const at = find(rank);
         if (at == nullptr) return;
         const bool is_this_life = at->seat.incarnation == 0 || at->seat.incarnation == life;
@@ -29555,6 +29569,7 @@ class agreement_machine {
         if (at == nullptr) return;
         if (!is_frozen_) freeze();
         at->is_lost = at->has_ended;  // it is heard
+        std::erase(silent_, from);
         if (got.kind == what::call) is_called_ = true, hurry();
         if (got.kind == what::collect) answer(from, got);
         if (got.kind == what::propose) accept(from, got);
@@ -29741,12 +29756,28 @@ class agreement_machine {
             if (each.has_answered && each.seat.rank != self_) send(each.seat.rank, none);
     }
 
-    /// A quorum has answered, and all others are lost to all that have, or `patience` has passed.
+    /// A quorum has answered, and all others are lost to all that have, or `patience` has passed. Where members that
+    /// have answered are newly lost to each other, they get this time to hear each other again.
     bool may_propose() const {
         if (!is_quorum(&member::has_answered)) return false;
         if (now_ >= since_ + limits_.patience) return true;
-        return std::all_of(members_.begin(), members_.end(),
-                           [&](const member& m) { return m.has_answered || is_gone(m.seat.rank); });
+        return (last_.is_parted || !is_parted()) && std::all_of(members_.begin(), members_.end(), [&](const member& m) {
+                   return m.has_answered || is_gone(m.seat.rank);
+               });
+    }
+    /// Whether a member that stays is lost to one that has answered.
+    bool is_parted() const {
+        return std::any_of(members_.begin(), members_.end(), [&](const member& by) {
+            return by.has_answered && std::any_of(by.said.others.begin(), by.said.others.end(),
+                                                  [&](rank_t rank) { return !has_left(rank); });
+        });
+    }
+    bool has_left(rank_t rank) const {
+        const member* const of = find(rank);
+        const bool has_ended = std::any_of(members_.begin(), members_.end(), [&](const member& by) {
+            return by.has_answered && contains(by.said.ended, rank);
+        });
+        return of == nullptr || has_ended || (of->has_answered ? of->said.leaves : is_gone(rank));
     }
     /// Whether a member that has not answered has ended, or is lost to all that have.
     bool is_gone(rank_t rank) const {
@@ -29807,6 +29838,7 @@ class agreement_machine {
         // Whoever has committed a step has told so, or has ended: what all that are left have given up is repeated.
         if (is_given_up(made.step)) made.step = most;
         made.is_fruitless = seats.size() == members_.size() && joins_.empty() && made.step == most;
+        made.is_parted = is_parted();
         for (const agreement_seat& seat : joins_)
             if (std::none_of(seats.begin(), seats.end(), [&](const agreement_seat& s) { return s.rank == seat.rank; }))
                 seats.insert(std::upper_bound(seats.begin(), seats.end(), seat), seat);
@@ -29868,6 +29900,7 @@ class agreement_machine {
     std::vector<member> members_{};
     std::vector<agreement_seat> joins_{};  ///< newcomers that ask to be taken in, ascending
     std::vector<agreement_seat> ended_{};  ///< the latest life of each rank that has ended
+    std::vector<rank_t> silent_{};         ///< as the transport has told; also ranks that are no members yet
     std::vector<rank_t> fenced_{};
     agreement_ballot promised_{};     ///< the highest ballot that this rank has answered, or given way to
     agreement_ballot hearsay_{};      ///< a ballot that it has given way to because others have answered it
@@ -29934,6 +29967,19 @@ class step_scope {
             if ((*each)->is_of_this_step) (*each)->put_back();
         end();
     }
+    /// As `abort`, for a step of which it is not known yet whether it counts: `redo` may follow, before the next call.
+    void suspend() {
+        for (auto each = kept_.rbegin(); each != kept_.rend(); ++each)
+            if ((*each)->is_of_this_step) (*each)->swap();
+        end();
+        is_suspended_ = true;
+    }
+    /// The step that `suspend` has ended counts: an object that it has changed is again as that step has left it.
+    template <std::copyable Object>
+    void redo(Object& object) {
+        const auto known = find<copy_of<Object>>(copy_of<Object>::memory_of(object));
+        if (is_suspended_ && known != kept_.end()) (*known)->put_back();
+    }
 
   private:
     struct copy {
@@ -29950,6 +29996,7 @@ class step_scope {
         virtual ~copy() = default;
         virtual void take() = 0;
         virtual void put_back() = 0;
+        virtual void swap() = 0;
     };
     template <class Object>
     struct copy_of final : copy {
@@ -29962,6 +30009,7 @@ class step_scope {
         }
         void take() override { kept = of; }
         void put_back() override { of = kept; }
+        void swap() override { std::ranges::swap(of, kept); }
     };
     template <class T>
     struct copy_of<std::span<T>> final : copy {
@@ -29973,18 +30021,23 @@ class step_scope {
         static byte_view memory_of(std::span<T> elements) { return std::as_bytes(elements); }
         void take() override { kept.assign(of.begin(), of.end()); }
         void put_back() override { std::memcpy(of.data(), kept.data(), of.size_bytes()); }
+        void swap() override { std::swap_ranges(of.begin(), of.end(), kept.begin()); }
     };
     template <class>
     static constexpr char tag = 0;
     template <class>
     static constexpr bool is_never = false;
 
+    template <class Copy>
+    auto find(byte_view memory) {
+        return std::find_if(kept_.begin(), kept_.end(),
+                            [&](const auto& each) { return each->is_of(&tag<Copy>, memory); });
+    }
     /// Copies are in the order in which this step has made them, behind those of earlier steps: memory may overlap.
     template <class Copy, class Object>
     void keep_as(Object&& object) {
-        const byte_view memory = Copy::memory_of(object);
-        const auto known =
-            std::find_if(kept_.begin(), kept_.end(), [&](const auto& each) { return each->is_of(&tag<Copy>, memory); });
+        is_suspended_ = false;
+        const auto known = find<Copy>(Copy::memory_of(object));
         if (known == kept_.end()) {
             kept_.push_back(std::make_unique<Copy>(object));
         } else if (!(*known)->is_of_this_step) {
@@ -29998,9 +30051,11 @@ class step_scope {
     void end() {
         std::erase_if(kept_, [](const auto& each) { return !each->is_of_this_step; });
         for (const auto& each : kept_) each->is_of_this_step = false;
+        is_suspended_ = false;
     }
 
     std::vector<std::unique_ptr<copy>> kept_;
+    bool is_suspended_ = false;
 };
 
 }}  // namespace rill::RILL_ABI
@@ -30103,15 +30158,17 @@ class elastic_groups {
         own.workers->resume_at(step << 20U);
         return *own.workers;
     }
-    /// Whoever uses the group of this view, or makes it, leaves it; `operation` goes with the notice.
-    void abort(const view& now, const std::string& why, std::uint64_t operation) {
+    /// Whoever uses the group of this view, or makes it, leaves it. What `why` says of ranks holds only if it is a
+    /// notice of this group.
+    void abort(const view& now, abort_notice why) {
         crew& own = crew_of(now);
         if (!own.workers && !own.unmade) own.unmade.emplace(own.net, of_group().name, options_.timeout);
         const std::uint64_t context = own.workers ? own.workers->context() : own.unmade->context();
-        own.net.abort({.context = context,
-                       .operation = operation,
-                       .culprit = own.net.rank(),
-                       .reason = text_of({"elastic: ", why})});
+        if (why.context != context) why = {.operation = why.operation, .reason = std::move(why.reason)};
+        if (why.culprit == no_rank) why.culprit = own.net.rank();
+        why.context = context;
+        why.first_tag = 0;
+        own.net.abort(why);
     }
     /// Why the group of this view has ended.
     std::optional<abort_notice> aborted(const view& now) {
@@ -30241,7 +30298,7 @@ class agreement_reader {
 };
 
 /// "ragr" in eight bytes, and the version.
-inline constexpr std::uint64_t agreement_magic = 0x0000000272676172U;
+inline constexpr std::uint64_t agreement_magic = 0x0000000372676172U;
 
 inline buffer to_message(const agreement_frame& frame) {
     const agreement_message& m = frame.message;
@@ -30255,6 +30312,7 @@ inline buffer to_message(const agreement_frame& frame) {
     to.put(std::uint64_t{m.value.next.epoch});
     to.put(m.value.step);
     to.put(std::uint64_t{m.value.is_fruitless});
+    to.put(std::uint64_t{m.value.is_parted});
     to.put(m.value.next.members);
     to.put(m.value.next.incarnations);
     to.put(m.value.unheard);
@@ -30279,7 +30337,8 @@ inline agreement_frame read_agreement_frame(byte_view bytes, int seats) {
     m.kind = static_cast<agreement_message::what>(kind);
     from.get(m.leaves), from.get(m.lacks), from.get(m.build), from.get(m.at), from.get(m.accepted_at),
         from.get(m.value.next.epoch), from.get(m.value.step);
-    from.get(m.value.is_fruitless), from.get(m.value.next.members), from.get(m.value.next.incarnations);
+    from.get(m.value.is_fruitless), from.get(m.value.is_parted);
+    from.get(m.value.next.members), from.get(m.value.next.incarnations);
     from.get(m.value.unheard), from.get(m.value.left), from.get(m.others), from.get(m.ended), from.get(m.joins);
     from.end();
     const auto& members = m.value.next.members;
@@ -30420,6 +30479,8 @@ class elastic_meeting {
     bool is_over() const { return is_over_; }
     /// Lives that have ended before this rank was a member.
     const std::vector<agreement_seat>& ended() const { return ended_; }
+    /// Lives that are silent.
+    const std::vector<agreement_seat>& silent() const { return silent_; }
 
     /// When this rank introduces itself next.
     time_point introduces_at() const { return introduces_at_; }
@@ -30450,6 +30511,8 @@ class elastic_meeting {
     }
     void take(rank_t from, const peer_event& changed) {
         std::erase(present_, from);
+        std::erase_if(silent_, [&](const agreement_seat& seat) { return seat.rank == from; });
+        if (changed.kind == peer_change::silent) silent_.push_back({from, changed.incarnation});
         if (changed.kind != peer_change::ended) return present_.push_back(from);
         ended_.push_back({from, changed.incarnation});
         if (present_.empty()) throw_ended("all others have ended");
@@ -30517,7 +30580,7 @@ class elastic_meeting {
     agreement_decision known_{};
     std::vector<std::uint64_t> told_;  ///< the lives of those who have said that they are there
     std::vector<rank_t> present_{};    ///< the others that have not ended
-    std::vector<agreement_seat> ended_{};
+    std::vector<agreement_seat> ended_{}, silent_{};
     bool is_newcomer_ = false;
     bool is_over_ = false;
     time_point introduces_at_{};
@@ -30669,8 +30732,11 @@ class elastic_members {
         agreement_.emplace(
             meeting_.known(), rank(), options_.quorum,
             agreement_limits{.repeat = options_.repeat, .patience = options_.patience, .longest = options_.timeout});
-        for (const auto& [rank, life] : meeting_.ended())
-            tell({.happened = event::what::changed, .peer = rank, .change = peer_change::ended, .incarnation = life});
+        const auto told = [&](const agreement_seat& of, peer_change change) {
+            tell({.happened = event::what::changed, .peer = of.rank, .change = change, .incarnation = of.incarnation});
+        };
+        for (const agreement_seat& seat : meeting_.ended()) told(seat, peer_change::ended);
+        for (const agreement_seat& seat : meeting_.silent()) told(seat, peer_change::silent);
     }
     static std::string text_of_missing(const std::vector<rank_t>& ranks) {
         return text_of_ranks(ranks) + (ranks.size() == 1 ? " is missing" : " are missing");
@@ -31843,7 +31909,8 @@ class elastic {
         residuals_.use_none();
         return view();
     }
-    /// `settle(state)` for training with error feedback. Adds the residuals of ranks that have left, where this rank is
+    /// `settle(state)` for training with error feedback. If the others have committed a step that this rank has taken
+    /// back, the codec is then as that step has left it. Adds the residuals of ranks that have left, where this rank is
     /// the next member after them; it waits for `patience` at most if such a rank dies meanwhile. In the next attempt
     /// the members tell each other the norms of their residuals (see `lost`). `codec` must live until then.
     ///
@@ -31851,6 +31918,8 @@ class elastic {
     template <ElasticState State, detail::KeepsResidual Codec>
     const rill::view& settle(State& state, Codec& codec) {
         settle(state);
+        if (suspended_ && step() >= *suspended_) groups_.step().redo(codec);
+        suspended_.reset();
         residuals_.take(agreement().last(), codec);
         residuals_.use(codec);
         return view();
@@ -31868,10 +31937,10 @@ class elastic {
     /// `settle`, compute the gradient anew and try again. One exception: a member that lacks the result of a committed
     /// step gets false, and gets the state from the others in its next `settle`.
     ///
-    /// After false, and after an error, codecs are as before the attempt. Memory is too if the body has called
-    /// `workers.step().keep(elements)` for it; do so for an input that is also an output. Codecs and such memory must
-    /// outlive this call: make them outside the body. A collective that fails ends the attempt, even if the body
-    /// catches its error.
+    /// After false, and after an error, codecs are as before the attempt; but see `settle(state, codec)`. Memory is too
+    /// if the body has called `workers.step().keep(elements)` for it; do so for an input that is also an output. Codecs
+    /// and such memory must outlive this call: make them outside the body. A collective that fails ends the attempt,
+    /// even if the body catches its error.
     ///
     /// Errors: `mismatch` on all members, which names whose state differs, with `on_difference::end`; with either
     /// option if no state is that of more than half of the members; on one member alone, whose state differs again
@@ -31888,12 +31957,13 @@ class elastic {
         if (agreement().has_dead_member()) end_view("a rank has ended");
         agree_if_asked();
         if (view().epoch != settled_ || step() < agreement().base()) return false;
+        suspended_.reset();
         try {
             const bool is_committed = take_step(body);
-            is_committed ? groups_.step().commit() : groups_.step().abort();
+            is_committed ? groups_.step().commit() : take_back_step();
             return is_committed;
         } catch (...) {
-            groups_.step().abort();
+            take_back_step();
             members_.tell({.happened = event::what::gives_up});
             throw;
         }
@@ -31963,6 +32033,8 @@ class elastic {
         return mix64(fingerprint(options), fingerprint_if_named(shape));
     }
 
+    /// Where this rank had the whole result, the others may have committed the step.
+    void take_back_step() { suspended_ ? groups_.step().suspend() : groups_.step().abort(); }
     /// Returns whether it is committed.
     template <class Body>
     bool take_step(Body& body) {
@@ -31970,24 +32042,29 @@ class elastic {
         std::exception_ptr failed;
         bool is_own = false;      // this rank alone has failed
         bool is_failure = false;  // of the step, and not the end of its view
-        std::string why = "a step has failed";
+        bool is_silence = false;  // a rank has waited for one that it did not hear
+        abort_notice why{.operation = end_of_view, .reason = {}};
         try {
             if (complete_step(body)) return true;
-            why = "states differ, and are mended";
+            why.reason = "elastic: states differ, and are mended";
         } catch (const error& thrown) {
             if (members_.has_aborted()) throw;
             failed = std::current_exception();
             is_failure = thrown.notice().operation != end_of_view;
-            if (!is_failure) why = "the view ends";
+            why = thrown.notice();
+            is_silence = why.kind == failure::exception && why.other != no_rank;
         } catch (const std::exception& thrown) {
             failed = std::current_exception();
-            why = text_of({"rank ", members_.rank(), ": ", thrown.what()});
+            why.reason = text_of({"elastic: rank ", members_.rank(), ": ", thrown.what()});
             is_own = is_failure = true;
         }
-        end_view(why, is_failure ? next : end_of_view);
+        if (is_failure) why.operation = next;
+        end_view(std::move(why));
         agree_if_asked();
         if (step() >= next) return true;
-        if (is_own || (is_failure && agreement().last().is_fruitless)) std::rethrow_exception(failed);
+        const detail::agreement_decision& last = agreement().last();
+        const bool is_heard_again = is_silence && !last.is_parted;
+        if (is_own || (is_failure && last.is_fruitless && !is_heard_again)) std::rethrow_exception(failed);
         return false;
     }
     /// Returns false if states are to be mended before.
@@ -31999,6 +32076,7 @@ class elastic {
         // The body may have caught what has ended it.
         if (const auto ended = groups_.aborted(view())) throw_error(*ended);
         members_.tell({.happened = event::what::prepared});
+        suspended_ = step() + 1;
         residuals_.end_step(all, view());
         members_.tell({.happened = event::what::all_prepared});
         return true;
@@ -32032,11 +32110,16 @@ class elastic {
 
     const detail::agreement_machine& agreement() const { return members_.agreement(); }
     /// Whoever is in an attempt of this view, or begins one, leaves it.
-    void abort_group(const std::string& why, std::uint64_t operation = end_of_view) {
-        groups_.abort(view(), why, operation);
+    void abort_group(abort_notice why) { groups_.abort(view(), std::move(why)); }
+    void abort_group(const std::string& why) {
+        abort_group({.operation = end_of_view, .reason = text_of({"elastic: ", why})});
     }
-    void end_view(const std::string& why, std::uint64_t operation = end_of_view) {
-        abort_group(why, operation);
+    void end_view(abort_notice why) {
+        abort_group(std::move(why));
+        members_.tell({.happened = event::what::ends});
+    }
+    void end_view(const std::string& why) {
+        abort_group(why);
         members_.tell({.happened = event::what::ends});
     }
     /// Takes part in an agreement, if one is under way, until it is over.
@@ -32062,6 +32145,8 @@ class elastic {
     std::optional<std::uint32_t> left_{};      ///< the epoch of the view whose group `finish` has ended
     std::optional<std::uint32_t> compared_{};  ///< the epoch of the view whose members hold the same state
     std::uint32_t settled_ = 0;                ///< the epoch of the view that `settle` has returned
+    /// The step that this rank has prepared in its latest attempt. If it takes the step back, others may commit it.
+    std::optional<std::uint64_t> suspended_{};
 };
 
 template <class Net, class Shape>
@@ -40509,7 +40594,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
     std::optional<typename Net::message> receive_early(std::span<const rank_t> peers, channel on, deadline until) {
         try {
             return inner_->receive(peers, on, until);
-        } catch (const peer_failure&) {
+        } catch (const error&) {
             if (inner_->aborted(on.context) || inbox_.next_due(peers, on).is_never()) throw;
         }
         return inner_->receive(peers.first(0), on, until);
@@ -41457,7 +41542,9 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 class lookout {
   public:
     [[gnu::cold, gnu::noinline]] explicit lookout(int ranks)
-        : ended_(static_cast<std::size_t>(ranks)), fenced_(static_cast<std::size_t>(ranks)) {}
+        : ended_(static_cast<std::size_t>(ranks)),
+          silent_(static_cast<std::size_t>(ranks)),
+          fenced_(static_cast<std::size_t>(ranks)) {}
 
     const plain_vector<channel>& channels() const { return channels_; }
     void watch(channel on) { channels_.add(on); }
@@ -41489,26 +41576,50 @@ class lookout {
     bool ends(rank_t peer) { return std::exchange(ended_[static_cast<std::size_t>(peer)], char{1}) == 0; }
     bool has_ended(rank_t peer) const { return ended_[static_cast<std::size_t>(peer)] != 0; }
     /// It has begun anew, in a life that is not fenced.
-    void begins(rank_t peer) { ended_[static_cast<std::size_t>(peer)] = fenced_[static_cast<std::size_t>(peer)] = 0; }
+    void begins(rank_t peer) {
+        const auto at = static_cast<std::size_t>(peer);
+        ended_[at] = silent_[at] = fenced_[at] = 0;
+    }
+    void be_silent(rank_t peer, bool now) { silent_[static_cast<std::size_t>(peer)] = now ? 1 : 0; }
+    bool is_silent(rank_t peer) const { return silent_[static_cast<std::size_t>(peer)] != 0; }
 
-    /// Whether a receive waits for peers of which nothing will come: see `MonitoredTransport`.
+    /// Whether a wait is for peers of which nothing comes: see `MonitoredTransport`.
     bool waits_in_vain(std::span<const rank_t> peers, channel on) const {
-        return !peers.empty() && is_open(on.context) && !is_watched(on) && are_gone(peers);
+        return waits_for(peers, on, [&](rank_t peer) { return is_over(peer) || is_silent(peer); });
+    }
+    /// Whether one of these peers may be heard again.
+    bool waits_for_silent(std::span<const rank_t> peers, channel on) const {
+        return waits_in_vain(peers, on) && !waits_for(peers, on, [&](rank_t peer) { return is_over(peer); });
     }
 
   private:
-    bool are_gone(std::span<const rank_t> peers) const {
+    bool is_over(rank_t peer) const { return is_fenced(peer) || has_ended(peer); }
+    template <class Is>
+    bool waits_for(std::span<const rank_t> peers, channel on, Is&& is) const {
+        if (peers.empty() || !is_open(on.context) || is_watched(on)) return false;
         for (const rank_t peer : peers)
-            if (!is_fenced(peer) && !has_ended(peer)) return false;
+            if (!is(peer)) return false;
         return true;
     }
 
     bool has_fences_ = false;
     plain_vector<channel> channels_;
-    plain_vector<char> ended_, fenced_;  ///< by rank
+    plain_vector<char> ended_, silent_, fenced_;  ///< by rank
 };
 
-/// Why a receive throws where `waits_in_vain`.
+/// Why a wait throws where `waits_for_silent`. It names both ends of the link.
+[[gnu::cold, gnu::noinline]] inline abort_notice notice_of_silence(rank_t self, std::span<const rank_t> peers,
+                                                                   channel on) {
+    std::string names;
+    for (const rank_t peer : peers) names += text_of({names.empty() ? "" : ", ", peer});
+    return {.context = on.context,
+            .culprit = peers[0],
+            .other = self,
+            .reason = text_of({"rank ", self, " waits for rank ", names,
+                               ", and hears nothing of it: it hangs, or the link between them is cut"})};
+}
+
+/// Why a receive throws where `waits_in_vain`, and not for silence.
 [[gnu::cold, gnu::noinline]] inline abort_notice notice_of_ends(rank_t self, std::span<const rank_t> peers,
                                                                 channel on) {
     std::string names;
@@ -41795,7 +41906,7 @@ namespace rill { inline namespace RILL_ABI {
 /// it and restarts the rank where the plan says so. A restarted rank still finds the messages that were sent to it and
 /// not taken before its end.
 ///
-/// Control travels as `fault_scene` says. An exception that leaves a body ends the run at once, as on the inner
+/// Control travels as `fault_scene` says. An exception that leaves a body ends other ranks at once, as on the inner
 /// transport. Monitored channels also tell ends and arrivals of ranks that the plan kills and restarts; over an inner
 /// transport on which messages take time, what a killed rank has sent may arrive after its end.
 template <Transport Net>
@@ -42023,12 +42134,24 @@ class faulty : public detail::faulty_waits<faulty<Net>, Net> {
     std::optional<message> receive_by(std::span<const rank_t> peers, channel on, deadline until, Receive&& receive) {
         return alive_through(on, until, [&](deadline at) -> std::optional<message> {
             if (!news_.is_monitored()) return took(in_all_lives(peers, on, at, receive));
-            if (auto got = took(in_all_lives(peers, on, deadline::immediate, receive))) return got;
+            if (auto got = took(in_open_context(peers, on, deadline::immediate, receive))) return got;
             hear_news();
             if (auto told = told_of(peers, on)) return told;
             if (news_.waits_in_vain(peers, on)) throw_error(detail::notice_of_ends(rank(), peers, on));
-            return at.is_immediate() ? std::nullopt : took(in_all_lives(peers, on, at, receive));
+            return at.is_immediate() ? std::nullopt : took(in_open_context(peers, on, at, receive));
         });
+    }
+    /// The inner transport does not know which contexts are monitored here: it throws where all peers have thrown.
+    template <class Receive>
+    auto in_open_context(std::span<const rank_t> peers, channel on, deadline until, Receive&& receive)
+        -> decltype(receive(peers, on, until)) {
+        try {
+            return in_all_lives(peers, on, until, receive);
+        } catch (const error&) {
+            if (!news_.is_of_context(on.context) || inner_->aborted(on.context)) throw;
+        }
+        idle_until(until);
+        return {};
     }
     std::optional<message> took(std::optional<typename Net::message>&& received) {
         if (!received) return std::nullopt;
@@ -42679,8 +42802,9 @@ struct alignas(64) rank_state {
     plain_vector<rank_t> awaiting_room;
     class bells bells;
     std::atomic<std::uint64_t> incarnation{0};  ///< 0: the seat is free
+    std::atomic<bool> monitors{false};          ///< it has asked what becomes of others, and goes on without them
     std::atomic<bool> has_ended{false};         ///< its body has returned or thrown
-    std::atomic<bool> has_departed{false};      ///< its body has returned
+    std::optional<abort_notice> failure{};      ///< what its body has thrown, once it has ended
     alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0},
         bytes_received{0}, accesses{0}, bytes_accessed{0};  ///< without messages, in either direction
 };
@@ -42727,22 +42851,22 @@ inline bool same_failure(const abort_notice& a, const abort_notice& b) {
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
 /// The notices that ended contexts. Any thread may add and look up notices; a look-up costs one load while there is
-/// none.
+/// none. `goes_on`: the rank that asks monitors, and a notice of all contexts ends none there.
 class notice_board {
   public:
     bool is_empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
     /// Adds a notice unless its context has one; a notice of all contexts counts for each context. Returns the notice
     /// that holds, and whether it is this one.
-    std::pair<abort_notice, bool> add(const abort_notice& notice) {
+    std::pair<abort_notice, bool> add(const abort_notice& notice, bool goes_on) {
         const std::lock_guard lock(mutex_);
-        if (const abort_notice* first = find({notice.context, notice.first_tag})) return {*first, false};
+        if (const abort_notice* first = find({notice.context, notice.first_tag}, goes_on)) return {*first, false};
         notices_.add(notice);
         count_.fetch_add(1, std::memory_order_release);
         return {notice, true};
     }
 
-    std::optional<abort_notice> of(channel on) { return is_empty() ? std::nullopt : found(on); }
+    std::optional<abort_notice> of(channel on, bool goes_on) { return is_empty() ? std::nullopt : found(on, goes_on); }
 
     /// Finds the notice of the failure that `told` reports in ranks of a subgroup, so that ranks of this world are
     /// known.
@@ -42754,15 +42878,17 @@ class notice_board {
     }
 
   private:
-    [[gnu::cold, gnu::noinline]] std::optional<abort_notice> found(channel on) {
+    [[gnu::cold, gnu::noinline]] std::optional<abort_notice> found(channel on, bool goes_on) {
         const std::lock_guard lock(mutex_);
-        const abort_notice* first = find(on);
+        const abort_notice* first = find(on, goes_on);
         return first == nullptr ? std::nullopt : std::optional(*first);
     }
-    const abort_notice* find(channel on) const {
-        for (const std::uint64_t context : {on.context, every_context})
+    const abort_notice* find(channel on, bool goes_on) const {
+        for (const std::uint64_t context : {on.context, every_context}) {
+            if (goes_on && context == every_context) continue;
             for (const abort_notice& notice : notices_)
                 if (notice.context == context && notice.ends(on.tag)) return &notice;
+        }
         return nullptr;
     }
 
@@ -42829,9 +42955,10 @@ class waits {
     }
 
     /// Waits for a condition that others make true before they call `tell_all`: polls `ready()` first, and sleeps only
-    /// in the end. Once it sleeps, `rarely()` ends it too. False when `until` has passed.
+    /// in the end. Once it sleeps, `rarely()` ends it too. False when `until` has passed. All ranks take part in it:
+    /// the failure of any ends it.
     [[gnu::noinline]] bool watch(rank_t rank, channel on, deadline until, condition ready, condition rarely) {
-        throw_if_ended(rank, on);
+        throw_if_ended(rank, on, false);
         const polling most = tries();
         for (int i = 0; i < most.spins * looks_per_spin; ++i) {
             if (ready()) return true;
@@ -42842,10 +42969,11 @@ class waits {
                 return seen == outlook::ready;
         const inquirer counted(*this);
         const auto either = [&] { return ready() || rarely(); };
-        return wait_at(at(rank).bells.common(), rank, on, until, either, {});
+        return wait_at(at(rank).bells.common(), rank, on, until, either, {}, false);
     }
 
-    /// Polls until `ready()` and never sleeps; for conditions that become true without a ring of a bell.
+    /// As `watch`, but polls until `ready()` and never sleeps; for conditions that become true without a ring of a
+    /// bell.
     [[gnu::noinline]] bool watch_awake(rank_t rank, channel on, deadline until, condition ready) {
         for (;;)
             if (const outlook seen = look_once(rank, on, until, ready); seen != outlook::again)
@@ -42879,13 +43007,17 @@ class waits {
         std::atomic<int>& count;
     };
 
-    [[gnu::cold, gnu::noinline]] abort_notice abort(const abort_notice& notice) {
-        const auto [first, is_new] = notices_.add(notice);
+    [[gnu::cold, gnu::noinline]] abort_notice abort(rank_t rank, const abort_notice& notice) {
+        const auto [first, is_new] = notices_.add(notice, at(rank).monitors);
         if (is_new) ring_all();
         return first;
     }
     std::optional<abort_notice> origin_of(const abort_notice& told) { return notices_.origin_of(told); }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return notices_.of({context, last_tag}); }
+    std::optional<abort_notice> aborted(rank_t rank, std::uint64_t context) {
+        return notices_.of({context, last_tag}, at(rank).monitors);
+    }
+    /// The first failure that has ended ranks that do not monitor.
+    std::optional<abort_notice> first_failure() { return notices_.of({every_context}, false); }
 
   private:
     static constexpr int looks_per_spin = 100;  ///< `watch` looks this often per spin of a wait at a bell
@@ -42894,7 +43026,7 @@ class waits {
 
     /// Tests `ready()` once, and gives the core away where it has to be tested again. `late`: `until` has passed.
     [[gnu::noinline]] outlook look_once(rank_t rank, channel on, deadline until, condition ready) {
-        throw_if_ended(rank, on);
+        throw_if_ended(rank, on, false);
         if (ready()) return outlook::ready;
         if (!until.is_never() && steady_now() >= until.at) return outlook::late;
         bell::yield();
@@ -42902,12 +43034,13 @@ class waits {
     }
 
     bool wait_at(bell& own, rank_t rank, channel on, deadline until, condition ready) {
-        return wait_at(own, rank, on, until, ready, tries());
+        return wait_at(own, rank, on, until, ready, tries(), at(rank).monitors);
     }
-    [[gnu::noinline]] bool wait_at(bell& own, rank_t rank, channel on, deadline until, condition ready, polling most) {
+    [[gnu::noinline]] bool wait_at(bell& own, rank_t rank, channel on, deadline until, condition ready, polling most,
+                                   bool goes_on) {
         for (;;) {
             const std::uint32_t seen = own.strokes();
-            throw_if_ended(rank, on);
+            throw_if_ended(rank, on, goes_on);
             if (ready()) return true;
             if (until.is_immediate() || !own.wait(seen, until, most)) return false;
         }
@@ -42917,12 +43050,12 @@ class waits {
         return {threads_.load(std::memory_order_relaxed) <= cores_ ? most_.spins : 0, most_.yields};
     }
 
-    void throw_if_ended(rank_t rank, channel on) {
-        if (!notices_.is_empty() || stop_requested != nullptr) throw_what_ended(rank, on);
+    void throw_if_ended(rank_t rank, channel on, bool goes_on) {
+        if (!notices_.is_empty() || stop_requested != nullptr) throw_what_ended(rank, on, goes_on);
     }
     /// Throws if there is a notice for `on`, or if this activity has to end.
-    [[gnu::cold, gnu::noinline]] void throw_what_ended(rank_t rank, channel on) {
-        if (const auto notice = notices_.of(on)) throw_error(*notice);
+    [[gnu::cold, gnu::noinline]] void throw_what_ended(rank_t rank, channel on, bool goes_on) {
+        if (const auto notice = notices_.of(on, goes_on)) throw_error(*notice);
         if (stop_requested != nullptr && stop_requested->load(std::memory_order_acquire))
             throw_error({.context = on.context,
                          .culprit = rank,
@@ -43059,20 +43192,14 @@ class world : public waits {
         const inquirer waiting(*this);
         std::optional<call_signature> answer;
         const auto look = [&] {
-            const bool has_departed = at(peer).has_departed.load(std::memory_order_seq_cst);
+            const bool has_ended = at(peer).has_ended.load(std::memory_order_seq_cst);
             answer = announced(peer, context, number);
-            if (!answer && has_departed) answer = announced_later(peer, context, number);
-            if (!answer && has_departed) answer = {.number = number, .kind = operation::departure};
+            if (!answer && has_ended) answer = announced_later(peer, context, number);
+            if (!answer && has_ended) answer = {.number = number, .kind = operation::departure};
             return answer.has_value();
         };
         if (wait_commonly(self, {context, tag_of(number)}, until, look)) return answer;
         return announced_later(peer, context, number);
-    }
-
-    /// The body of this rank has returned.
-    [[gnu::cold, gnu::noinline]] void depart(rank_t self) noexcept {
-        at(self).has_departed.store(true, std::memory_order_seq_cst);
-        tell_all();
     }
 
     [[gnu::cold, gnu::noinline]] void close(rank_t self, std::uint64_t context) {
@@ -43097,6 +43224,7 @@ class world : public waits {
         rank_state& own = at(self);
         {
             const std::lock_guard lock(own.mutex);
+            own.monitors = true;
             own.watch.watch(on);
             for (rank_t peer = 0; peer < size(); ++peer) {
                 if (peer == self || !at(peer).has_ended.load(std::memory_order_seq_cst)) continue;
@@ -43143,10 +43271,17 @@ class world : public waits {
     void set_starter(starter chosen) { starter_ = chosen; }
     [[gnu::cold, gnu::noinline]] bool start(rank_t rank) const { return starter_.start(starter_.context, rank); }
 
-    /// The body of this rank has returned or thrown, after all that it sent.
+    /// The body of this rank has returned, after all that it sent.
     [[gnu::cold, gnu::noinline]] void end(rank_t rank) {
         at(rank).has_ended.store(true, std::memory_order_seq_cst);
         tell_others(rank, peer_change::ended);
+        tell_all();
+    }
+    /// The body of this rank has thrown: ends all contexts of the ranks that do not monitor.
+    [[gnu::cold, gnu::noinline]] void fail(rank_t rank, const abort_notice& failure) {
+        at(rank).failure = failure;
+        abort(rank, failure);
+        end(rank);
     }
 
     /// Counts traffic without messages, the same amount in each direction.
@@ -43173,7 +43308,7 @@ class world : public waits {
             rank_state& other = at(peer);
             {
                 const std::lock_guard lock(other.mutex);
-                if (peer == rank || other.watch.channels().empty()) continue;
+                if (peer == rank || !other.monitors) continue;
                 if (change == peer_change::ended && !other.watch.ends(rank)) continue;
                 tell(other, peer, rank, change);
             }
@@ -43220,20 +43355,33 @@ class world : public waits {
                                        function_ref<node*(mailbox&)> take) {
         rank_state& own = at(self);
         node* found = nullptr;
-        bool in_vain = false;
+        bool in_vain = false, have_failed = false;
         wait(self, on, until, [&] {
             const std::lock_guard lock(own.mutex);
             found = take(own.box);
             if (found != nullptr) offer_room(own);
             in_vain = found == nullptr && own.watch.waits_in_vain(peers, on);
-            return found != nullptr || in_vain;
+            have_failed = found == nullptr && own.monitors && !own.watch.is_open(on.context) && all_failed(peers);
+            return found != nullptr || in_vain || have_failed;
         });
         if (in_vain) throw_error(rill::detail::notice_of_ends(self, peers, on));
+        if (have_failed) throw_failure(peers[0], on);
         if (found != nullptr) {
             own.messages_received.fetch_add(1, std::memory_order_relaxed);
             own.bytes_received.fetch_add(found->pieces.size_bytes(), std::memory_order_relaxed);
         }
         return found;
+    }
+
+    bool all_failed(std::span<const rank_t> peers) {
+        return !peers.empty() && std::all_of(peers.begin(), peers.end(), [this](rank_t peer) {
+            return at(peer).has_ended.load(std::memory_order_seq_cst) && at(peer).failure;
+        });
+    }
+    [[noreturn, gnu::cold, gnu::noinline]] void throw_failure(rank_t of, channel on) {
+        abort_notice notice = *at(of).failure;
+        notice.context = on.context;
+        throw_error(notice);
     }
 
     void offer_room(rank_state& own) {
@@ -43566,9 +43714,10 @@ class rank_threads {
             for (; rank < ranks; ++rank) begin(rank);
         } catch (const std::exception& reason) {
             not_started = std::current_exception();
-            world_.abort({.context = every_context,
-                          .culprit = rank,
-                          .reason = text_of({"no thread for rank ", rank, ": ", reason.what()})});
+            for (rank_t missing = rank; missing < ranks; ++missing)
+                world_.fail(missing, {.context = every_context,
+                                      .culprit = rank,
+                                      .reason = text_of({"no thread for rank ", rank, ": ", reason.what()})});
         }
         for (std::thread next = unjoined(); next.joinable(); next = unjoined()) next.join();
         if (not_started) std::rethrow_exception(not_started);
@@ -43598,7 +43747,6 @@ class rank_threads {
         try {
             body_(context_, world_, rank);
             world_.end(rank);
-            world_.depart(rank);
         } catch (const error& caught) {
             abort_notice notice = world_.origin_of(caught.notice()).value_or(caught.notice());
             if (notice.culprit == no_rank) notice.culprit = rank;
@@ -43618,13 +43766,12 @@ class rank_threads {
             const std::lock_guard lock(mutex_);
             if (first_ == no_rank) first_ = rank;
         }
-        world_.abort(notice);
-        world_.end(rank);
+        world_.fail(rank, notice);
     }
 
     [[gnu::cold, gnu::noinline]] void rethrow() {
         if (first_ == no_rank) return;
-        const rank_t culprit = world_.aborted(every_context)->culprit;
+        const rank_t culprit = world_.first_failure()->culprit;
         if (0 <= culprit && culprit < world_.size())
             if (const std::exception_ptr own = thrown_[static_cast<std::size_t>(culprit)]) std::rethrow_exception(own);
         std::rethrow_exception(thrown_[static_cast<std::size_t>(first_)]);
@@ -43895,8 +44042,8 @@ class endpoint {
         check(peer);
         return world_->inquire(rank_, peer, context, number, until);
     }
-    abort_notice abort(const abort_notice& notice) { return world_->abort(notice); }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return world_->aborted(context); }
+    abort_notice abort(const abort_notice& notice) { return world_->abort(rank_, notice); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return world_->aborted(rank_, context); }
     std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
     void close(std::uint64_t context) { world_->close(rank_, context); }
 
@@ -43970,7 +44117,8 @@ void run_ranks(int ranks, function_ref<void(Endpoint&)> body, const options& cho
 /// Calls `body(endpoint&)` on one thread per rank and returns when all have ended.
 ///
 /// An exception that leaves a body aborts every context: that rank is the culprit, and the exception's text is the
-/// reason. The waits of all other ranks then throw, and `run` rethrows the culprit's own exception.
+/// reason. The waits of all other ranks then throw, and `run` rethrows the culprit's own exception. Ranks that monitor
+/// (`MonitoredTransport`) are told that the rank has ended, and go on; `run` rethrows when all have ended.
 template <class Body>
 void run(int ranks, Body&& body, const options& chosen = {}) {
     RILL_EXPECTS(ranks >= 1, "in_process::run: needs at least one rank");

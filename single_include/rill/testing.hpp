@@ -4601,6 +4601,65 @@ void fences(Net& net) {
     expect_in_vain(net, {&one, 1}, channel{open_context, 8}, deadline::never);
 }
 
+/// Rank 3 throws. Ranks 0 and 1 monitor, and go on together; rank 2 does not, and ends.
+template <class Net>
+void goes_on_without(Net& net, const char* reason, run_witness& seen) {
+    constexpr rank_t thrower = 3, ends = 2;
+    const channel gate{law_context, 1}, numbers{law_context + 1, 2}, beside{open_context, 3};
+    if (net.rank() == thrower) {
+        for (const rank_t peer : {0, 1}) receive_number(net, peer, gate);
+        for (const rank_t peer : {0, 1}) post_number(net, peer, numbers, 5);
+        throw std::out_of_range(reason);
+    }
+    const auto is_blamed = [&](const channel on) {
+        try {
+            net.receive(net.rank() == ends ? ends : thrower, on, deadline::never);
+        } catch (const peer_failure& heard) {
+            if (!tells_of(heard, thrower, on == beside ? "" : reason)) return false;
+            if (net.rank() == ends) seen.is_informed(ends);
+            if (net.rank() == ends) throw;
+            return heard.notice().context == on.context;
+        }
+        return false;
+    };
+    if (net.rank() == ends) return expect(is_blamed(gate), "an exception does not end a rank that does not monitor");
+    net.monitor(monitored);
+    post_number(net, thrower, gate, 0);
+    expect_told(net, thrower, monitored, {peer_change::ended, net.incarnation(thrower)},
+                "a rank has thrown, and something else is told");
+    expect_equal(receive_number(net, thrower, numbers), 5U, "the last message of a rank that throws");
+    expect(is_blamed(numbers), "a receive from a rank that has thrown waits, or does not say why it ends");
+    expect(is_blamed(beside), "a receive from a rank that has thrown waits, in a context that is monitored");
+    const auto left = net.inquire(thrower, law_context + 2, 1, deadline::never);
+    expect(left && left->kind == operation::departure, "a rank that has thrown does not count as one that has left");
+    expect(!net.aborted(every_context), "an exception ends a rank that monitors");
+    for (const std::uint64_t context : {law_context, open_context + 1}) {
+        const channel on{context, 4};
+        post_number(net, 1 - net.rank(), on, 7);
+        expect_equal(receive_number(net, 1 - net.rank(), on), 7U, "a message between ranks that go on");
+    }
+    net.sleep_until(net.now() + milliseconds(1));
+    const abort_notice own = law_notice(open_context + 1, 1);
+    if (net.rank() == 1) expect(net.abort(own) == own, "an abort counts for nothing after an exception");
+    expect_ended(own, "an abort ends nothing after an exception", [&] {
+        net.receive(net.rank(), {open_context + 1, 4}, deadline::never);
+    });
+    seen.is_informed(net.rank());
+}
+template <class Runner>
+void ends_for_who_monitors(Runner& runner, bool one_process) {
+    constexpr int ranks = 4;
+    const char* const reason = "index 8 is out of range";
+    const auto monitored_runs = [&](int count, auto body) {
+        runner(count, [&](auto& net) {
+            if constexpr (MonitoredTransport<std::remove_reference_t<decltype(net)>>) body(net);
+        });
+    };
+    run_witness seen(ranks);
+    expect_rethrown(monitored_runs, ranks, 3, reason, seen, [&](auto& net) { goes_on_without(net, reason, seen); });
+    if (seen.has_any()) seen.expect_all_informed(3, one_process);
+}
+
 /// All know a rank by the same number.
 template <class Net>
 void has_one_incarnation(Net& net) {
@@ -4628,6 +4687,9 @@ void monitor_laws(const Laws& all) {
         law("an end comes after all else", 4, [beforehand](auto& net) { detail::tells_of_ends(net, beforehand); });
     law("a receive ends with the last of its peers", 3, [](auto& net) { detail::ends_receives_in_vain(net); });
     law("nothing passes a fence", 3, [](auto& net) { detail::fences(net); });
+    all.law_of_run(
+        "an exception is an end for who monitors", 4,
+        [one_process = all.limits().one_process](auto& runner) { detail::ends_for_who_monitors(runner, one_process); });
     law("an incarnation is the same for all", 3, [](auto& net) { detail::has_one_incarnation(net); });
 }
 

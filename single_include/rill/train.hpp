@@ -5330,10 +5330,10 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// (key, step), and the share of a rank one of (key, step, view): each row goes to one member in every view, a step
 /// that is repeated in another view works on the same rows, and who joins knows its rows without being told.
 ///
-/// Shares differ by one row at most. The mean over the step's rows is that of the members' means, each weighted by its
-/// number of rows (`contribution{.weight = …}` with `aggregate::mean`). As the number of rows stays, so may the rate;
-/// of a result to which fewer have contributed, the receipt's weight is the number of rows in it. Memory: 4 bytes per
-/// row.
+/// Shares differ by one row at most. For the mean over the step's rows a member contributes the sum over its own, with
+/// their number as the weight (`contribution{.weight = …}` with `aggregate::mean`, which does not multiply the input).
+/// As the number of rows stays, so may the rate; of a result to which fewer have contributed, the receipt's weight is
+/// the number of rows in it. Memory: 4 bytes per row.
 class shares {
   public:
     struct options {

@@ -17,14 +17,13 @@ int left_out(polling& of) {
 
 }  // namespace
 
-TEST_CASE("a wait polls only where each rank of the host has a core") {
-    CHECK(polling(2, 2).begins());
-    CHECK_FALSE(polling(3, 2).begins());
-    CHECK_FALSE(polling().begins());
+TEST_CASE("a wait polls unless polls are off") {
+    CHECK(polling().begins());
+    CHECK_FALSE(polling(false).begins());
 }
 
 TEST_CASE("polls that find nothing become rare, and one that finds something is followed by another one") {
-    polling of(1, 1);
+    polling of;
     std::vector<int> pauses;
     for (int i = 0; i < 10; ++i) {
         REQUIRE(of.begins());

@@ -78,8 +78,10 @@ struct control {
     std::uint32_t rounds_heard = 0;     ///< of leaving, by bit
     int rounds_told = 0;
     bool has_left = false;
-    bool has_departed = false;  ///< this rank's body has returned
-    bool any_failed = false;    ///< of those that left
+    bool has_departed = false;              ///< this rank's body has returned
+    bool any_failed = false;                ///< of those that left
+    bool monitors = false;                  ///< this rank is told what becomes of the others, and goes on
+    std::optional<abort_notice> failure{};  ///< what this rank's body has thrown
 
     /// What has ended the waits on a channel.
     const abort_notice* find_notice(channel on) const {
@@ -104,10 +106,18 @@ struct control {
         return std::nullopt;
     }
 
-    /// Stores a notice unless its context already has one.
+    /// Stores a notice unless its context already has one. One of all contexts ends none where this rank monitors.
     void learn(const abort_notice& notice) {
-        if (first_before(notice) == nullptr) notices[notice.context].push_back(notice);
-        std::erase_if(reports, [&](const report& r) { return first_before(r.notice) != nullptr; });
+        const bool ends_nothing = monitors && notice.context == every_context;
+        if (!ends_nothing && first_before(notice) == nullptr) notices[notice.context].push_back(notice);
+        std::erase_if(reports, [&](const report& r) {
+            return first_before(r.notice) != nullptr || (ends_nothing && r.notice.context == every_context);
+        });
+    }
+    /// What has ended others by now is told to this rank as their ends.
+    void begin_to_monitor() {
+        monitors = true;
+        notices.erase(every_context);
     }
     /// The report for a context with the lowest culprit, so that ranks with equal reports choose the same one. There
     /// must be a report for the context.
@@ -170,8 +180,8 @@ enum class note : std::uint8_t {
     answer,           ///< the call that was entered
     leave,    ///< in round k, to the rank 2^k above: this rank and the 2^k - 1 below it have ended; `id` is 2 k,
               ///< and one more if one of them has failed
-    monitor,  ///< the sender wants to be told when the body of the receiver has ended
-    ended,    ///< the body of the sender has ended
+    monitor,  ///< the sender wants to be told when the body of the receiver has ended; `id` is 0 if it goes on then
+    ended,    ///< the body of the sender has ended; its exception, if it has thrown
     loss      ///< rank `id` has gone without a farewell: to those that have not sent `monitor`
 };
 
@@ -328,6 +338,7 @@ inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t
         case note::go_on: return !content.empty();
         case note::report:
         case note::verdict: return packed_notice::is_whole(content);
+        case note::ended: return content.empty() || packed_notice::is_whole(content);
         case note::answer: return content.size() == sizeof(call_signature);
         case note::ask:
             return content.empty() && 0 < head.tag && head.tag <= most_data_tag && 0 < head.context &&
@@ -1200,7 +1211,6 @@ class post_office {
         expectations_ = {};
         control_ = {};
         watch_ = rill::detail::lookout(size());
-        monitors_ = false;
         counted_ = {};
         known_open_ = every_context;
     }
@@ -1250,7 +1260,12 @@ class post_office {
     void require_any(std::span<const rank_t> peers, channel on, deadline until) const;
     /// The same of a wait for messages, in a context that is monitored.
     void require_coming(std::span<const rank_t> peers, channel on) const {
+        require_heard(peers, on);
         if (watch_.waits_in_vain(peers, on)) throw_error(rill::detail::notice_of_ends(rank(), peers, on));
+    }
+    /// Throws `peer_failure` where a wait in a context that is monitored is for peers that are silent.
+    void require_heard(std::span<const rank_t> peers, channel on) const {
+        if (watch_.waits_for_silent(peers, on)) throw_error(rill::detail::notice_of_silence(rank(), peers, on));
     }
     /// What is on its way to a silent peer does not use its sender's memory any more.
     void free_memory_for(rank_t peer) {
@@ -1342,8 +1357,14 @@ class post_office {
     void decide(std::uint64_t context);
     void answer_questions(std::uint64_t context);
     void depart();
-    void leave(bool failed);
-    bool have_all_left() const;
+    void leave();
+    bool have_all_left(bool after_failure) const;
+    /// Whether a failure of this rank ends nobody else: the others monitor, or are away.
+    bool do_all_others_go_on() const;
+    bool takes_newcomers() const {
+        if constexpr (MonitoringPort<Port>) return port_.takes_newcomers();
+        return false;
+    }
     void watch_leaving();
 
   private:
@@ -1358,11 +1379,13 @@ class post_office {
         std::size_t came_unasked = 0;  ///< bytes of such messages whose sender has not been told that they are taken
         std::uint32_t life = 0;        ///< counts those that have sat on the seat
         bool want_sent = false;
-        bool has_gone = false;  ///< without a farewell, or it is silent
+        bool has_gone = false;  ///< without a farewell, or by an exception, or it is silent
         bool has_left = false;
-        bool is_silent = false;  ///< it may be heard again
-        bool monitors = false;   ///< it wants to be told when this rank ends
+        bool is_silent = false;     ///< it may be heard again
+        bool asks_for_end = false;  ///< it wants to be told when this rank ends
+        bool monitors = false;      ///< and goes on without it
         bool wanted = false;
+        std::optional<abort_notice> failure{};                            ///< what its body has thrown
         std::vector<outgoing*> unasked{};                                 ///< being sent, in order
         std::vector<unasked_arrival<typename Port::request>> arrivals{};  ///< being received
     };
@@ -1416,16 +1439,14 @@ class post_office {
     bool hear_goodbye();
     bool hear_news();
     void tell_loss(rank_t gone);
+    void tell_own_end(rank_t peer);
+    void hear_failure(rank_t peer, const abort_notice& failure);
     void tell_end(rank_t peer);
     void tell_change(rank_t of, peer_change change);
     void say(rank_t of, channel on, peer_change change);
     void forsake(rank_t peer);
-    bool nobody_is_left() const;
+    bool nobody_is_left(bool after_failure) const;
     bool any_is_away() const;
-    bool takes_newcomers() const {
-        if constexpr (MonitoringPort<Port>) return port_.takes_newcomers();
-        return false;
-    }
     /// Whether nothing reaches the peer any more, or nobody has taken its seat.
     bool is_lost_to(rank_t peer) const { return (at(peer).has_gone && !at(peer).is_silent) || life_of(peer) == 0; }
     std::uint64_t life_of(rank_t peer) const {
@@ -1456,7 +1477,6 @@ class post_office {
     std::size_t unasked_ = 0;  ///< messages that are being sent unasked
     control control_;
     rill::detail::lookout watch_;
-    bool monitors_ = false;  ///< has been told to, once
     traffic counted_;
 };
 
@@ -1482,13 +1502,14 @@ void post_office<Port>::handle_control(rank_t source, const envelope& head, cons
             return control_.learn(source, head.context, call);
         }
         case note::monitor:
-            state_of(source).monitors = true;
-            if (control_.has_left) tell(source, {.kind = note::ended});
+            state_of(source).asks_for_end = true;
+            state_of(source).monitors |= head.id == 0;
+            if (control_.has_left) tell_own_end(source);
             return;
-        case note::ended: return tell_end(source);
-        case note::loss:
-            if (!monitors_) control_.learn(notice_of_loss(static_cast<rank_t>(head.id)));
-            return;
+        case note::ended:
+            if (head.size != 0) hear_failure(source, packed_notice::unpack({payload, head.size}));
+            return tell_end(source);
+        case note::loss: return control_.learn(notice_of_loss(static_cast<rank_t>(head.id)));
         default:
             control_.rounds_heard |= std::uint32_t{1} << (head.id / 2);
             control_.any_failed |= head.id % 2 != 0;
@@ -1526,13 +1547,18 @@ bool post_office<Port>::judge() {
 
 /// This rank has ended. The rounds of leaving need all of the ranks: where some may come or be lost, each tells each.
 template <class Port>
-void post_office<Port>::leave(bool failed) {
+void post_office<Port>::leave() {
     control_.has_left = true;
-    control_.any_failed |= failed;
+    control_.any_failed |= control_.failure.has_value();
     for (rank_t peer = 0; peer < size(); ++peer)
-        if (state_of(peer).monitors) tell(peer, {.kind = note::ended});
-    if (takes_newcomers() && !monitors_) tell_others({.kind = note::monitor});
+        if (state_of(peer).asks_for_end) tell_own_end(peer);
+    if (takes_newcomers() && !control_.monitors) tell_others({.id = 1, .kind = note::monitor});
     go_on_leaving();
+}
+template <class Port>
+void post_office<Port>::tell_own_end(rank_t peer) {
+    if (!control_.failure) return tell(peer, {.kind = note::ended});
+    tell(peer, {.kind = note::ended}, packed_notice(*control_.failure).view());
 }
 /// Whether the rank that tells this one in a round has done so, or is not there any more.
 template <class Port>
@@ -1547,13 +1573,14 @@ void post_office<Port>::go_on_leaving() {
         tell(below(told, -1),
              {.id = 2U * static_cast<unsigned>(told) + (control_.any_failed ? 1U : 0U), .kind = note::leave});
 }
+/// Those that monitor go on after a failure, and are not waited for.
 template <class Port>
-bool post_office<Port>::have_all_left() const {
+bool post_office<Port>::have_all_left(bool after_failure) const {
     if (!control_.has_left) return false;
-    if (takes_newcomers()) return nobody_is_left();
-    if (monitors_ && any_is_away() && nobody_is_left()) return true;
+    if (takes_newcomers()) return nobody_is_left(after_failure);
+    if (control_.monitors && any_is_away() && nobody_is_left(after_failure)) return true;
     for (int round = 0; round < leaving_rounds(); ++round)
-        if (!is_heard(round)) return false;
+        if (!is_heard(round) && !(after_failure && at(below(round)).monitors)) return false;
     return true;
 }
 /// Lets the port notice it when a rank goes that this one waits for.
@@ -1927,7 +1954,8 @@ namespace rill { inline namespace RILL_ABI { namespace mail {
 
 template <class Port>
 void post_office<Port>::monitor(channel on) {
-    if (!std::exchange(monitors_, true)) {
+    if (!control_.monitors) {
+        control_.begin_to_monitor();
         port_.monitor();
         tell_others({.kind = note::monitor});
     }
@@ -1958,10 +1986,8 @@ bool post_office<Port>::mourn() {
     const bool is_news = first == nullptr || !rill::detail::same_failure(*first, notice);
     state_of(gone).has_gone = true;
     forsake(gone);
-    if (!monitors_) {
-        control_.learn(notice);
-        control_.any_failed = true;
-    }
+    control_.learn(notice);
+    control_.any_failed |= !control_.monitors;
     tell_end(gone);
     if (is_news) tell_loss(gone);
     go_on_leaving();
@@ -1971,8 +1997,20 @@ bool post_office<Port>::mourn() {
 template <class Port>
 void post_office<Port>::tell_loss(rank_t gone) {
     for (rank_t peer = 0; peer < size(); ++peer)
-        if (peer != rank() && !at(peer).monitors)
+        if (peer != rank() && !at(peer).asks_for_end)
             tell(peer, {.id = static_cast<std::uint64_t>(gone), .kind = note::loss});
+}
+
+/// The body of a peer has thrown. The peer asks for nothing more.
+template <class Port>
+void post_office<Port>::hear_failure(rank_t peer, const abort_notice& failure) {
+    peer_state& of = state_of(peer);
+    of.has_gone = true;
+    of.failure = failure;
+    outbox_.for_each_open([&](outgoing& sent) {
+        if (sent.peer == peer && !sent.is_moving) sent.is_unasked ? stop(sent) : outbox_.close(sent);
+    });
+    go_on_leaving();
 }
 
 /// Learns that a peer has left; true when one has. Called only when no note is left to read, and after the transfers:
@@ -1998,10 +2036,11 @@ bool post_office<Port>::hear_news() {
             forsake(news.peer);
             of = {.life = of.life};
             watch_.begins(news.peer);
-            if (monitors_ || control_.has_left) tell(news.peer, {.kind = note::monitor});
+            if (control_.monitors || control_.has_left)
+                tell(news.peer, {.id = control_.monitors ? 0U : 1U, .kind = note::monitor});
         } else {
-            of.is_silent = news.change == peer_change::silent;
-            if (of.is_silent) of.has_gone = true;
+            of.has_gone = of.is_silent = news.change == peer_change::silent;
+            watch_.be_silent(news.peer, of.is_silent);
             if (of.is_silent) tell_loss(news.peer);
         }
         tell_change(news.peer, news.change);
@@ -2050,14 +2089,20 @@ void post_office<Port>::forsake(rank_t peer) {
 
 /// Whether all others have ended or are silent.
 template <class Port>
-bool post_office<Port>::nobody_is_left() const {
+bool post_office<Port>::nobody_is_left(bool after_failure) const {
     for (rank_t peer = 0; peer < size(); ++peer) {
-        if (peer == rank() || life_of(peer) == 0) continue;
+        if (peer == rank() || life_of(peer) == 0 || (after_failure && at(peer).monitors)) continue;
         if (!watch_.has_ended(peer) && !at(peer).is_silent) return false;
     }
     return true;
 }
 
+template <class Port>
+bool post_office<Port>::do_all_others_go_on() const {
+    for (rank_t peer = 0; peer < size(); ++peer)
+        if (peer != rank() && life_of(peer) != 0 && !is_away(peer) && !at(peer).monitors) return false;
+    return true;
+}
 template <class Port>
 bool post_office<Port>::any_is_away() const {
     return std::any_of(peers_.begin(), peers_.end(), [](const peer_state& of) { return of.has_gone || of.has_left; });
@@ -2071,7 +2116,7 @@ void post_office<Port>::require_any(std::span<const rank_t> peers, channel on, d
     const rank_t first = peers.front();
     if (std::all_of(peers.begin(), peers.end(), is_gone)) {
         if (watch_.is_open(on.context)) return;
-        abort_notice notice = notice_of_loss(first);
+        abort_notice notice = at(first).failure.value_or(notice_of_loss(first));
         notice.context = on.context;
         throw_error(notice);
     }
@@ -2961,24 +3006,37 @@ class endings : public waiting<Port> {
         return office_.knowledge().origin_of(told);
     }
 
+    /// The body of this rank has thrown: ends all contexts of the ranks that do not monitor. `leave` tells the others.
+    void fail(const abort_notice& given) {
+        {
+            const guard lock(mutex_);
+            office_.knowledge().failure = travelling(given);
+            office_.knowledge().monitors = false;  // this rank does not go on
+            if (office_.do_all_others_go_on()) return;
+        }
+        abort(given);
+    }
     /// Tells the others that this rank has ended.
-    void leave(bool failed) {
+    void leave() {
         const guard lock(mutex_);
         require_alive();
-        if (!failed) office_.depart();
-        office_.leave(failed);
+        if (!office_.knowledge().failure) office_.depart();
+        office_.leave();
     }
-    /// Waits until all ranks have left; returns the notice that ended the run, if a rank has failed. After a failure,
-    /// it waits only for a limited time.
+    /// Waits until all ranks have left; returns the notice that ended the run, if another rank has failed. After a
+    /// failure, it waits only for a limited time.
     std::optional<abort_notice> await_all_left() {
         guard lock(mutex_);
         const control& known = office_.knowledge();
-        const auto failed = [&] { return find_notice(every_context) != nullptr; };
+        const auto failed = [&] { return known.failure || find_notice(every_context) != nullptr; };
+        const bool is_told_all = !known.monitors && !office_.takes_newcomers();
         office_.watch_leaving();
-        const auto all_left = [&] { return office_.have_all_left() && (!known.any_failed || failed()); };
+        const auto all_left = [&] {
+            return office_.have_all_left(failed()) && (!known.any_failed || failed() || !is_told_all);
+        };
         wait_regardless(lock, deadline::never, [&] { return failed() || all_left(); });
         wait_regardless(lock, Port::now() + chosen().failure_timeout, all_left);
-        if (!failed() || (office_.have_all_left() && !known.any_failed)) return std::nullopt;
+        if (known.failure || !failed() || (office_.have_all_left(false) && !known.any_failed)) return std::nullopt;
         return *find_notice(every_context);
     }
 
@@ -3103,7 +3161,11 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
     }
     bool await(std::uint64_t id, channel on, deadline until) {
         const rank_t peer = receiver_of(id);
-        return wait_for({&peer, 1}, on, until, [&] { return office_.is_done(id); });
+        return wait_for({&peer, 1}, on, until, [&] {
+            if (office_.is_done(id)) return true;
+            office_.require_heard({&peer, 1}, on);
+            return false;
+        });
     }
     /// Withdraws a message that nobody has asked for; waits for one that is being sent.
     void settle_sent(std::uint64_t id, std::uint64_t context) noexcept {
@@ -3479,14 +3541,15 @@ class sending {
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
-/// One rank's part of a run: calls the body and tells all ranks how it ended.
+/// One rank's part of a run: calls the body and tells all ranks how it ended. An exception ends the run on all ranks
+/// but those that monitor: these are told that this rank has ended.
 template <class Port>
 class rank_run {
   public:
     explicit rank_run(engine<Port>& of) : engine_(of) {}
 
     /// Returns when all ranks have ended; rethrows the exception of this rank's body, or else throws what ended the
-    /// run.
+    /// run. After an exception it does not wait for ranks that go on.
     void run(void (*body)(void*), void* argument) {
         try {
             body(argument);
@@ -3502,7 +3565,7 @@ class rank_run {
         } catch (...) {
             fail("an exception that is no std::exception");
         }
-        engine_.leave(thrown_ != nullptr);
+        engine_.leave();
         const auto failed = engine_.await_all_left();
         if (thrown_) std::rethrow_exception(thrown_);
         if (failed) throw_error(*failed);
@@ -3514,7 +3577,7 @@ class rank_run {
         notice.culprit = engine_.rank();
         try {
             fail(std::move(notice));
-            engine_.leave(true);
+            engine_.leave();
         } catch (...) {
         }
     }
@@ -3525,7 +3588,7 @@ class rank_run {
     void fail(abort_notice notice) {
         thrown_ = std::current_exception();
         notice.context = every_context;
-        engine_.abort(notice);
+        engine_.fail(notice);
     }
 
     engine<Port>& engine_;

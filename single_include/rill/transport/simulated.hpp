@@ -581,7 +581,7 @@ struct network {
     /// call has ended answers with the notice that has ended it.
     control_plane control = control_plane::travelling;
     /// A rank that monitors is told that a peer is silent when control of that peer has been lost for so long, and that
-    /// it has recovered when anything of it arrives again.
+    /// it has recovered when anything of it arrives again. Ranks give signs of life when a link is cut.
     duration silence = seconds(3);
     duration jitter{};                                  ///< adds to each message's latency, uniform in [0, jitter]
     std::uint64_t seed = 0;                             ///< of the jitter
@@ -1057,7 +1057,7 @@ struct rank_state {
     std::vector<std::pair<rank_t, int>> fenced;  ///< lives
     bool is_alive = false;
     bool has_ended = false;     ///< its body has ended, or it was killed
-    bool has_departed = false;  ///< its body has returned
+    bool has_departed = false;  ///< its body has returned or thrown
     bool begins_anew = false;   ///< as soon as its last life is over
     int lives = 0;
     std::uint64_t posted = 0;  ///< in this life
@@ -1065,6 +1065,7 @@ struct rank_state {
     duration computing{};
     time_point ended{};
     std::unique_ptr<turning_point> next_fault{};
+    std::optional<abort_notice> failure{};  ///< what its body has thrown
 };
 
 }}}  // namespace rill::RILL_ABI::simulated::detail
@@ -1211,6 +1212,7 @@ class control {
     control(int ranks, const network& chosen)
         : scheduler_(chosen.stack_bytes, chosen.longest.ns > 0 ? time_point{} + chosen.longest : deadline::never.at),
           poll_(chosen.poll),
+          monitors_(static_cast<std::size_t>(ranks)),
           known_(chosen.control == control_plane::ideal ? 1 : static_cast<std::size_t>(ranks)) {}
 
     time_point now() const { return scheduler_.now(); }
@@ -1278,7 +1280,7 @@ class control {
                      .kind = failure::deadlock,
                      .reason = what + std::to_string(now().ns) + " ns: " + who_waits(scheduler_.strands())};
         for (std::size_t rank = 0; rank < known_.size(); ++rank)
-            if (find_notice(static_cast<rank_t>(rank), {every_context}) == nullptr)
+            if (std::find(known_[rank].begin(), known_[rank].end(), &*deadlock_) == known_[rank].end())
                 learn(static_cast<rank_t>(rank), *deadlock_);
         if (scheduler_.ready()) return;
         // The waits left are those that no abort ends, as of a sender whose reader itself waits for that sender.
@@ -1302,8 +1304,9 @@ class control {
     const abort_notice* find_notice(rank_t rank, channel on) const {
         const abort_notice* of_all = nullptr;
         for (const abort_notice* const each : known_[list_of(rank)]) {
+            if (is_ignored(rank, *each)) continue;
             if (each->context == on.context && each->ends(on.tag)) return each;
-            if (each->context == every_context) of_all = each;
+            if (each->context == every_context && of_all == nullptr) of_all = each;
         }
         return of_all;
     }
@@ -1314,9 +1317,17 @@ class control {
         has_notices_ = true;
         for (strand& each : scheduler_.strands())
             if (each.waiting != nullptr && each.waiting->ends_with_context && list_of(each.rank) == list_of(rank) &&
+                !is_ignored(each.rank, notice) &&
                 (notice.context == every_context ||
                  (each.waiting->on.context == notice.context && notice.ends(each.waiting->on.tag))))
                 scheduler_.call(each, wake::ended);
+    }
+    /// Whether a rank asks what becomes of others, and goes on without them.
+    void set_monitors(rank_t rank, bool does) { monitors_[static_cast<std::size_t>(rank)] = does; }
+    /// A failure of another rank, which ends all contexts, ends none of a rank that monitors.
+    bool is_ignored(rank_t rank, const abort_notice& notice) const {
+        return notice.context == every_context && monitors_[static_cast<std::size_t>(rank)] &&
+               (!deadlock_ || &notice != &*deadlock_);
     }
     void forget_notices(rank_t rank) { known_[list_of(rank)].clear(); }
     const std::vector<const abort_notice*>& notices_of(rank_t rank) const { return known_[list_of(rank)]; }
@@ -1355,6 +1366,7 @@ class control {
     std::size_t list_of(rank_t rank) const { return known_.size() == 1 ? 0 : static_cast<std::size_t>(rank); }
 
     duration poll_;
+    std::vector<bool> monitors_;                           ///< by rank
     std::vector<std::vector<const abort_notice*>> known_;  ///< of each rank; one list for all if control is ideal
     bool has_notices_ = false;
     std::optional<abort_notice> deadlock_;
@@ -1486,8 +1498,15 @@ class mail : public rooms {
     bool wait_until_read(parcel& p, deadline until) {
         if (p.at == parcel::stage::done) return true;
         throw_if_ended(p.on);
+        const rank_t reader = p.receiver;
+        throw_if_silent(p.source, {&reader, 1}, p.on);
         if (passed(until)) return poll(), p.at == parcel::stage::done;
-        return wait(p.reading, {.kind = waits_for::reading, .peers = {&p.receiver, 1}, .on = p.on}, until);
+        wait_record what{.kind = waits_for::reading, .peers = {&reader, 1}, .on = p.on};
+        const rank_t self = p.source;
+        const wake outcome = scheduler_.wait(p.reading, what, until);
+        if (concluded(outcome, what)) return true;
+        if (outcome == wake::ended) throw_if_silent(self, what.peers, what.on);
+        return false;
     }
 
     void settle(parcel& p) noexcept {
@@ -1650,12 +1669,12 @@ class mail : public rooms {
     }
 
     parcel* await(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
-        throw_if_all_ended(self, peers, on);
+        throw_if_in_vain(self, peers, on);
         if (passed(until)) return poll(), nullptr;
         wait_record what{.kind = waits_for::message, .peers = peers, .on = on};
         const wake outcome = scheduler_.wait(at(self).receiving, what, until);
         if (concluded(outcome, what)) return what.delivered;
-        if (outcome == wake::ended) throw_if_all_ended(self, peers, on);
+        if (outcome == wake::ended) throw_if_in_vain(self, peers, on);
         return nullptr;
     }
 
@@ -1681,15 +1700,26 @@ class mail : public rooms {
         last.is_silent = is_silent;
         for (const channel on : at(self).monitored)
             tell_change(self, peer, on, is_silent ? peer_change::silent : peer_change::recovered, last.life);
+        if (!is_silent) return;
+        end_receives_in_vain(self);
+        for (strand& each : scheduler_.strands()) {
+            const wait_record* const what = each.rank == self ? each.waiting : nullptr;
+            if (what != nullptr && what->kind == waits_for::reading && what->ends_with_context &&
+                waits_for_silent(self, what->peers, what->on))
+                scheduler_.call(each, wake::ended);
+        }
     }
 
     void tell_end(rank_t self, rank_t peer, known_peer& last) {
         last.has_ended = true;
         if (!is_fenced(self, peer, last.life))
             for (const channel on : at(self).monitored) tell_change(self, peer, on, peer_change::ended, last.life);
+        end_receives_in_vain(self);
+    }
+    void end_receives_in_vain(rank_t self) {
         for (strand* s = at(self).receiving.first(); s != nullptr;) {
             strand* const after = s->after;
-            if (have_all_ended(self, s->waiting->peers, s->waiting->on)) scheduler_.call(*s, wake::ended);
+            if (waits_in_vain(self, s->waiting->peers, s->waiting->on)) scheduler_.call(*s, wake::ended);
             s = after;
         }
     }
@@ -1718,19 +1748,40 @@ class mail : public rooms {
         return false;
     }
 
-    /// Whether a rank that monitors another channel of this context waits for peers that have all ended.
-    bool have_all_ended(rank_t self, std::span<const rank_t> peers, channel on) {
+    bool is_open(rank_t self, std::uint64_t context) {
+        const auto& monitored = at(self).monitored;
+        return std::any_of(monitored.begin(), monitored.end(), [=](channel each) { return each.context == context; });
+    }
+    /// Whether a rank that monitors waits for peers that have all ended, or are silent, on another channel of a context
+    /// that it monitors; or in any other context for peers that have all thrown.
+    bool waits_in_vain(rank_t self, std::span<const rank_t> peers, channel on) {
         const rank_state& own = at(self);
-        const auto& monitored = own.monitored;
-        const auto is_of_context = [&](channel each) { return each.context == on.context; };
-        const auto has_ended = [&](rank_t peer) { return own.known[static_cast<std::size_t>(peer)].has_ended; };
-        return !peers.empty() && std::any_of(monitored.begin(), monitored.end(), is_of_context) &&
-               std::find(monitored.begin(), monitored.end(), on) == monitored.end() &&
-               std::all_of(peers.begin(), peers.end(), has_ended);
+        if (own.known.empty() || peers.empty()) return false;
+        if (std::find(own.monitored.begin(), own.monitored.end(), on) != own.monitored.end()) return false;
+        const bool open = is_open(self, on.context);
+        return std::all_of(peers.begin(), peers.end(), [&](rank_t peer) {
+            const known_peer& last = own.known[static_cast<std::size_t>(peer)];
+            return open ? last.has_ended || last.is_silent : last.has_ended && at(peer).failure;
+        });
+    }
+    /// The same where one of these peers may be heard again.
+    bool waits_for_silent(rank_t self, std::span<const rank_t> peers, channel on) {
+        return waits_in_vain(self, peers, on) && std::any_of(peers.begin(), peers.end(), [&](rank_t peer) {
+                   return !at(self).known[static_cast<std::size_t>(peer)].has_ended;
+               });
     }
 
-    void throw_if_all_ended(rank_t self, std::span<const rank_t> peers, channel on) {
-        if (at(self).monitored.empty() || !have_all_ended(self, peers, on)) return;
+    void throw_if_silent(rank_t self, std::span<const rank_t> peers, channel on) {
+        if (waits_for_silent(self, peers, on)) throw_error(rill::detail::notice_of_silence(self, peers, on));
+    }
+    void throw_if_in_vain(rank_t self, std::span<const rank_t> peers, channel on) {
+        if (!waits_in_vain(self, peers, on)) return;
+        throw_if_silent(self, peers, on);
+        if (!is_open(self, on.context)) {
+            abort_notice notice = *at(peers[0]).failure;
+            notice.context = on.context;
+            throw_error(notice);
+        }
         throw peer_failure({.context = on.context,
                             .culprit = peers[0],
                             .reason = "rank " + std::to_string(self) + " waits for a message from " +
@@ -1753,7 +1804,7 @@ namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// A control message, from its first dispatch until it has arrived or is given up.
 struct letter : appointment {
-    enum class about : std::uint8_t { notice, question, answer, arrival, end };
+    enum class about : std::uint8_t { notice, question, answer, arrival, end, sign };
 
     letter() : appointment(what::letter) {}
 
@@ -1768,7 +1819,6 @@ struct letter : appointment {
     int repeated = 0;        ///< how often
     int followed = 0;        ///< how often it has waited for others to arrive first
     bool is_on_way = false;  ///< its appointment is its arrival, otherwise its next dispatch
-    bool is_open = false;    ///< neither arrived nor given up
 };
 
 /// The control channel: notices, announced calls and inquiries. It is ideal or travels by letters.
@@ -1806,7 +1856,7 @@ class courier : public mail {
         return said ? said : before;
     }
 
-    /// The body of this rank has returned.
+    /// The body of this rank has returned or thrown.
     void depart(rank_t self) {
         at(self).has_departed = true;
         std::vector<std::uint64_t> contexts;
@@ -1827,8 +1877,12 @@ class courier : public mail {
         return notice;
     }
 
-    /// Aborts all contexts because the exception being handled has left the body of `rank`.
-    void fail(rank_t rank) { remember_thrown(rank, abort(rank, notice_of_current(rank)).culprit); }
+    /// The exception being handled has left the body of `rank`: aborts all contexts of the ranks that do not monitor.
+    void fail(rank_t rank) {
+        const abort_notice& own = at(rank).failure.emplace(notice_of_current(rank));
+        remember_thrown(rank, abort(rank, own).culprit);
+        depart(rank);
+    }
 
     /// A letter arrives, or is sent again.
     void deliver_letter(appointment& due) {
@@ -1843,7 +1897,8 @@ class courier : public mail {
         learn_life(read.receiver, read.source, read.life, read.kind == letter::about::end);
         switch (read.kind) {
             case letter::about::arrival:
-            case letter::about::end: return;
+            case letter::about::end:
+            case letter::about::sign: return;
             case letter::about::notice: return hear(read.receiver, *read.notice);
             case letter::about::question:
                 at(read.receiver).asked.push_back({read.source, read.context, read.call.number});
@@ -1856,11 +1911,13 @@ class courier : public mail {
         throw_if_ended(on);
         rank_state& own = at(self);
         own.monitored.push_back(on);
+        set_monitors(self, true);
         if (own.known.empty()) {
             for (rank_t peer = 0; peer < size(); ++peer) own.known.push_back({.life = at(peer).lives});
             for (rank_t peer = 0; peer < size(); ++peer)
                 if (peer != self && at(peer).lives > 0 && (at(peer).has_ended || !at(peer).is_alive))
                     write_of_life(letter::about::end, peer, self);
+            expect_signs(self);
             return;
         }
         for (rank_t peer = 0; peer < size(); ++peer) {
@@ -1876,7 +1933,7 @@ class courier : public mail {
     void tell_of_life(letter::about change, rank_t rank) {
         at(rank).has_ended = change == letter::about::end;
         for (rank_t peer = 0; peer < size(); ++peer) {
-            if (peer == rank || at(peer).monitored.empty()) continue;
+            if (peer == rank || at(peer).known.empty()) continue;
             if (change == letter::about::end) forward_notices(rank, peer);
             write_of_life(change, rank, peer);
         }
@@ -1886,6 +1943,7 @@ class courier : public mail {
     void forget_control(rank_t rank) {
         calls_.forget(rank);
         at(rank).monitored.clear();
+        set_monitors(rank, false);
         at(rank).known.clear();
         at(rank).fenced.clear();
         if (!travels_) return;
@@ -1930,6 +1988,18 @@ class courier : public mail {
         std::size_t hash() const { return mix64(static_cast<unsigned>(reader), static_cast<unsigned>(of), context); }
         friend bool operator==(const hearsay_key&, const hearsay_key&) = default;
     };
+    struct letter_way {
+        rank_t source = no_rank;
+        int life = 0;  ///< of the source
+        rank_t receiver = no_rank;
+
+        std::size_t hash() const {
+            return mix64(static_cast<unsigned>(source), static_cast<unsigned>(life), static_cast<unsigned>(receiver));
+        }
+        friend bool operator==(const letter_way&, const letter_way&) = default;
+    };
+    static letter_way way_of(const letter& l) { return {l.source, l.life, l.receiver}; }
+
     /// What a rank has heard from another about a context.
     struct hearsay {
         rill::detail::call_history calls{};
@@ -1984,11 +2054,13 @@ class courier : public mail {
     }
 
     /// Tells those who have asked what this rank has entered by now: the call in question, or a later one meanwhile, or
-    /// that neither will ever be; or the notice that has ended the call here.
+    /// that neither will ever be; or the notice that has ended the call here. A failure of this rank itself does not
+    /// end those that monitor: they get an answer.
     void answer_questions(rank_t self, std::uint64_t context) {
         std::erase_if(at(self).asked, [&](const question& asked) {
             if (asked.context != context) return false;
-            if (const abort_notice* known = find_notice(self, {context, tag_of(asked.number)})) {
+            const abort_notice* const known = find_notice(self, {context, tag_of(asked.number)});
+            if (known != nullptr && !at(self).failure) {
                 tell(self, asked.by, *known);
                 return true;
             }
@@ -2032,6 +2104,7 @@ class courier : public mail {
     // --- letters
 
     void hear(rank_t self, const abort_notice& notice) {
+        if (is_ignored(self, notice)) return;
         if (find_notice(self, {notice.context, notice.first_tag}) == nullptr) learn(self, notice);
     }
 
@@ -2051,15 +2124,29 @@ class courier : public mail {
         l.life = at(source).lives;
         l.written = now();
         l.repeated = l.followed = 0;
-        l.is_open = true;
-        if (kind == letter::about::notice) ++open_notices_;
+        if (kind == letter::about::notice) ++open_notices_[way_of(l)];
         return l;
     }
 
     void write_of_life(letter::about change, rank_t of, rank_t reader) { dispatch(write(change, of, reader)); }
 
+    /// Whenever a link to this rank is cut, the other end gives a sign of life, so that its silence is noticed.
+    void expect_signs(rank_t self) {
+        if (!travels_) return;
+        for (const fault& each : links_.faults().plan().faults) {
+            if (each.kind != fault::what::cut) continue;
+            for (rank_t peer = 0; peer < size(); ++peer) {
+                if (peer == self || !each.is_of_link(peer, self)) continue;
+                letter& l = write(letter::about::sign, peer, self);
+                l.is_on_way = false;
+                scheduler_.future().add(l, std::max(now(), time_point{} + each.begins));
+            }
+        }
+    }
+
     /// Others than a rank itself tell its end: its host, or those who hear its connections break.
     void dispatch(letter& l) {
+        if (l.kind == letter::about::sign && l.repeated == 0) l.life = at(l.source).lives, l.written = now();
         if (l.kind != letter::about::end && (!at(l.source).is_alive || at(l.source).lives != l.life)) return give_up(l);
         const auto arrival = travels_ ? links_.depart_letter(now(), l.source, l.receiver) : std::optional(now());
         if (!arrival) return repeat_later(l);
@@ -2077,10 +2164,7 @@ class courier : public mail {
         const bool is_end = l.kind == letter::about::end;
         if (is_end && is_under_way(l.source, l.life, l.receiver)) return true;
         if (!is_end && !(l.kind == letter::about::answer && l.call.kind == operation::departure)) return false;
-        return open_notices_ > 0 && std::any_of(letters_.begin(), letters_.end(), [&](const letter& other) {
-                   return other.is_open && other.kind == letter::about::notice && other.source == l.source &&
-                          other.life == l.life && other.receiver == l.receiver;
-               });
+        return open_notices_.find(way_of(l)) != nullptr;
     }
 
     /// Until then it waits.
@@ -2114,8 +2198,7 @@ class courier : public mail {
     }
 
     void lay_down(letter& l) {
-        l.is_open = false;
-        if (l.kind == letter::about::notice) --open_notices_;
+        if (l.kind == letter::about::notice && --open_notices_[way_of(l)] == 0) open_notices_.erase(way_of(l));
         unused_.push_back(&l);
     }
 
@@ -2129,7 +2212,7 @@ class courier : public mail {
     duration silence_;
     std::deque<issued_notice> issued_;  ///< known to ranks by their addresses
     std::deque<letter> letters_;
-    std::size_t open_notices_ = 0;  ///< letters that are notices, and open
+    table<letter_way, int> open_notices_;  ///< how many letters are notices, and open; no entry for none
     std::vector<letter*> unused_;
     table<hearsay_key, hearsay> heard_;
 };
@@ -2633,8 +2716,9 @@ static_assert(MonitoredTransport<endpoint>);
 /// is restarted, `body` is called again.
 ///
 /// An exception that leaves a body aborts every context: that rank is the culprit, and the exception's text is the
-/// reason. The waits of all other ranks then throw, and `run` rethrows the culprit's own exception. When all ranks wait
-/// and nothing can happen any more, all waits and `run` throw `deadlock`, which says who waits for whom.
+/// reason. The waits of all other ranks then throw, and `run` rethrows the culprit's own exception. Ranks that monitor
+/// (`MonitoredTransport`) are told that the rank has ended, and go on; `run` rethrows when all have ended. When all
+/// ranks wait and nothing can happen any more, all waits and `run` throw `deadlock`, which says who waits for whom.
 template <class Body>
 report run(int ranks, const network& links, Body&& body) {
     RILL_EXPECTS(ranks >= 1, "simulated::run: needs at least one rank");

@@ -56,7 +56,7 @@ class connections final : admissions::owner {
         : mesh_(std::move(made)),
           farewell_(chosen.farewell_timeout),
           patience_(chosen.patience),
-          loop_(mesh_.rank, polling(mesh_.neighbours)),
+          loop_(mesh_.rank, polling()),
           newcomers_(loop_, mesh_),
           delivered_(mesh_.rank, mesh_.ranks) {
         for (std::size_t number = 0; number < std::max<std::size_t>(1, mesh_.listeners.size()); ++number)

@@ -28,7 +28,7 @@ class loop {
   public:
     static constexpr std::uint64_t signal = ~std::uint64_t{0};  ///< the name that no socket may have
 
-    explicit loop(rank_t rank, const polling& polls = {})
+    explicit loop(rank_t rank, const polling& polls = polling(false))
         : rank_(rank),
           polls_(polls),
           all_(::epoll_create1(EPOLL_CLOEXEC)),
@@ -120,15 +120,15 @@ class loop {
         event.data.u64 = name;
         if (::epoll_ctl(all_.get(), what, which.get(), &event) != 0) fail("cannot wait for a socket");
     }
-    /// Returns the number of events, 0 where none came. Gives the core away between polls, since the rank that will
-    /// answer may be waiting for it.
+    /// Returns the number of events, 0 where none came.
     int poll(std::span<epoll_event, most_events> found, deadline until) const {
-        constexpr int polls_per_yield = 4;
-        const deadline end = std::min(until, deadline(wall_clock() + polling::longest));
-        for (int i = 0;; ++i) {
+        const deadline end(wall_clock() + polling::longest);
+        for (int polls = 1;; ++polls) {
             const int count = ::epoll_wait(all_.get(), found.data(), most_events, 0);
-            if (count != 0 || deadline(wall_clock()) >= end) return count;
-            if (i % polls_per_yield == 0) std::this_thread::yield();
+            if (count != 0) return count;
+            const deadline now(wall_clock());
+            if (now >= until || (polls >= polling::fewest && now >= end)) return 0;
+            std::this_thread::yield();
         }
     }
     /// Whole milliseconds are waited for by epoll, the rest by poll, which counts nanoseconds.

@@ -4,24 +4,23 @@
 #include <rill/core/time.hpp>
 
 #include <algorithm>
-#include <thread>
 
 namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 
-/// Decides whether a wait polls before it sleeps. Polls keep a core. In return a message is taken as soon as it is
-/// there, while a thread that sleeps is first woken, which takes up to 50 us on another core.
+/// Decides whether a wait polls before it sleeps, and how long. Polls keep a core, which the wait gives away after each
+/// of them: the rank that will answer may be waiting for it. In return a message is taken as soon as it is there, while
+/// a thread that sleeps is first woken, which takes up to 50 us on another core.
 ///
 /// They pay only where something comes soon. After polls that found nothing, more and more waits sleep at once, until
 /// polls find something again. Does no I/O and reads no clock.
 class polling {
   public:
-    static constexpr duration longest = microseconds(50);  ///< of one wait
+    /// A wait ends its polls when they have taken that long, and have been that many: where ranks outnumber the cores,
+    /// others may take long between two of them.
+    static constexpr duration longest = microseconds(50);
+    static constexpr int fewest = 8;
 
-    /// Never polls.
-    polling() = default;
-    /// `neighbours`: ranks of this host. Polls only where each of them has a core.
-    explicit polling(int neighbours, int cores = static_cast<int>(std::thread::hardware_concurrency()))
-        : is_on_(neighbours <= cores) {}
+    explicit polling(bool is_on = true) : is_on_(is_on) {}
 
     /// Whether the wait that begins polls.
     bool begins() {
@@ -38,7 +37,7 @@ class polling {
   private:
     static constexpr int most_left_out = 256;
 
-    bool is_on_ = false;
+    bool is_on_;
     int pause_ = 1;     ///< waits that were left out last
     int left_out_ = 0;  ///< waits that still sleep at once
 };
