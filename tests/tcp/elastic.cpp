@@ -365,7 +365,7 @@ TEST_CASE("a process of a team that is stopped is back in time, or is left out: 
     constexpr rank_t victim = 1;
     int left_out = 0, back = 0;
     // The others take it for silent after 400 ms; some of them a little later than others.
-    for (int stopped = 250; stopped <= 600; stopped += 50) {
+    for (int stopped = 250; stopped <= 700; stopped += 150) {
         CAPTURE(stopped);
         const shared_told all;
         const auto act = [&](const tcp::options& chosen) {
