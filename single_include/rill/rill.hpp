@@ -3706,12 +3706,10 @@ namespace rill { inline namespace RILL_ABI {
 ///   If one of them is silent, and may be heard again, it names this rank as the other end. So does a wait until a peer
 ///   has read a message, which ends where the peer is silent. On a monitored channel a receive waits: a rank may
 ///   arrive.
-///
-/// - An exception that leaves a body ends that rank only, for those that have monitored a channel by then: to them it
-/// is
-///   the end of that peer, as if it had been killed. In their other contexts a receive that finds nothing and waits for
-///   peers whose bodies have all thrown throws the notice of the first of them, with the context of the wait. An abort
-///   of every context ends none of these ranks. A rank that begins to monitor after such an abort goes on too.
+/// - An exception that leaves a body ends that rank only, for those that have monitored a channel by then. To them it
+///   is the end of that peer, as if it had been killed. In their other contexts a receive that finds nothing and waits
+///   for peers whose bodies have all thrown throws the notice of the first of them, with the context of the wait. An
+///   abort of every context ends none of these ranks. A rank that begins to monitor after such an abort goes on too.
 ///
 /// Other contexts are as before: a closed protocol does not monitor, waits for its deadline, and finds who is to blame
 /// by `inquire`, which answers by `operation::departure` where a body has returned or thrown.

@@ -3,6 +3,7 @@
 #include "../support/scratch.hpp"
 
 #include <rill/aggregate/add.hpp>
+#include <rill/aggregate/mean.hpp>
 #include <rill/aggregate/sum.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/concept/replica.hpp>
@@ -15,9 +16,6 @@
 #include <rill/topology/bipartite.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/train/checkpoint.hpp>
-#include <rill/train/descent.hpp>
-#include <rill/train/schedule.hpp>
-#include <rill/train/sgd.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
 
@@ -39,8 +37,6 @@ constexpr int ranks = 4;
 constexpr rill::rank_t guilty = 2;
 constexpr std::uint64_t steps = 5;
 using vector = std::vector<double>;
-
-const rill::train::descent plain{rill::train::sgd{}, rill::train::constant_rate{1}};
 
 /// An update that throws when it is applied for the time number `when`.
 struct breaking {
