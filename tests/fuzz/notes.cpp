@@ -65,6 +65,7 @@ bool expected(const envelope& head, byte_view content, std::size_t small) {
         case 11:
         case 12: return is_notice(content);
         case 14: return content.size() == sizeof(call_signature);
+        case 17: return content.empty() || is_notice(content);
         default: return static_cast<unsigned>(head.kind) <= 18 && content.empty();
     }
 }
@@ -119,7 +120,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const bool accepted = is_whole(head, content.data(), small);
     RILL_FUZZ_REQUIRE(accepted == expected(head, content, small), "both checks accept, or none");
     if (!accepted) return 0;
-    if (head.kind == note::report || head.kind == note::verdict) check_notice(content);
+    const bool has_ended = head.kind == note::ended && !content.empty();
+    if (head.kind == note::report || head.kind == note::verdict || has_ended) check_notice(content);
     if (head.kind == note::announce_lent || head.kind == note::announce_handed)
         check_announcement(content, head.pieces, small);
     return 0;
