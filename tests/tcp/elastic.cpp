@@ -263,9 +263,7 @@ TEST_CASE("a process of a team that ends because it is excluded leaves those in 
     };
     const std::vector<pid_t> started =
         processes::start(4, act, {.patience = milliseconds(1200), .failure_timeout = seconds(50)});
-    int status = 0;
-    ::waitpid(started[victim], &status, WUNTRACED);
-    REQUIRE(WIFSTOPPED(status));
+    REQUIRE(processes::stops(started[victim]));
     for (int i = 0; i < 2000 && !all.at->has_gone_on; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     CHECK(all.at->has_gone_on);
     ::kill(started[victim], SIGCONT);
@@ -302,9 +300,7 @@ TEST_CASE("a process of a team that is stopped for longer than the patience is l
     };
     const std::vector<pid_t> started =
         processes::start(4, act, {.patience = milliseconds(1200), .failure_timeout = seconds(5)});
-    int status = 0;
-    ::waitpid(started[victim], &status, WUNTRACED);
-    REQUIRE(WIFSTOPPED(status));
+    REQUIRE(processes::stops(started[victim]));
     for (int i = 0; i < 2000 && !all.at->has_gone_on; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     CHECK(all.at->has_gone_on);
     ::kill(started[victim], SIGCONT);
@@ -352,9 +348,7 @@ TEST_CASE("a process that has been silent and is heard again gets messages and a
     };
     const std::vector<pid_t> started =
         processes::start(2, act, {.patience = milliseconds(400), .failure_timeout = seconds(5)});
-    int status = 0;
-    ::waitpid(started[1], &status, WUNTRACED);
-    REQUIRE(WIFSTOPPED(status));
+    REQUIRE(processes::stops(started[1]));
     std::this_thread::sleep_for(std::chrono::milliseconds(1500));
     ::kill(started[1], SIGCONT);
     for (const pid_t child : started) CHECK(processes::end_of(child) == 0);
@@ -387,9 +381,7 @@ TEST_CASE("a process of a team that is stopped is back in time, or is left out: 
         };
         const std::vector<pid_t> started =
             processes::start(4, act, {.patience = milliseconds(400), .failure_timeout = seconds(5)});
-        int status = 0;
-        ::waitpid(started[victim], &status, WUNTRACED);
-        REQUIRE(WIFSTOPPED(status));
+        REQUIRE(processes::stops(started[victim]));
         std::this_thread::sleep_for(std::chrono::milliseconds(stopped));
         ::kill(started[victim], SIGCONT);
         for (const pid_t child : started) CHECK(processes::end_of(child) == 0);

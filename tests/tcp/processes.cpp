@@ -110,20 +110,14 @@ TEST_CASE("a process that is stopped for less than the patience goes on; for lon
         }
         return right ? 0 : 1;
     };
-    const auto wait_for_stop = [](pid_t child) {
-        int status = 0;
-        ::waitpid(child, &status, WUNTRACED);
-        return WIFSTOPPED(status);
-    };
-
     std::vector<pid_t> started = start(count, works, {.patience = seconds(30)});
-    REQUIRE(wait_for_stop(started[victim]));
+    REQUIRE(processes::stops(started[victim]));
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     ::kill(started[victim], SIGCONT);
     for (const pid_t child : started) CHECK(end_of(child) == 0);
 
     started = start(count, works, {.patience = milliseconds(1500), .failure_timeout = milliseconds(500)});
-    REQUIRE(wait_for_stop(started[victim]));
+    REQUIRE(processes::stops(started[victim]));
     for (const int other : {0, 2}) CHECK(end_of(started[static_cast<std::size_t>(other)]) == 7);
     ::kill(started[victim], SIGCONT);
     const int end = end_of(started[victim]);
@@ -154,9 +148,7 @@ TEST_CASE("what is posted to a process after it was silent and has answered agai
         return has_come ? 0 : 1;
     };
     const std::vector<pid_t> started = start(2, talks, {.patience = milliseconds(500), .failure_timeout = seconds(5)});
-    int status = 0;
-    ::waitpid(started[1], &status, WUNTRACED);
-    REQUIRE(WIFSTOPPED(status));
+    REQUIRE(processes::stops(started[1]));
     std::this_thread::sleep_for(std::chrono::milliseconds(1500));
     ::kill(started[1], SIGCONT);
     for (const pid_t child : started) CHECK(end_of(child) == 0);

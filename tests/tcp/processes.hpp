@@ -31,6 +31,12 @@ std::vector<pid_t> start(int count, Act&& act, rill::tcp::options chosen = {.fai
     for (chosen.rank = 0; chosen.rank < count; ++chosen.rank) started.push_back(start_one(act, chosen));
     return started;
 }
+/// Waits until a process stops, and returns whether it has: it may end before.
+inline bool stops(pid_t child) {
+    int status = 0;
+    ::waitpid(child, &status, WUNTRACED);
+    return WIFSTOPPED(status);
+}
 inline int end_of(pid_t child) {
     int status = 0;
     ::waitpid(child, &status, 0);

@@ -84,27 +84,29 @@ class lookout {
     plain_vector<char> ended_, silent_, fenced_;  ///< by rank
 };
 
+inline std::string rank_list(std::span<const rank_t> ranks) {
+    std::string all;
+    for (const rank_t rank : ranks) all += text_of({all.empty() ? "" : ", ", rank});
+    return all;
+}
+
 /// Why a wait throws where `waits_for_silent`. It names both ends of the link.
 [[gnu::cold, gnu::noinline]] inline abort_notice notice_of_silence(rank_t self, std::span<const rank_t> peers,
                                                                    channel on) {
-    std::string names;
-    for (const rank_t peer : peers) names += text_of({names.empty() ? "" : ", ", peer});
     return {.context = on.context,
             .culprit = peers[0],
             .other = self,
-            .reason = text_of({"rank ", self, " waits for rank ", names,
+            .reason = text_of({"rank ", self, " waits for rank ", rank_list(peers),
                                ", and hears nothing of it: it hangs, or the link between them is cut"})};
 }
 
 /// Why a receive throws where `waits_in_vain`, and not for silence.
 [[gnu::cold, gnu::noinline]] inline abort_notice notice_of_ends(rank_t self, std::span<const rank_t> peers,
                                                                 channel on) {
-    std::string names;
-    for (const rank_t peer : peers) names += text_of({names.empty() ? "" : ", ", peer});
     return {.context = on.context,
             .culprit = peers[0],
-            .reason = text_of(
-                {"rank ", self, " waits for a message from ranks ", names, ", which will not come: they have ended"})};
+            .reason = text_of({"rank ", self, " waits for a message from ranks ", rank_list(peers),
+                               ", which will not come: they have ended"})};
 }
 
 }}}  // namespace rill::RILL_ABI::detail
