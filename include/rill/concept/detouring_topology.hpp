@@ -14,9 +14,12 @@ namespace rill { inline namespace RILL_ABI {
 /// How long a message over a link may stay unacknowledged until the sender calls the link silent. Each rank judges for
 /// itself, and each message anew.
 ///
-/// - `adaptive`, the default: the smoothed round trip of the link, plus four times its mean deviation (at least
-///   `least`), plus the time that the bytes on the way take at the measured rate (Jacobson and Karels, as in TCP). Only
-///   messages that were sent once, and over the link itself, are measured (Karn). Until then the time is `first`.
+/// - `adaptive`, the default: a rank measures the longest time in each operation for which it waited for an
+///   acknowledgement over the link, since the one before or since it sent. Such times are smoothed. The patience is
+///   their mean, plus four times their mean deviation (at least `least`), plus the time that the message's bytes take
+///   at the measured rate, there and back (Jacobson and Karels, as in TCP). On a detour it is twice as much, with the
+///   bytes of all messages on the way. In the first operation it is `first`, and at least `first` in one with more than
+///   four times the bytes of all before.
 /// - `fixed`: always the same time.
 ///
 /// Both times are above 0.

@@ -45,10 +45,10 @@ struct delivery_note {
     friend constexpr bool operator==(const delivery_note&, const delivery_note&) = default;
 };
 
-/// How long a message over a link takes to be acknowledged: a smoothed time and its mean deviation.
-struct round_trip {
+/// A time that is measured again and again: smoothed, and its mean deviation.
+struct smoothed_time {
     bool is_known = false;
-    std::int64_t smoothed = 0;
+    std::int64_t mean = 0;
     std::int64_t deviation = 0;
 
     /// Source: V. Jacobson, M. Karels, Congestion avoidance and control, 1988.
@@ -57,11 +57,11 @@ struct round_trip {
             *this = {true, ns, ns / 2};
             return;
         }
-        const std::int64_t off = ns - smoothed;
+        const std::int64_t off = ns - mean;
         deviation += ((off < 0 ? -off : off) - deviation) / 4;
-        smoothed += off / 8;
+        mean += off / 8;
     }
-    friend constexpr bool operator==(const round_trip&, const round_trip&) = default;
+    friend constexpr bool operator==(const smoothed_time&, const smoothed_time&) = default;
 };
 
 /// Delivers the messages of an operation to their targets, by whatever way, exactly once. A state machine without I/O
@@ -123,8 +123,12 @@ class delivery_machine {
         is_leaving_ = has_reported_ = is_over_ = false;
         detours_ = 0;
         turns_ = 0;
+        const bool is_heavier = most_in_flight_ > 4 * known_load_;
+        known_load_ = most_in_flight_;
+        if (is_heavier) any_quiet_ = {};
         for (rank_t peer = 0; peer < size_; ++peer) {
             link& to = at(peer);
+            learn(to, is_heavier);
             to.sent = to.taken = 0;
             to.is_carried_for = false;
             if (to.way == 0 || now < to.probe_at) continue;
@@ -237,7 +241,10 @@ class delivery_machine {
         std::uint32_t sent = 0;       ///< messages for the peer, in this operation
         std::uint32_t taken = 0;      ///< those of the peer that have come without a gap
         time_point probe_at{};
-        round_trip trip{};
+        std::uint32_t open = 0;     ///< copies sent over the link and not acknowledged over it, in this operation
+        time_point quiet_since{};   ///< the latest acknowledgement over the link, or the first of these copies
+        std::int64_t quiet_ns = 0;  ///< the longest time in this operation for which an acknowledgement was awaited
+        smoothed_time quiet{};      ///< of the operations before
     };
     struct entry {
         delivery_note note{};
@@ -271,13 +278,21 @@ class delivery_machine {
         each.in_flight = 0;
         for (const entry& other : waiting_) each.in_flight += other.bytes;
         each.due = now + patience(each);
-        if (each.way != 0) ++detours_;
+        if (each.way != 0)
+            ++detours_;
+        else if (link& over = at(each.note.target); over.open++ == 0)
+            over.quiet_since = now;
         send(each.note, by(each.note.target, each.way), each.handle);
     }
     void overdue(entry& each, time_point now) {
         link& to = at(each.note.target);
         if (each.way == to.way) {
-            if (to.way == 0) to.probe_at = now + probe_interval;
+            if (to.way == 0) {
+                to.probe_at = now + probe_interval;
+                // What went by way of this target may be lost too.
+                for (entry& other : waiting_)
+                    if (other.way != 0 && by(other.note.target, other.way) == each.note.target) other.due = now;
+            }
             to.way = next_way(each, to.way);
         }
         ++each.turns;
@@ -298,14 +313,19 @@ class delivery_machine {
         return once * (std::int64_t{1} << doublings);
     }
     duration measured_patience(const entry& each) const {
-        const round_trip& own = at(by(each.note.target, each.way)).trip;
-        const round_trip& trip = own.is_known ? own : any_trip_;
-        if (!trip.is_known) return ways_.detect.first;
-        // The receiver may have queued as much before its answer as this rank ever had before a message.
-        const double queued = static_cast<double>(std::max(each.in_flight, most_in_flight_));
-        const auto transfer = static_cast<std::int64_t>(2 * queued / rate_);
-        const std::int64_t once = trip.smoothed + std::max(4 * trip.deviation, ways_.detect.least.ns) + transfer;
-        return duration(once) * (each.way == 0 ? 1 : 2);
+        const smoothed_time& own = at(by(each.note.target, each.way)).quiet;
+        const smoothed_time& quiet = own.is_known ? own : any_quiet_;
+        if (!quiet.is_known || rate_ == 0) return ways_.detect.first;
+        // How long a link is quiet is not known of a detour, nor under more load than ever before.
+        const bool is_heavier = each.in_flight > 4 * known_load_;
+        const std::size_t before =
+            each.way == 0 && !is_heavier ? each.bytes : std::max(each.in_flight, most_in_flight_);
+        const auto transfer = static_cast<std::int64_t>(2 * static_cast<double>(before) / rate_);
+        const duration once = duration(most_of(quiet) + transfer) * (each.way == 0 ? 1 : 2);
+        return is_heavier ? std::max(once, ways_.detect.first) : once;
+    }
+    std::int64_t most_of(const smoothed_time& quiet) const {
+        return quiet.mean + std::max(4 * quiet.deviation, ways_.detect.least.ns);
     }
     duration patience_of_asking() {
         constexpr int most_doublings = 10;
@@ -313,11 +333,15 @@ class delivery_machine {
     }
 
     void acknowledged(const delivery_note& note, rank_t source, time_point now) {
-        if (source == note.target) works(note.target);
+        const bool is_direct = source == note.target;
+        if (is_direct) {
+            hear(at(source), now);
+            works(source);
+        }
         for (std::size_t i = 0; i < waiting_.size();) {
             entry& each = waiting_[i];
             if (each.note.target == note.target && each.note.sequence == note.sequence) {
-                if (source == note.target && each.turns == 0 && each.way == 0) measure(each, now);
+                if (is_direct && each.turns == 0 && each.way == 0) measure(each, now);
                 each = waiting_[waiting_.size() - 1];
                 waiting_.resize(waiting_.size() - 1);
                 continue;
@@ -330,7 +354,6 @@ class delivery_machine {
     }
     void works(rank_t peer) { at(peer).way = 0; }
 
-    /// The time that the bytes on the way take at the rate that was seen is no part of the round trip.
     void measure(const entry& each, time_point now) {
         const auto took = static_cast<double>(std::max<std::int64_t>((now - each.sent_at).ns, 1));
         const double seen = static_cast<double>(each.in_flight) / took;
@@ -339,9 +362,26 @@ class delivery_machine {
         else if (each.in_flight >= most_in_flight_ / 2)
             rate_ += (seen - rate_) / 8;
         most_in_flight_ = std::max(most_in_flight_, each.in_flight);
-        const double rest = std::max(took - static_cast<double>(each.in_flight) / rate_, 0.0);
-        at(each.note.target).trip.measure(static_cast<std::int64_t>(rest));
-        any_trip_.measure(static_cast<std::int64_t>(rest));
+    }
+    /// An acknowledgement has come over the link. Of a time for which it was called silent only so much counts as makes
+    /// the next patience longer.
+    void hear(link& over, time_point now) {
+        if (over.open == 0) return;
+        std::int64_t awaited = (now - over.quiet_since).ns;
+        if (over.way != 0) awaited = std::min(awaited, 2 * most_of(over.quiet.is_known ? over.quiet : any_quiet_));
+        over.quiet_ns = std::max({over.quiet_ns, awaited, std::int64_t{1}});
+        over.quiet_since = now;
+        --over.open;
+    }
+    /// An operation has ended. One of much more bytes than all before shows how long a link under load is quiet.
+    void learn(link& over, bool is_heavier) {
+        if (is_heavier) over.quiet = {};
+        if (over.quiet_ns != 0) {
+            over.quiet.measure(over.quiet_ns);
+            any_quiet_.measure(over.quiet_ns);
+        }
+        over.quiet_ns = 0;
+        over.open = 0;
     }
 
     /// Counts a message that came, and returns whether it is the first copy.
@@ -408,9 +448,10 @@ class delivery_machine {
     int detours_ = 0;
     int turns_ = 0;
     time_point asks_at_{};
-    round_trip any_trip_{};
-    double rate_ = 0;  ///< bytes per nanosecond
+    smoothed_time any_quiet_{};  ///< of all links
+    double rate_ = 0;            ///< bytes per nanosecond
     std::size_t most_in_flight_ = 0;
+    std::size_t known_load_ = 0;  ///< that of the operations before this one
 };
 
 }}}  // namespace rill::RILL_ABI::detail
