@@ -40,15 +40,3 @@ TEST_CASE("a repeated pattern of use gets the same memory") {
         for (std::size_t j = 0; j < first.size(); ++j) CHECK(again[j].data() == first[j].data());
     }
 }
-
-TEST_CASE("the latest piece of memory can be shrunk") {
-    arena memory;
-    const byte_span before = memory.take(10);
-    const byte_span large = memory.take(50000);
-    memory.shrink_last(100);
-    const byte_span after = memory.take(40000);
-    CHECK(large.data() == before.data() + 64);
-    CHECK(after.data() == large.data() + 128);
-    memory.shrink_last(0);
-    CHECK(memory.take(1).data() == after.data());
-}

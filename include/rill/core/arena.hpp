@@ -19,16 +19,12 @@ class arena {
         }
         if (block_ == blocks_.size()) add_block(size);
         const byte_span taken(blocks_[block_].data() + used_, size);
-        last_ = used_;
-        advance(size);
+        const std::size_t end = used_ + (size + line - 1) / line * line;
+        const std::size_t most = blocks_[block_].size();
+        used_ = end < most ? end : most;
         return taken;
     }
-    /// Keeps only the first `size` bytes of the span that was taken last.
-    void shrink_last(std::size_t size) {
-        used_ = last_;
-        advance(size);
-    }
-    void reset() { block_ = used_ = last_ = 0; }
+    void reset() { block_ = used_ = 0; }
 
   private:
     static constexpr std::size_t least_block = std::size_t{1} << 16;
@@ -42,16 +38,9 @@ class arena {
         blocks_.add(buffer(size > usual ? size : usual));
     }
 
-    void advance(std::size_t size) {
-        const std::size_t end = used_ + (size + line - 1) / line * line;
-        const std::size_t most = blocks_[block_].size();
-        used_ = end < most ? end : most;
-    }
-
     plain_vector<buffer> blocks_;
     std::size_t block_ = 0;
     std::size_t used_ = 0;
-    std::size_t last_ = 0;
 };
 
 }}  // namespace rill::RILL_ABI

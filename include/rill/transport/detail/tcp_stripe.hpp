@@ -45,7 +45,6 @@ class stripe {
         give_back(stream);
         *this = stripe(std::move(staging_));
     }
-    bool is_attached() const { return attached_; }
     /// Nothing has come for long: it gets no more until something comes, and what it has not confirmed goes to others.
     template <class Stream>
     void fall_silent(Stream& stream) {
