@@ -2,6 +2,7 @@
 // it.
 #pragma once
 
+#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 
 #include <cstdint>
@@ -38,7 +39,7 @@ inline constexpr std::uint64_t every_context = ~std::uint64_t{0};
 class error : public std::runtime_error {
   public:
     [[gnu::cold, gnu::noinline]] explicit error(abort_notice notice)
-        : std::runtime_error("rill: " + notice.reason), notice_(std::move(notice)) {}
+        : std::runtime_error(text_of({"rill: ", notice.reason})), notice_(std::move(notice)) {}
 
     const abort_notice& notice() const noexcept { return notice_; }
     rank_t culprit() const noexcept { return notice_.culprit; }

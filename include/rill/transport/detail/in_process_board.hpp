@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -50,7 +49,13 @@ class board {
     static constexpr std::uint64_t places = calls_remembered;
     static constexpr std::size_t slot_bytes = std::size_t{1} << 14;
 
-    explicit board(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
+    board(int ranks, std::uint64_t of, board* following)
+        : context(of), next(following), ranks_(static_cast<std::size_t>(ranks)) {}
+
+    const std::uint64_t context;
+    // Guarded by the mutex of `boards`.
+    int handles = 0;
+    board* next;
 
     int size() const { return static_cast<int>(ranks_.size()); }
     place& at(rank_t rank, std::uint64_t number) { return of(rank).exposed[index_of(number)]; }
@@ -95,37 +100,68 @@ class board {
 /// The boards of all contexts; a board lives as long as some rank has a handle to it.
 class boards {
   public:
-    [[gnu::cold, gnu::noinline]] std::shared_ptr<board> of(std::uint64_t context, int ranks) {
+    /// A rank's handle to a board. It costs the compiler a small part of what a `std::shared_ptr` costs.
+    class handle {
+      public:
+        handle(boards& all, std::uint64_t context, int ranks) : all_(&all), board_(all.open(context, ranks)) {}
+        handle(const handle& other) : all_(other.all_), board_(other.board_) { all_->keep(*board_); }
+        handle(handle&& other) noexcept : all_(other.all_), board_(other.board_) { other.board_ = nullptr; }
+        handle& operator=(handle other) noexcept {
+            std::swap(all_, other.all_);
+            std::swap(board_, other.board_);
+            return *this;
+        }
+        ~handle() {
+            if (board_ != nullptr) all_->leave(*board_);
+        }
+        board* operator->() const { return board_; }
+
+      private:
+        boards* all_;
+        board* board_;
+    };
+
+    /// What `board::entered` says, and `board::entered_later`; nothing where the context has no board.
+    [[gnu::noinline]] std::optional<call_signature> entered(std::uint64_t context, rank_t rank, std::uint64_t number) {
         const std::lock_guard lock(mutex_);
-        plain_vector<entry> kept;
-        for (entry& each : all_)
-            if (!each.made.expired()) kept.add(std::move(each));
-        all_ = std::move(kept);
-        std::shared_ptr<board> found = made_for(context);
-        if (found == nullptr) all_.add({context, found = std::make_shared<board>(ranks)});
-        return found;
+        board* const shared = find(context);
+        return shared == nullptr ? std::nullopt : shared->entered(rank, number);
     }
-    /// The board of a context, or null.
-    [[gnu::noinline]] std::shared_ptr<board> find(std::uint64_t context) {
+    [[gnu::cold, gnu::noinline]] std::optional<call_signature> entered_later(std::uint64_t context, rank_t rank,
+                                                                             std::uint64_t number) {
         const std::lock_guard lock(mutex_);
-        return made_for(context);
+        board* const shared = find(context);
+        return shared == nullptr ? std::nullopt : shared->entered_later(rank, number);
     }
 
   private:
-    struct entry {
-        std::uint64_t context;
-        std::weak_ptr<board> made;
-    };
-
-    std::shared_ptr<board> made_for(std::uint64_t context) const {
-        for (const entry& each : all_)
-            if (each.context == context)
-                if (auto found = each.made.lock()) return found;
-        return nullptr;
+    [[gnu::cold, gnu::noinline]] board* open(std::uint64_t context, int ranks) {
+        const std::lock_guard lock(mutex_);
+        board* found = find(context);
+        if (found == nullptr) first_ = found = new board(ranks, context, first_);
+        ++found->handles;
+        return found;
+    }
+    void keep(board& of) {
+        const std::lock_guard lock(mutex_);
+        ++of.handles;
+    }
+    [[gnu::cold, gnu::noinline]] void leave(board& of) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (--of.handles != 0) return;
+        board** at = &first_;
+        while (*at != &of) at = &(*at)->next;
+        *at = of.next;
+        delete &of;
+    }
+    board* find(std::uint64_t context) const {
+        board* found = first_;
+        while (found != nullptr && found->context != context) found = found->next;
+        return found;
     }
 
     std::mutex mutex_;
-    plain_vector<entry> all_;
+    board* first_ = nullptr;
 };
 
 }}}  // namespace rill::RILL_ABI::in_process::detail

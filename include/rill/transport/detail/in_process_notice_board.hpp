@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
@@ -20,9 +19,13 @@ class notice_board {
   public:
     bool is_empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
+    struct added {
+        abort_notice holds;
+        bool is_new;
+    };
     /// Adds a notice unless its context has one; a notice of all contexts counts for each context. Returns the notice
     /// that holds, and whether it is this one.
-    std::pair<abort_notice, bool> add(const abort_notice& notice, bool goes_on) {
+    added add(const abort_notice& notice, bool goes_on) {
         const std::lock_guard lock(mutex_);
         if (const abort_notice* first = find({notice.context, notice.first_tag}, goes_on)) return {*first, false};
         notices_.add(notice);

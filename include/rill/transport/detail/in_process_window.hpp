@@ -5,6 +5,7 @@
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/plain_vector.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/in_process_board.hpp>
@@ -14,8 +15,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace in_process {
 
@@ -30,7 +29,7 @@ class window {
 
     [[gnu::cold, gnu::noinline]] window(detail::world& world, rank_t rank, std::uint64_t context)
         : world_(&world),
-          board_(world.boards().of(context, world.size())),
+          board_(world.boards(), context, world.size()),
           context_(context),
           rank_(rank),
           left_by_(static_cast<std::size_t>(world.size())) {}
@@ -191,15 +190,15 @@ class window {
     slot_use& last_slot() { return slots_[(slots_used_ + slots_.size() - 1) % slots_.size()]; }
 
     detail::world* world_;
-    std::shared_ptr<detail::board> board_;
+    detail::boards::handle board_;
     std::uint64_t context_;
     rank_t rank_;
     std::array<slot_use, 3> slots_{};  ///< one that others still read, one that is filled, one that is prepared
     std::size_t slots_used_ = 0;
-    std::vector<std::uint64_t> left_by_;  ///< for each rank an operation that it has left
-    std::uint64_t left_last_ = 0;         ///< the last operation left by this handle
-    std::uint64_t free_below_ = 0;        ///< the places of all operations below this number are free
-    std::uint64_t room_for_ = 0;          ///< an operation for which room was found; 0: none
+    plain_vector<std::uint64_t> left_by_;  ///< for each rank an operation that it has left
+    std::uint64_t left_last_ = 0;          ///< the last operation left by this handle
+    std::uint64_t free_below_ = 0;         ///< the places of all operations below this number are free
+    std::uint64_t room_for_ = 0;           ///< an operation for which room was found; 0: none
 };
 
 }}}  // namespace rill::RILL_ABI::in_process

@@ -130,8 +130,7 @@ class world : public waits {
             const std::lock_guard lock(at(rank).mutex);
             if (const auto call = at(rank).calls.entered(context, number)) return call;
         }
-        const auto shared = boards_.find(context);
-        return shared == nullptr ? std::nullopt : shared->entered(rank, number);
+        return boards_.entered(context, rank, number);
     }
 
     [[gnu::noinline]] std::optional<call_signature> inquire(rank_t self, rank_t peer, std::uint64_t context,
@@ -273,16 +272,11 @@ class world : public waits {
     /// The latest call that a rank has announced or exposed, from `number` on.
     [[gnu::cold, gnu::noinline]] std::optional<call_signature> announced_later(rank_t rank, std::uint64_t context,
                                                                                std::uint64_t number) {
-        const auto exposed = exposed_later(rank, context, number);
+        const auto exposed = boards_.entered_later(context, rank, number);
         const std::lock_guard lock(at(rank).mutex);
         const auto announced = at(rank).calls.entered_or_later(context, number);
         if (!exposed || !announced) return exposed ? exposed : announced;
         return exposed->number < announced->number ? announced : exposed;
-    }
-    [[gnu::cold, gnu::noinline]] std::optional<call_signature> exposed_later(rank_t rank, std::uint64_t context,
-                                                                             std::uint64_t number) {
-        const auto shared = boards_.find(context);
-        return shared == nullptr ? std::nullopt : shared->entered_later(rank, number);
     }
 
     bool try_hand_over(rank_t from, rank_t to, channel on, buffer&& bytes) {
