@@ -2,7 +2,6 @@
 
 #include <rill/core/config.hpp>
 
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <new>
@@ -73,7 +72,7 @@ class buffer_shelf {
         std::size_t room;
     };
     struct row {
-        std::array<piece, places> kept{};
+        piece kept[places]{};
         std::size_t count = 0;
         std::size_t next = 0;  ///< the place that is given away where all are taken; each in its turn
     };
@@ -117,7 +116,7 @@ class buffer_shelf {
 
     static inline thread_local bool is_gone = false;
 
-    std::array<row, 2> rows_{};
+    row rows_[2]{};
     std::size_t bytes_ = 0;
 };
 

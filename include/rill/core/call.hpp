@@ -49,7 +49,12 @@ struct call_options {
     std::uint32_t set = 0;  ///< whose they are: `option_names::id`
     option_hashes hashes{};
 
-    friend constexpr bool operator==(const call_options&, const call_options&) = default;
+    // Written out, because that of `std::array` is eight functions for the compiler.
+    friend constexpr bool operator==(const call_options& a, const call_options& b) {
+        for (std::size_t i = 0; i < a.hashes.size(); ++i)
+            if (a.hashes[i] != b.hashes[i]) return false;
+        return a.set == b.set;
+    }
 };
 
 namespace detail {

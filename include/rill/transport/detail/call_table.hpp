@@ -7,7 +7,6 @@
 #include <rill/core/random.hpp>
 #include <rill/transport/detail/call_history.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -76,10 +75,10 @@ class call_table {
     }
 
     plain_vector<state>& like(std::uint64_t context) {
-        return contexts_[static_cast<std::size_t>(context % contexts_.size())];
+        return contexts_[static_cast<std::size_t>(context % buckets)];
     }
     const state* find(std::uint64_t context) const {
-        for (const state& each : contexts_[static_cast<std::size_t>(context % contexts_.size())])
+        for (const state& each : contexts_[static_cast<std::size_t>(context % buckets)])
             if (each.context == context) return &each;
         return nullptr;
     }
@@ -92,12 +91,13 @@ class call_table {
         plain_vector<state>& among = like(context);
         for (state& each : among)
             if (each.context == context) {
-                std::swap(each, among.back());
+                each = std::move(among.back());
                 return among.pop_back();
             }
     }
 
-    std::array<plain_vector<state>, 16> contexts_{};  ///< by their remainders
+    static constexpr std::size_t buckets = 16;
+    plain_vector<state> contexts_[buckets];  ///< by their remainders
     /// How many contexts each key has given: one entry for each view and session name, since a key that is forgotten
     /// and comes again would give a context twice, and another one than on ranks that remember it.
     chain<counter> made_;

@@ -4,7 +4,6 @@
 #include <rill/core/config.hpp>
 #include <rill/transport/detail/in_process_bell.hpp>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 
@@ -34,7 +33,7 @@ class bells {
     static constexpr std::size_t channels = 16, meetings = 32;
 
     struct alignas(64) apart : bell {};
-    std::array<apart, 1 + channels + meetings> all_;
+    apart all_[1 + channels + meetings];
     std::atomic<std::size_t> meetings_made_{0};
 };
 

@@ -8,7 +8,6 @@
 #include <rill/core/plain_vector.hpp>
 #include <rill/core/types.hpp>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -86,8 +85,8 @@ class board {
 
   private:
     struct of_rank {
-        alignas(128) std::array<std::atomic<std::uint64_t>, places> left{};
-        std::array<place, board::places> exposed{};
+        alignas(128) std::atomic<std::uint64_t> left[places]{};
+        place exposed[places]{};
     };
     of_rank& of(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
     static std::size_t index_of(std::uint64_t number) { return static_cast<std::size_t>(number % places); }

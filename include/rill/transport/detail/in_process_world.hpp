@@ -315,9 +315,9 @@ class world : public waits {
     }
 
     bool all_failed(std::span<const rank_t> peers) {
-        return !peers.empty() && std::all_of(peers.begin(), peers.end(), [this](rank_t peer) {
-            return at(peer).has_ended.load(std::memory_order_seq_cst) && at(peer).failure;
-        });
+        for (const rank_t peer : peers)
+            if (!at(peer).has_ended.load(std::memory_order_seq_cst) || !at(peer).failure) return false;
+        return !peers.empty();
     }
     [[noreturn, gnu::cold, gnu::noinline]] void throw_failure(rank_t of, channel on) {
         abort_notice notice = *at(of).failure;

@@ -50,7 +50,11 @@ class lookout {
     }
 
     /// True the first time that it is said.
-    bool ends(rank_t peer) { return std::exchange(ended_[static_cast<std::size_t>(peer)], char{1}) == 0; }
+    bool ends(rank_t peer) {
+        if (has_ended(peer)) return false;
+        ended_[static_cast<std::size_t>(peer)] = 1;
+        return true;
+    }
     bool has_ended(rank_t peer) const { return ended_[static_cast<std::size_t>(peer)] != 0; }
     /// It has begun anew, in a life that is not fenced.
     void begins(rank_t peer) {

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -55,8 +54,10 @@ class undelivered {
     }
     template <class Which, class Visit>
     void for_each_of(rank_t source, Which which, Visit visit) {
-        for (Node* n = of(source).first; n != nullptr;)
-            if (Node* const seen = std::exchange(n, n->next); which(*seen)) visit(*seen);
+        for (Node *n = of(source).first, *next = nullptr; n != nullptr; n = next) {
+            next = n->next;
+            if (which(*n)) visit(*n);
+        }
     }
 
   private:
