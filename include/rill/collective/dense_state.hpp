@@ -57,7 +57,7 @@ class dense_state {
                       {input.data() == output.data() ? place::output : place::input, own, false});
         headers_.reset();
         if (own.contributors == 0) {
-            std::fill(output.begin(), output.end(), fold.template identity<T>());
+            std::fill_n(output.data(), output.size(), fold.template identity<T>());
             set({0, parts}, place::output, own);
         }
     }

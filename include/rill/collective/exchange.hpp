@@ -107,7 +107,10 @@ class exchange {
     }
 
     /// Lets others access this rank's memory by `shared` until the operation is finished; unwinding withdraws it.
-    void lend(window& shared) { lent_by_ = &shared; }
+    void lend(window& shared) {
+        lent_by_ = &shared;
+        withdraw_ = &withdraw;
+    }
     /// Counts traffic that needed no messages, the same amount in each direction.
     void count(std::uint64_t messages, std::uint64_t bytes) { counted_ += {messages, bytes, messages, bytes}; }
     /// Counts traffic that passed without `send` and `receive`.
@@ -170,8 +173,7 @@ class exchange {
                 for (auto& s : sent_)
                     if (s.reads(piece)) s.handle.settle();
         for (auto& s : sent_) s.handle.settle();
-        if constexpr (SharedMemoryTransport<Net>)
-            if (lent_by_ != nullptr) lent_by_->withdraw(signature_.number);
+        if (lent_by_ != nullptr) withdraw_(lent_by_, signature_.number);
         forget();
     }
 
@@ -225,6 +227,8 @@ class exchange {
         of_->announce({}, signature_.number);
     }
 
+    static void withdraw(void* from, std::uint64_t number) noexcept { static_cast<window*>(from)->withdraw(number); }
+
     void forget() noexcept {
         sent_.clear();
         oldest_ = 0;
@@ -245,7 +249,8 @@ class exchange {
     traffic counted_{};
     plain_vector<sent> sent_;
     std::size_t oldest_ = 0;  // all sends before this one are done
-    window* lent_by_ = nullptr;
+    void* lent_by_ = nullptr;  ///< a window, of which groups that lend nothing compile nothing
+    void (*withdraw_)(void* window, std::uint64_t number) noexcept = nullptr;
     plain_vector<message> kept_;
     plain_vector<arrival<message>> arrivals_;
     int round_ = 0;

@@ -4,9 +4,9 @@
 #include <rill/core/bytes.hpp>
 #include <rill/stream/frame.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <cstring>
 #include <span>
 
 namespace rill { inline namespace RILL_ABI {
@@ -25,8 +25,13 @@ inline byte_view join_frames(std::span<const byte_pieces> frames, arena& memory)
     std::byte* at = whole.data();
     for (const byte_pieces& frame : frames) {
         const auto written = static_cast<std::size_t>(at - whole.data());
-        at = std::fill_n(at, next_frame_at(written) - written, std::byte{0});
-        for (byte_view piece : frame) at = std::copy(piece.begin(), piece.end(), at);
+        const std::size_t gap = next_frame_at(written) - written;
+        std::memset(at, 0, gap);
+        at += gap;
+        for (const byte_view piece : frame) {
+            if (!piece.empty()) std::memcpy(at, piece.data(), piece.size());
+            at += piece.size();
+        }
     }
     return whole;
 }

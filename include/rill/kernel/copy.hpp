@@ -62,9 +62,8 @@ void copy(std::span<const T> source, std::span<T> target) {
         detail::end_streaming();
     }
 #endif
-    std::copy_n(source.begin(), first, target.begin());
-    std::copy(source.begin() + static_cast<std::ptrdiff_t>(last), source.end(),
-              target.begin() + static_cast<std::ptrdiff_t>(last));
+    std::copy_n(source.data(), first, target.data());
+    std::copy_n(source.data() + last, source.size() - last, target.data() + last);
 }
 
 }}}  // namespace rill::RILL_ABI::kernel

@@ -69,9 +69,11 @@ bool any_at_least(const T* x, magnitude_key<T> bound) {
 /// Returns the largest result of `body(segment)` over all tasks, or zero if there are none.
 template <class Key, Executor Exec, class Body>
 Key largest_of_tasks(const Exec& executor, const tasks& all, Body&& body) {
-    std::array<Key, tasks::most> found{};
+    Key found[tasks::most]{};
     run_tasks(executor, all, [&](segment part, std::size_t task) { found[task] = body(part); });
-    return *std::max_element(found.begin(), found.end());
+    Key largest = 0;
+    for (const Key each : found) largest = std::max(largest, each);
+    return largest;
 }
 
 /// Returns the first coordinate whose magnitude reaches `bound`, or `x.size()`.

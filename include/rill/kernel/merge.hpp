@@ -29,10 +29,8 @@ struct sparse_sink {
         values[count++] = value;
     }
     void append(sparse_view<T, Index> x, std::size_t first, std::size_t last) {
-        std::copy(x.indices.begin() + static_cast<std::ptrdiff_t>(first),
-                  x.indices.begin() + static_cast<std::ptrdiff_t>(last), indices + count);
-        std::copy(x.values.begin() + static_cast<std::ptrdiff_t>(first),
-                  x.values.begin() + static_cast<std::ptrdiff_t>(last), values + count);
+        std::copy_n(x.indices.data() + first, last - first, indices + count);
+        std::copy_n(x.values.data() + first, last - first, values + count);
         count += last - first;
     }
 };
@@ -42,9 +40,7 @@ template <IndexType Index>
 std::size_t gallop(std::span<const Index> indices, std::size_t from, Index bound) {
     std::size_t step = 1;
     while (from + step < indices.size() && indices[from + step] < bound) step *= 2;
-    const auto first = indices.begin() + static_cast<std::ptrdiff_t>(from);
-    const auto last = indices.begin() + static_cast<std::ptrdiff_t>(std::min(from + step, indices.size()));
-    return static_cast<std::size_t>(std::lower_bound(first, last, bound) - indices.begin());
+    return first_not_below(indices.data(), from, std::min(from + step, indices.size()), bound);
 }
 
 /// A vector that is more than this many times as long as the other is copied in the stretches between the other's

@@ -54,7 +54,8 @@ std::size_t merge_tiles(std::span<const sparse_view<T, Index>> inputs, Index* in
     bool any = false, fresh = true;
     for (Index base = lowest_index(inputs, cursors, any); any; base = lowest_index(inputs, cursors, any)) {
         const std::size_t extent = last - base < merge_tile ? static_cast<std::size_t>(last - base) + 1 : merge_tile;
-        if (std::exchange(fresh, false)) dense.clear(extent);
+        if (fresh) dense.clear(extent);
+        fresh = false;
         for (std::size_t k = 0; k < inputs.size(); ++k) cursors[k] = dense.put(inputs[k], cursors[k], base, fold);
         dense.drain(base, extent, out);
     }

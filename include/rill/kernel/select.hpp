@@ -28,17 +28,18 @@ template <Element T>
 cut<magnitude_key<T>> cut_by_digits(std::span<const T> x, std::size_t k) {
     using key = magnitude_key<T>;
     constexpr int digit = 11;
+    constexpr std::size_t digits = std::size_t{1} << digit;
     constexpr int bits = sizeof(key) * 8;
     key prefix = 0;
     for (int high = bits; high > 0; high -= digit) {  // the bits from `high` upwards are known
         const int low = high > digit ? high - digit : 0;
-        std::array<std::size_t, 1U << digit> histogram{};
+        std::size_t histogram[digits]{};
         const key known = high == bits ? key{0} : static_cast<key>(~key{0} << high);
         for (const T value : x) {
             const key m = magnitude(value);
             if ((m & known) == prefix) ++histogram[static_cast<std::size_t>((m & ~known) >> low)];
         }
-        std::size_t d = histogram.size() - 1;
+        std::size_t d = digits - 1;
         for (; histogram[d] < k; --d) k -= histogram[d];
         prefix |= static_cast<key>(d) << low;
     }

@@ -11,7 +11,6 @@
 #include <rill/kernel/magnitude.hpp>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -61,12 +60,13 @@ std::pair<Key, Key> range_of(const Key* keys, std::size_t count) {
 template <class Key>
 std::size_t keep_digit(Key* keys, std::size_t count, std::size_t& k) {
     constexpr int digit = 11;
+    constexpr std::size_t digits = std::size_t{1} << digit;
     const auto [low, high] = range_of(keys, count);
     const int width = static_cast<int>(std::bit_width(static_cast<Key>(high - low)));
     const int shift = std::max(width - digit, 0);
-    std::array<std::size_t, 1U << digit> histogram{};
+    std::size_t histogram[digits]{};
     for (std::size_t i = 0; i < count; ++i) ++histogram[static_cast<std::size_t>((keys[i] - low) >> shift)];
-    std::size_t d = histogram.size() - 1;
+    std::size_t d = digits - 1;
     for (; histogram[d] < k; --d) k -= histogram[d];
     std::size_t kept = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -79,17 +79,34 @@ std::size_t keep_digit(Key* keys, std::size_t count, std::size_t& k) {
 /// Returns the cut below the `k` largest of `count` keys, 0 < k <= count. Overwrites the keys.
 template <class Key>
 cut<Key> cut_keys(Key* keys, std::size_t count, std::size_t k) {
-    constexpr std::size_t few = 4096;  // up to this many, nth_element is no slower than three passes
+    constexpr std::size_t few = 4096;  // up to this many, halving their range is no slower than three passes
     while (count > few) {
         const std::size_t kept = keep_digit(keys, count, k);
         if (kept == count) break;
         count = kept;
     }
-    std::nth_element(keys, keys + (k - 1), keys + count, [](Key a, Key b) { return a > b; });
-    const Key key = keys[k - 1];
-    std::size_t above = 0;
-    for (std::size_t i = 0; i < k; ++i) above += keys[i] > key ? 1U : 0U;
-    return {key, k - above};
+    // Not std::nth_element, which is 20 functions for the compiler. No branch depends on a key.
+    auto [low, high] = range_of(keys, count);
+    while (low < high && count > 1) {
+        const Key middle = high - (high - low) / 2;
+        std::size_t upper = 0;
+        for (std::size_t i = 0; i < count; ++i) upper += keys[i] >= middle ? 1U : 0U;
+        const bool is_upper = upper >= k;
+        if (is_upper) {
+            low = middle;
+        } else {
+            high = middle - 1;
+            k -= upper;
+        }
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            const Key key = keys[i];
+            keys[kept] = key;
+            kept += (key >= middle) == is_upper ? 1U : 0U;
+        }
+        count = kept;
+    }
+    return {keys[0], k};
 }
 
 /// Returns how many of `count` keys reach `bound`. `count` is a multiple of `block`.

@@ -47,16 +47,16 @@ template <Transport Net>
 class session {
   public:
     /// `timeout`: how long this rank waits for others. `ground`: the context that the session stands on, for instance
-    /// of the group in which the ranks have agreed to make it.
+    /// of the group in which the ranks have agreed to make it; itself by default.
     session(Net& net, std::string_view name, duration timeout, session_kind kind = session_kind::closed,
-            std::optional<std::uint64_t> ground = std::nullopt)
+            std::uint64_t ground = every_context)
         : net_(&net),
           timeout_(timeout),
           kind_(kind),
           epoch_(epoch_of(net)),
           context_(net.next_context(mix64(fingerprint(name), epoch_))),
           waits_(mix64(context_, fingerprint("long waits"))),
-          ground_(ground.value_or(context_)) {}
+          ground_(ground == every_context ? context_ : ground) {}
     session(const session&) = delete;
     session& operator=(const session&) = delete;
     ~session() {

@@ -123,7 +123,7 @@ void copy_dense(const stream_view<T, Index>& source, std::span<T> target, T neut
             kernel::copy(piece.values(), to);
             return;
         }
-        std::fill(to.begin(), to.end(), neutral);
+        std::fill_n(to.data(), to.size(), neutral);
         kernel::scatter_assign(piece.pairs(), piece.range().begin, to);
     });
 }

@@ -45,9 +45,7 @@ class stream_view {
 
   private:
     constexpr std::size_t position(std::size_t coordinate) const {
-        const auto found = std::lower_bound(indices_.begin(), indices_.end(), coordinate,
-                                            [](Index index, std::size_t c) { return index < c; });
-        return static_cast<std::size_t>(found - indices_.begin());
+        return first_not_below(indices_.data(), 0, indices_.size(), coordinate);
     }
 
     segment range_{};

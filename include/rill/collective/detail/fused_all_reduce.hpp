@@ -74,7 +74,7 @@ class fused_state {
         own_ = own;
         fold_ = fold;
         if (own.contributors == 0) {
-            std::fill(output.begin(), output.end(), fold.template identity<T>());
+            std::fill_n(output.data(), output.size(), fold.template identity<T>());
             input_ = output;
         }
     }

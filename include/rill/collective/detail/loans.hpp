@@ -4,7 +4,6 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/random.hpp>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +22,7 @@ class loans {
     class loan {
       public:
         loan() = default;
-        loan(loan&& other) noexcept : place_(std::exchange(other.place_, nullptr)) {}
+        loan(loan&& other) noexcept : place_(other.place_) { other.place_ = nullptr; }
         loan& operator=(loan&& other) noexcept {
             std::swap(place_, other.place_);
             return *this;
@@ -61,7 +60,7 @@ class loans {
         return found;
     }
 
-    std::array<std::atomic<const void*>, sets * ways> places_{};
+    std::atomic<const void*> places_[sets * ways]{};
 };
 
 inline loans lent_objects;

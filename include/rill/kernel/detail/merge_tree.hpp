@@ -114,7 +114,10 @@ class merge_tree {
         entry* first = room<entry>(entries, 4 * size);
         for (part& each : parts_) {
             each.counts = cursors_ + static_cast<std::size_t>(&each - parts_ + 1) * ways;
-            for (entry*& runs : each.runs) runs = std::exchange(first, first + size);
+            for (entry*& runs : each.runs) {
+                runs = first;
+                first += size;
+            }
         }
     }
 
@@ -168,11 +171,17 @@ class merge_tree {
             if (inputs_[k].count() - cursors_[k] > share)
                 extent = std::min(extent, static_cast<Index>(inputs_[k].indices[cursors_[k] + share] - base));
         for (std::size_t k = 0; k < inputs_.size(); ++k) {
-            const std::size_t first = cursors_[k], most = std::min(first + share, inputs_[k].count());
-            const auto end = std::partition_point(inputs_[k].indices.begin() + static_cast<std::ptrdiff_t>(first),
-                                                  inputs_[k].indices.begin() + static_cast<std::ptrdiff_t>(most),
-                                                  [&](Index i) { return i - base < extent; });
-            cursors_[k] = static_cast<std::size_t>(end - inputs_[k].indices.begin());
+            const std::size_t first = cursors_[k];
+            const Index* const indices = inputs_[k].indices.data();
+            std::size_t end = std::min(first + share, inputs_[k].count());
+            for (std::size_t low = first; low < end;) {  // bisection for the first index that is not in the stretch
+                const std::size_t middle = low + (end - low) / 2;
+                if (indices[middle] - base < extent)
+                    low = middle + 1;
+                else
+                    end = middle;
+            }
+            cursors_[k] = end;
             take(k, base, entries_between(inputs_[k], first, cursors_[k]));
         }
     }

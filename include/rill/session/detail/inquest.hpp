@@ -152,7 +152,7 @@ class inquest {
             if (!hear(r)) absent.add(r);
         if (!all_must_have_come) return entered;
         if (absent.size() > 1) until = all_.now() + timeout_ / 8;
-        for (const rank_t r : absent.all())
+        for (const rank_t r : absent)
             if (absent.size() == 1 || !hear(r)) not_come(r);
         return entered;
     }

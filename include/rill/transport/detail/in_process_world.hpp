@@ -200,7 +200,7 @@ class world : public waits {
         static std::atomic<std::uint64_t> lives{0};
         std::uint64_t none = 0;
         const std::uint64_t life = ++lives << 16U | static_cast<std::uint16_t>(rank + 1);
-        if (!at(rank).incarnation.compare_exchange_strong(none, life, std::memory_order_seq_cst)) return false;
+        if (!at(rank).incarnation.compare_exchange_strong(none, life, std::memory_order_seq_cst, std::memory_order_seq_cst)) return false;
         {
             const std::lock_guard lock(at(rank).mutex);
             at(rank).is_free = false;
