@@ -248,7 +248,7 @@ class exchange {
     time_point start_{};
     traffic counted_{};
     plain_vector<sent> sent_;
-    std::size_t oldest_ = 0;  // all sends before this one are done
+    std::size_t oldest_ = 0;   // all sends before this one are done
     void* lent_by_ = nullptr;  ///< a window, of which groups that lend nothing compile nothing
     void (*withdraw_)(void* window, std::uint64_t number) noexcept = nullptr;
     plain_vector<message> kept_;

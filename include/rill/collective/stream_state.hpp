@@ -65,8 +65,7 @@ class stream_state {
         memory_.reset();
         // Checked at the start, so that no owner of a part is blamed for a sum that it cannot write.
         if (!codings.copy.is_lossless()) detail::require_roundable(input, codings.copy, executor_);
-        for (const coding* each : {&codings.contribution, &codings.partial, &codings.copy})
-            detail::require_whole_rows(input, *each);
+        coder.require_whole_rows(input, codings);
         add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
         if (!codings.contribution.is_lossless()) code_parts({0, parts}, codings.contribution);
     }

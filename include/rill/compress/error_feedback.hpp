@@ -32,9 +32,7 @@ struct sent_view {
 
     sent_view() = default;
     sent_view(const sent_view&) {}
-    sent_view(sent_view&& other) noexcept : view(other.view), is_pending(other.is_pending) {
-        other.is_pending = false;
-    }
+    sent_view(sent_view&& other) noexcept : view(other.view), is_pending(other.is_pending) { other.is_pending = false; }
     sent_view& operator=(sent_view other) noexcept {
         view = other.view;
         is_pending = other.is_pending;

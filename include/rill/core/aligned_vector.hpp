@@ -118,7 +118,6 @@ class aligned_vector : detail::element_memory {
     static constexpr bool is_shelved = std::is_same_v<T, std::byte>;
     static_assert(!is_shelved || static_cast<std::align_val_t>(alignment) == buffer_shelf::alignment);
     static constexpr detail::element_layout layout{sizeof(T), alignment, is_shelved};
-
 };
 
 /// The bytes of a message, owned.

@@ -2,6 +2,7 @@
 
 #include <rill/core/config.hpp>
 
+#include <cstddef>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI {
@@ -16,18 +17,15 @@ class chain {
     };
 
   public:
-    class iterator {
-      public:
-        explicit iterator(link* at) : at_(at) {}
-        T& operator*() const { return at_->value; }
+    struct iterator {
+        link* at;
+
+        T& operator*() const { return at->value; }
         iterator& operator++() {
-            at_ = at_->next;
+            at = at->next;
             return *this;
         }
-        friend bool operator==(iterator, iterator) = default;
-
-      private:
-        link* at_;
+        bool operator!=(std::nullptr_t) const { return at != nullptr; }
     };
 
     chain() = default;
@@ -50,8 +48,8 @@ class chain {
         return last_->value;
     }
 
-    iterator begin() const { return iterator(first_); }
-    static iterator end() { return iterator(nullptr); }
+    iterator begin() const { return {first_}; }
+    static std::nullptr_t end() { return nullptr; }
 
   private:
     link* first_ = nullptr;

@@ -14,10 +14,9 @@ namespace rill { inline namespace RILL_ABI {
 namespace detail {
 template <class T>
 void move_elements(void* to, void* from, std::size_t count) {
-    static_assert(
-        std::is_nothrow_move_constructible_v<T>,
-        "rill::plain_vector: objects may throw when they move, and they do when the vector grows; declare "
-        "their move constructor noexcept, or make them all with the vector");
+    static_assert(std::is_nothrow_move_constructible_v<T>,
+                  "rill::plain_vector: objects may throw when they move, and they do when the vector grows; declare "
+                  "their move constructor noexcept, or make them all with the vector");
     T* const old = static_cast<T*>(from);
     T* const moved = static_cast<T*>(to);
     for (std::size_t i = 0; i < count; ++i) ::new (static_cast<void*>(moved + i)) T(std::move(old[i]));
@@ -57,12 +56,7 @@ class plain_vector : detail::element_memory {
     /// Room for `room` objects: `add` allocates and throws nothing while there are fewer. Where `reserve` throws
     /// (`std::bad_alloc`), nothing has changed.
     void reserve(std::size_t room) { grow(layout, room, detail::mover_of<T>); }
-    T& add(T value) {
-        if (size_ == room_) grow(layout, size_ + least_room, detail::mover_of<T>);
-        T* const added = ::new (static_cast<void*>(static_cast<T*>(first_) + size_)) T(std::move(value));
-        ++size_;
-        return *added;
-    }
+    T& add(T value) { return *::new (next_place(layout, detail::mover_of<T>)) T(std::move(value)); }
     void pop_back() { static_cast<T*>(first_)[--size_].~T(); }
     void clear() {
         if constexpr (std::is_trivially_destructible_v<T>)
@@ -90,7 +84,6 @@ class plain_vector : detail::element_memory {
     std::span<const T> all() const { return {static_cast<const T*>(first_), size_}; }
 
   private:
-    static constexpr std::size_t least_room = 4;
     static constexpr detail::element_layout layout{sizeof(T), alignof(T)};
 };
 

@@ -8,7 +8,8 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// The first position in `[first, last)` of ascending indices whose index is not below `bound`; `last` if there is none.
+/// The first position in `[first, last)` of ascending indices whose index is not below `bound`; `last` if there is
+/// none.
 template <IndexType Index>
 constexpr std::size_t first_not_below(const Index* indices, std::size_t first, std::size_t last, std::uint64_t bound) {
     while (first < last) {

@@ -25,7 +25,7 @@ class expected_union {
     }
     constexpr std::size_t count() const {
         const double rounded = static_cast<double>(size_) * (1 - absent_) + 0.5;
-        return std::min({sum_, size_, static_cast<std::size_t>(rounded)});
+        return std::min(std::min(sum_, size_), static_cast<std::size_t>(rounded));
     }
 
   private:

@@ -8,6 +8,7 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/stream/detail/payload.hpp>
+#include <rill/stream/stream_codings.hpp>
 #include <rill/stream/stream_view.hpp>
 #include <rill/stream/wire.hpp>
 
@@ -176,6 +177,8 @@ struct frame_coder {
     byte_view (*encode)(const wire::header& head, const stream_view<T, Index>& view, const coding& codes,
                         random_key key, arena& memory, const Exec& executor);
     stream_view<T, Index> (*decode)(const frame& f, frame_scratch<T, Index>& room, const Exec& executor);
+    /// Throws `invalid_value` if one of the codings needs whole rows and a row is not whole.
+    void (*require_whole_rows)(const stream_view<T, Index>& view, const stream_codings& codings);
 };
 
 namespace detail {
@@ -191,11 +194,18 @@ template <coding_set Among, Element T, IndexType Index, Executor Exec>
 stream_view<T, Index> decode_frame(const frame& f, frame_scratch<T, Index>& room, const Exec& executor) {
     return content_of<Among>(f, room, executor);
 }
+template <coding_set Among, Element T, IndexType Index>
+void require_rows([[maybe_unused]] const stream_view<T, Index>& view, [[maybe_unused]] const stream_codings& codings) {
+    if constexpr (Among.has(index_coding::whole_rows))
+        for (const coding* each : {&codings.contribution, &codings.partial, &codings.copy})
+            require_whole_rows(view, *each);
+}
 }  // namespace detail
 
 /// The functions for frames whose codings are `Among` these.
 template <coding_set Among, Element T, IndexType Index, Executor Exec>
 inline constexpr frame_coder<T, Index, Exec> coder_of{detail::encode_frame<Among, T, Index, Exec>,
-                                                      detail::decode_frame<Among, T, Index, Exec>};
+                                                      detail::decode_frame<Among, T, Index, Exec>,
+                                                      detail::require_rows<Among, T, Index>};
 
 }}  // namespace rill::RILL_ABI

@@ -32,7 +32,8 @@ class element_memory {
     element_memory& operator=(const element_memory&) = delete;
     ~element_memory() = default;
 
-    /// Room for `room` elements or more; those that are there move as bytes. Where it throws (`std::bad_alloc`), nothing has changed.
+    /// Room for `room` elements or more; those that are there move as bytes. Where it throws (`std::bad_alloc`),
+    /// nothing has changed.
     void reserve(const element_layout& of, std::size_t room) {
         if (room > room_) enlarge(of, room, size_);
     }
@@ -49,6 +50,11 @@ class element_memory {
     /// As `reserve`, with room for further elements: the room at least doubles.
     void grow(const element_layout& of, std::size_t least, element_mover move = nullptr) {
         if (least > room_) enlarge(of, least > 2 * size_ ? least : 2 * size_, size_, move);
+    }
+    /// The memory of one more element, which the owner must make there at once, without a throw.
+    void* next_place(const element_layout& of, element_mover move) {
+        if (size_ == room_) grow(of, size_ + 4, move);
+        return static_cast<std::byte*>(first_) + size_++ * of.bytes;
     }
     [[gnu::noinline]] void release(const element_layout& of) noexcept {
         if (first_ == nullptr) return;

@@ -74,9 +74,7 @@ class call_table {
         return made_.add({key}).count;
     }
 
-    plain_vector<state>& like(std::uint64_t context) {
-        return contexts_[static_cast<std::size_t>(context % buckets)];
-    }
+    plain_vector<state>& like(std::uint64_t context) { return contexts_[static_cast<std::size_t>(context % buckets)]; }
     const state* find(std::uint64_t context) const {
         for (const state& each : contexts_[static_cast<std::size_t>(context % buckets)])
             if (each.context == context) return &each;

@@ -70,15 +70,16 @@ class board {
     /// The call that a rank has exposed under `number`. Only for callers that have not left that call: until then the
     /// place is not reused. `entered_later` gives the exposed call with the highest number beyond `number`.
     std::optional<call_signature> entered(rank_t rank, std::uint64_t number) {
-        place& due = at(rank, number);
+        const place& due = at(rank, number);
         if (due.exposed() != number) return std::nullopt;
         return due.what.call;
     }
     std::optional<call_signature> entered_later(rank_t rank, std::uint64_t number) {
         std::optional<call_signature> latest;
         for (std::uint64_t i = 0; i < places; ++i) {
-            const std::uint64_t other = at(rank, i).exposed();
-            if (other > number && (!latest || other > latest->number)) latest = at(rank, i).what.call;
+            const place& other = at(rank, i);
+            const std::uint64_t its = other.exposed();
+            if (its > number && (!latest || its > latest->number)) latest = other.what.call;
         }
         return latest;
     }

@@ -136,12 +136,13 @@ class world : public waits {
     [[gnu::noinline]] std::optional<call_signature> inquire(rank_t self, rank_t peer, std::uint64_t context,
                                                             std::uint64_t number, deadline until) {
         const inquirer waiting(*this);
+        const call_signature departed{.number = number, .kind = operation::departure};
         std::optional<call_signature> answer;
         const auto look = [&] {
             const bool has_ended = at(peer).has_ended.load(std::memory_order_seq_cst);
             answer = announced(peer, context, number);
             if (!answer && has_ended) answer = announced_later(peer, context, number);
-            if (!answer && has_ended) answer = {.number = number, .kind = operation::departure};
+            if (!answer && has_ended) answer = departed;
             return answer.has_value();
         };
         if (wait_commonly(self, {context, tag_of(number)}, until, look)) return answer;
@@ -200,7 +201,9 @@ class world : public waits {
         static std::atomic<std::uint64_t> lives{0};
         std::uint64_t none = 0;
         const std::uint64_t life = ++lives << 16U | static_cast<std::uint16_t>(rank + 1);
-        if (!at(rank).incarnation.compare_exchange_strong(none, life, std::memory_order_seq_cst, std::memory_order_seq_cst)) return false;
+        if (!at(rank).incarnation.compare_exchange_strong(none, life, std::memory_order_seq_cst,
+                                                          std::memory_order_seq_cst))
+            return false;
         {
             const std::lock_guard lock(at(rank).mutex);
             at(rank).is_free = false;
