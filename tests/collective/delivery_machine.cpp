@@ -178,6 +178,7 @@ class trees {
         switch (self.at.on(got.note, from, in.now)) {
             case machine::verdict::forward: send(in, rank, got.note.destination(), got); break;
             case machine::verdict::deliver: came(in, rank, got); break;
+            case machine::verdict::look:
             case machine::verdict::later:
             case machine::verdict::done: break;
         }
@@ -360,4 +361,50 @@ TEST_CASE("the root goes on though all its links in the tree are cut, and a rank
     for (rank_t other = 0; other < 6; ++other) plan.push_back({0, 6, other});
     run_in_order(of, alone, plan);
     CHECK(of.judge(alone) != "");
+}
+
+TEST_CASE("a rank is out of reach when this rank does not hear it, and neither does any other that this rank hears") {
+    const rill::time_point now{};
+    machine self({}, 4, 0);
+    self.begin(1, now);
+    const auto misses = [&](rank_t other, rank_t whom, std::uint64_t number = 1) {
+        return self.on({delivery_kind::miss, other, 0, static_cast<std::uint32_t>(whom), number}, other, now);
+    };
+    CHECK(!self.is_out_of_reach(1, now));
+    CHECK(self.outbox().empty());
+    misses(2, 1), misses(3, 1);  // nobody has asked
+    self.lose(1, true);
+    CHECK(!self.is_out_of_reach(1, now));
+    REQUIRE(self.outbox().size() == 2);  // it asks ranks 2 and 3
+    CHECK(self.outbox()[0].note == delivery_note{delivery_kind::seek, 0, 2, 1, 1});
+    CHECK(self.next_due() > now);
+    misses(2, 1), misses(3, 2);
+    CHECK(!self.is_out_of_reach(1, now));
+    SUBCASE("all others have said so") {
+        misses(3, 1);
+        CHECK(self.is_out_of_reach(1, now));
+        self.lose(1, false);
+        CHECK(!self.is_out_of_reach(1, now));
+    }
+    SUBCASE("the others are not heard either") {
+        self.lose(3, true);
+        CHECK(self.is_out_of_reach(1, now));
+    }
+    SUBCASE("what was said in an earlier operation does not count") {
+        self.begin(2, now);
+        misses(3, 1);
+        CHECK(!self.is_out_of_reach(1, now));
+    }
+}
+
+TEST_CASE("a rank that is asked for another looks for it, and says so if it does not hear it") {
+    machine self({}, 4, 2);
+    self.begin(1, {});
+    const delivery_note asked{delivery_kind::seek, 0, 2, 1, 1};
+    CHECK(self.on(asked, 0, {}) == machine::verdict::look);
+    self.lose(1, true);
+    CHECK(self.on(asked, 0, {}) == machine::verdict::done);
+    REQUIRE(self.outbox().size() == 1);
+    CHECK(self.outbox()[0].note == delivery_note{delivery_kind::miss, 2, 0, 1, 1});
+    CHECK(self.on({delivery_kind::seek, 0, 2, 7, 1}, 0, {}) == machine::verdict::done);  // there is no rank 7
 }

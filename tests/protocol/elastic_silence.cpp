@@ -2,6 +2,7 @@
 #include <rill/collective/all_reduce.hpp>
 #include <rill/core/error.hpp>
 #include <rill/protocol/elastic.hpp>
+#include <rill/topology/backup_tree.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/topology/tree.hpp>
 #include <rill/transport/simulated.hpp>
@@ -135,6 +136,7 @@ TEST_CASE(
         for (std::int64_t begins = 3000; begins < 4600; begins += 150) {
             check_that_the_others_go_on<rill::topology::ring>(victim, rill::microseconds(begins));
             check_that_the_others_go_on<rill::topology::tree>(victim, rill::microseconds(begins));
+            check_that_the_others_go_on<rill::topology::backup_tree>(victim, rill::microseconds(begins));
         }
 }
 
@@ -168,6 +170,24 @@ TEST_CASE("a member that computes for longer than any patience is waited for") {
         CHECK(own.members == ranks);
         CHECK(own.state.steps == 10);
     }
+}
+
+TEST_CASE("with detours a member that others reach is waited for, however long they compute before they can say so") {
+    for (rank_t one = 0; one < ranks; ++one)
+        for (rank_t other = 0; other < one; ++other) {
+            CAPTURE(one);
+            CAPTURE(other);
+            const auto computes = [&](auto& net, std::uint64_t step) {
+                if (net.rank() != one && net.rank() != other && step == 3)
+                    net.sleep_until(net.now() + rill::seconds(20));
+            };
+            const auto plan = {faults::cut_between(one, other).at(rill::microseconds(4500))};
+            for (const course& own : play<rill::topology::backup_tree>(with(plan), 10, computes)) {
+                CHECK(own.errors.empty());
+                CHECK(own.members == ranks);
+                CHECK(own.state.steps == 10);
+            }
+        }
 }
 
 TEST_CASE("a member that is silent for a while is back in time, or is left out: no step fails") {

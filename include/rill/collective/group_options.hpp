@@ -20,8 +20,8 @@ struct group_options {
     std::string_view name = "group";
 
     /// Whether an operation of this rank fails as soon as a rank that it waits for has ended or is silent, and not at
-    /// its timeout. On a `MonitoredTransport`; without effect on others. A topology with detours waits for silent
-    /// ranks.
+    /// its timeout. On a `MonitoredTransport`; without effect on others. With a topology that has detours, a
+    /// silent rank is waited for until all ranks that this one hears have said that they do not hear it either.
     bool monitors = false;
 
     void require_options(rank_t rank) const {

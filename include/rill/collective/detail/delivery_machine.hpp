@@ -24,9 +24,11 @@ struct delivery_kind {
     static constexpr message_kind ask{"delivery", 5};       ///< whether the operation is over
     static constexpr message_kind probe{"delivery", 6};     ///< whether the link works again
     static constexpr message_kind echo{"delivery", 7};      ///< it does
+    static constexpr message_kind seek{"delivery", 8};      ///< whether `target` hears the rank `sequence`
+    static constexpr message_kind miss{"delivery", 9};      ///< `origin` does not hear the rank `sequence`
 
     static constexpr bool is_known(message_kind kind) {
-        return kind.protocol == data.protocol && data.number <= kind.number && kind.number <= echo.number;
+        return kind.protocol == data.protocol && data.number <= kind.number && kind.number <= miss.number;
     }
     /// Whether the message is for its `origin`: it answers one that came from there.
     static constexpr bool answers(message_kind kind) { return kind == received || kind == echo; }
@@ -74,6 +76,8 @@ struct smoothed_time {
 ///   way: the detours of the topology in their order, then the link itself again, each turn with twice the patience.
 /// - The way that worked is remembered beyond the operation. A probe, at intervals, or an acknowledgement that comes
 ///   over the link itself brings a link back.
+/// - Where the transport tells of silence, a rank that waits for a silent one asks the others whether they hear it. If
+///   none does that this rank hears, no way is left (see `is_out_of_reach`).
 /// - No rank leaves an operation before all have all that is theirs, because it may be another one's way. Ranks say so
 ///   up the tree, and the root ends the operation. That it is over goes over more links than those of the tree. A rank
 ///   that waits for it asks the others, and those in a later operation know.
@@ -94,6 +98,7 @@ class delivery_machine {
         done,     ///< nothing more
         forward,  ///< it is to be sent on to its destination
         deliver,  ///< it is this rank's, and new
+        look,     ///< the transport is to be asked for a sign of the rank `sequence`
         later     ///< it is of the next operation: to be told again when that has begun
     };
 
@@ -123,6 +128,7 @@ class delivery_machine {
         is_leaving_ = has_reported_ = is_over_ = false;
         detours_ = 0;
         turns_ = 0;
+        sought_ = no_rank;
         const bool is_heavier = most_in_flight_ > 4 * known_load_;
         known_load_ = most_in_flight_;
         if (is_heavier) any_quiet_ = {};
@@ -160,6 +166,8 @@ class delivery_machine {
             if (is_present) acknowledged(note, source, now);
         } else if (note.kind == delivery_kind::over) {
             if (is_present) conclude();
+        } else if (note.kind == delivery_kind::seek || note.kind == delivery_kind::miss) {
+            return look_for(note, source);
         } else if (note.kind == delivery_kind::ask) {
             if (!is_present || is_over_) say_over(other, source, note.number);
         } else {
@@ -175,6 +183,32 @@ class delivery_machine {
             }
         }
         return verdict::done;
+    }
+
+    /// The transport tells whether it hears nothing of `peer`, at the end of the link to it.
+    void lose(rank_t peer, bool is_lost) { at(peer).is_lost = is_lost; }
+    /// This rank waits for `peer`. Whether no way leads to it: this rank does not hear it, and neither does any other
+    /// that this rank hears. Asks those who have not said so in this operation. Who is not in the operation yet does
+    /// not answer.
+    bool is_out_of_reach(rank_t peer, time_point now) {
+        if (!at(peer).is_lost) {
+            if (sought_ == peer) sought_ = no_rank;
+            return false;
+        }
+        if (sought_ != peer) {
+            sought_ = peer;
+            seeks_at_ = now;
+            for (link& each : links_) each.misses = false;
+        }
+        bool is_asked = false;
+        for (rank_t other = 0; other < size_; ++other) {
+            if (other == self_ || at(other).is_lost || at(other).misses) continue;
+            is_asked = true;
+            if (now < seeks_at_) continue;
+            send({delivery_kind::seek, self_, other, static_cast<std::uint32_t>(peer), number_}, other);
+        }
+        if (now >= seeks_at_) seeks_at_ = now + seek_interval;
+        return !is_asked;
     }
 
     /// This rank has all that is its own. It stays until the operation `is_over()`.
@@ -199,6 +233,7 @@ class delivery_machine {
         time_point first{std::numeric_limits<std::int64_t>::max()};
         for (const entry& each : waiting_) first = std::min(first, each.due);
         if (is_leaving_ && !is_over_) first = std::min(first, asks_at_);
+        if (sought_ != no_rank && !is_over_) first = std::min(first, seeks_at_);
         return first;
     }
 
@@ -223,8 +258,9 @@ class delivery_machine {
     template <class Mix>
     void visit_state(Mix&& mix) const {
         mix(number_), mix(is_leaving_), mix(has_reported_), mix(is_over_), mix(reported_.size()), mix(turns_);
-        mix(asks_at_.ns);
-        for (const link& each : links_) mix(each.way), mix(each.sent), mix(each.taken), mix(each.probe_at.ns);
+        mix(asks_at_.ns), mix(sought_), mix(seeks_at_.ns);
+        for (const link& each : links_)
+            mix(each.way), mix(each.sent), mix(each.taken), mix(each.probe_at.ns), mix(each.is_lost), mix(each.misses);
         for (const entry& each : waiting_)
             mix(each.note.kind.number), mix(each.note.target), mix(each.note.sequence), mix(each.way), mix(each.due.ns),
                 mix(each.turns);
@@ -233,10 +269,13 @@ class delivery_machine {
 
   private:
     static constexpr duration probe_interval = seconds(1);
+    static constexpr duration seek_interval = milliseconds(20);
 
     struct link {
         bool is_told = false;  ///< hears from this rank that an operation is over: parent, children, ranks beside it
         bool is_carried_for = false;  ///< is an end of a way on which this rank is, in this operation
+        bool is_lost = false;         ///< the transport hears nothing of the peer
+        bool misses = false;          ///< the peer has said that it does not hear `sought_`
         int way = 0;                  ///< 0: over the link itself; i: by way of detour i - 1
         std::uint32_t sent = 0;       ///< messages for the peer, in this operation
         std::uint32_t taken = 0;      ///< those of the peer that have come without a gap
@@ -265,6 +304,18 @@ class delivery_machine {
     void send(const delivery_note& note, rank_t to, std::size_t handle = 0) { outbox_.push_back({note, to, handle}); }
     void say_over(rank_t target, rank_t by_way_of, std::uint64_t number) {
         send({delivery_kind::over, self_, target, 0, number}, by_way_of);
+    }
+
+    verdict look_for(const delivery_note& note, rank_t source) {
+        const auto whom = static_cast<rank_t>(note.sequence);
+        if (note.sequence >= static_cast<std::uint32_t>(size_) || whom == self_) return verdict::done;
+        if (note.kind == delivery_kind::miss) {
+            at(source).misses |= whom == sought_;
+            return verdict::done;
+        }
+        if (!at(whom).is_lost) return verdict::look;
+        send({delivery_kind::miss, self_, source, note.sequence, note.number}, source);
+        return verdict::done;
     }
 
     void add(const delivery_note& note, std::size_t handle, std::size_t bytes, time_point now) {
@@ -448,6 +499,8 @@ class delivery_machine {
     int detours_ = 0;
     int turns_ = 0;
     time_point asks_at_{};
+    rank_t sought_ = no_rank;    ///< whom this rank waits for and does not hear
+    time_point seeks_at_{};      ///< when it asks the others again
     smoothed_time any_quiet_{};  ///< of all links
     double rate_ = 0;            ///< bytes per nanosecond
     std::size_t most_in_flight_ = 0;

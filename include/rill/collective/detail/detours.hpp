@@ -70,7 +70,7 @@ class detours {
     message receive(rank_t peer) {
         std::uint32_t& due = expected_[static_cast<std::size_t>(peer)];
         const auto has_come = [&] { return find(peer, due) < arrived_.size(); };
-        call_->wait_for(peer, [&](deadline until) { return pump(until, has_come); });
+        call_->wait_for(peer, [&](deadline until) { return pump(peer, until, has_come); });
         arrival_place& place = arrived_[find(peer, due++)];
         message taken(std::move(place.content));
         place = std::move(arrived_.back());
@@ -85,7 +85,7 @@ class detours {
         while (!machine_.is_over()) {
             const rank_t peer = machine_.waits_for();
             call_->wait_for(peer, [&](deadline until) {
-                return pump(until, [&] { return machine_.is_over() || machine_.waits_for() != peer; });
+                return pump(peer, until, [&] { return machine_.is_over() || machine_.waits_for() != peer; });
             });
         }
     }
@@ -118,13 +118,15 @@ class detours {
         return i;
     }
 
-    /// Sends and receives until `is_done()`, which it returns, or until `until`.
+    /// Sends and receives until `is_done()`, which it returns, or until `until`. Waits for `peer`.
     template <class Done>
-    bool pump(deadline until, Done&& is_done) {
+    bool pump(rank_t peer, deadline until, Done&& is_done) {
         for (;;) {
             flush();
             if (is_done()) return true;
             require_presence();
+            require_way(peer);
+            flush();
             const deadline due{machine_.next_due()};
             auto got = call_->net().receive(others_.all(), on(), due < until ? due : until);
             if (got) {
@@ -142,6 +144,7 @@ class detours {
         if (got.pieces().size_bytes() == peer_event_bytes) {
             const peer_event event = read_from(*call_, source, [&] { return read_peer_event(got); });
             if (event.kind == peer_change::ended) ended_.add(source);
+            machine_.lose(source, event.kind == peer_change::silent || event.kind == peer_change::ended);
             return;
         }
         const delivery_note note = read_from(*call_, source, [&] { return note_of(got); });
@@ -155,6 +158,10 @@ class detours {
                 post(note.destination(), std::move(copy));
                 break;
             }
+            case delivery_machine<Shape>::verdict::look:
+                call_->net().inquire(static_cast<rank_t>(note.sequence), call_->context(), note.number,
+                                     deadline::immediate);
+                break;
             case delivery_machine<Shape>::verdict::later: early_.add(std::move(got)); break;
             case delivery_machine<Shape>::verdict::done: break;
         }
@@ -167,6 +174,15 @@ class detours {
         for (const rank_t peer : ended_.all())
             if (!machine_.is_leaving() || machine_.waits_for() == peer)
                 call_->scene().fail(failure::exception, peer, no_rank, text_of({"rank ", peer, " has ended"}));
+    }
+
+    /// The transport has told that `peer` is silent, and no rank can carry anything for it.
+    void require_way(rank_t peer) {
+        if (peer == no_rank || !machine_.is_out_of_reach(peer, now())) return;
+        const rank_t self = call_->net().rank();
+        call_->scene().fail(failure::exception, peer, self,
+                            text_of({"rank ", self, " waits for rank ", peer,
+                                     ", of which no rank hears anything: it hangs, or its links are cut"}));
     }
 
     void flush() {
