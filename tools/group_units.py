@@ -5,10 +5,11 @@ usage: group_units.py [--programs PREFIX] OUTPUT UNIT...
 
 Each unit stands in a namespace of its own, so units may use one name for different things. A unit that specialises or
 instantiates a template of another namespace has to stand in none. What the units include comes first, outside of these
-namespaces. OUTPUT is left as it is when it would not change.
+namespaces. OUTPUT has the text of the units: clang warns of unused functions and constants only in the file that it is given. It is
+left as it is when it would not change.
 
 With --programs each unit has a function main at its end, and OUTPUT is one program of all: started by the name PREFIX and a
-unit's path without `.cpp`, with `_` for `/`, it runs the unit's main. OUTPUT then has the text of the units.
+unit's path without `.cpp`, with `_` for `/`, it runs the unit's main.
 """
 
 import pathlib
@@ -49,12 +50,17 @@ def included(units):
     return dict.fromkeys(line for unit in units for line in includes(unit))
 
 
+def text_of(unit):
+    """Without its includes; its lines keep their numbers."""
+    return f'#line 1 "{unit}"\n{INCLUDE_LINE.sub("", unit.read_text())}'
+
+
 def in_namespace(unit):
-    return f'namespace unit_{unit.stem} {{\n#include "{unit}"\n}}'
+    return f"namespace unit_{unit.stem} {{\n{text_of(unit)}}}"
 
 
 def grouped(units):
-    text = [f'#include "{unit}"' if GLOBAL.search(unit.read_text()) else in_namespace(unit) for unit in units]
+    text = [text_of(unit) if GLOBAL.search(unit.read_text()) else in_namespace(unit) for unit in units]
     return "\n".join([*included(units), *text]) + "\n"
 
 
@@ -80,10 +86,10 @@ int main(int count, char** arguments) {{
 
 def program(name, unit):
     """The text of a unit whose main has become unit_NAME::program; its lines keep their numbers."""
-    text, found = MAIN.subn(r"int program\1return 0; }", INCLUDE_LINE.sub("", unit.read_text()))
+    text, found = MAIN.subn(r"int program\1return 0; }", text_of(unit))
     if found != 1:
         sys.exit(f"{unit}: no function main that begins with `int main(` and ends with a brace at the beginning of a line")
-    return f'namespace unit_{name} {{\n#line 1 "{unit}"\n{text}}}'
+    return f"namespace unit_{name} {{\n{text}}}"
 
 
 def programs(prefix, units):
