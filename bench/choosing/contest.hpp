@@ -110,16 +110,16 @@ class contest {
     }
 
     void print() const {
-        const char* separator = "";
-        std::printf("{\"predicted\": %.9g, \"seconds\": {", choice_.expected.seconds());
+        const char* separator = "{";
         for (const contestant& each : contestants_) {
-            std::printf("%s\"%s\": [", separator, rill::cost::detail::composition_of(each.exchange).c_str());
+            std::printf("%s\"%s\": {\"predicted\": %.9g, \"seconds\": [", separator,
+                        rill::cost::detail::composition_of(each.exchange).c_str(), each.exchange.time().seconds());
             for (std::size_t i = 0; i < each.seconds.size(); ++i)
                 std::printf("%s%.9g", i == 0 ? "" : ", ", each.seconds[i]);
-            std::printf("]");
+            std::printf("]}");
             separator = ", ";
         }
-        std::printf("}}\n");
+        std::printf("}\n");
     }
 
     Net& net_;

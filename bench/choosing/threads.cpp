@@ -1,5 +1,5 @@
 // usage: bench_choosing_threads DIMENSION DENSITY SAMPLES RANKS
-// Prints {"predicted": seconds, "seconds": {"the choice": [...], "another exchange": [...], ...}} of ranks that are
+// Prints {"the choice": {"predicted": seconds, "seconds": [...]}, "another exchange": {...}, ...} of ranks that are
 // threads.
 #include "contest.hpp"
 

@@ -33,7 +33,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -68,7 +67,8 @@ struct exchange_candidate {
     bool compress = false;     ///< whether streams are exchanged, rather than dense vectors
     stream_codings codings{};  ///< of the streams
     int rounds = 0;
-    duration network{};    ///< by `predict`
+    duration least{};      ///< the part of `network` that a sum of next to nothing takes too
+    duration network{};    ///< by `predict`, and by the measured small sums
     duration computing{};  ///< of the rank that computes longest
 
     duration time() const { return network + computing; }
@@ -100,20 +100,22 @@ struct exchange_choice {
 namespace detail {
 
 template <Topology Shape>
-exchange_candidate dense_candidate(const Shape& shape, const measured_costs& costs, const gradient_shape& gradient) {
+exchange_candidate dense_candidate(const Shape& shape, const measured_costs& costs, const least_time& least,
+                                   const gradient_shape& gradient) {
     exchange_candidate made{.topology = shape, .codings = {.when = dense_switch{0}}};
-    const entry_costs each{.bytes = sizeof(float),
-                           .fold = costs.computing.fold,
-                           .copy = costs.computing.copy,
-                           .sends = !(costs.share_memory && folds_at_owners(shape))};
-    predict_measured(made, costs, each, dense_messages<float>(gradient.dimension));
+    const bool sends = !reads_vectors(costs.share_memory, shape);
+    entry_costs each{
+        .bytes = sizeof(float), .fold = costs.computing.fold, .copy = costs.computing.copy, .sends = sends};
+    if (!sends && costs.sums.shared > 0) each = {.bytes = sizeof(float), .result = costs.sums.shared, .sends = false};
+    predict_measured(made, costs, each, dense_messages<float>(gradient.dimension), least);
     return made;
 }
 
 /// `i`: of `measured_codings`.
 template <Topology Shape>
-exchange_candidate stream_candidate(const Shape& shape, const measured_costs& costs, const gradient_shape& gradient,
-                                    std::size_t i, dense_switch when, value_coding values, value_coding copied) {
+exchange_candidate stream_candidate(const Shape& shape, const measured_costs& costs, const least_time& least,
+                                    const gradient_shape& gradient, std::size_t i, dense_switch when,
+                                    value_coding values, value_coding copied) {
     const auto code = [&](value_coding each) {
         coding made{.values = each, .indices = measured_codings[i], .bucket = gradient.bucket};
         if (made.indices == index_coding::whole_rows) made.row = static_cast<std::uint16_t>(gradient.row_length);
@@ -140,7 +142,7 @@ exchange_candidate stream_candidate(const Shape& shape, const measured_costs& co
         gradient.union_growth == 0
             ? shared_support{.density = gradient.density}
             : shared_support::of(gradient.density, costs.ranks, std::min<double>(gradient.union_growth, costs.ranks));
-    predict_measured(made, costs, each, stream_messages(gradient.dimension, supports, made.codings));
+    predict_measured(made, costs, each, stream_messages(gradient.dimension, supports, made.codings), least);
     if (gradient.selects)
         made.computing =
             made.computing + duration(std::llround(costs.computing.select * static_cast<double>(gradient.dimension)));
@@ -154,12 +156,15 @@ constexpr bool is_meant_for_rows(index_coding codes, bool are_rows) {
 }
 
 /// The fastest first. Of equally fast ones the first stays first: the simpler one.
-template <Topology Shape>
-std::vector<exchange_candidate> all_candidates(std::initializer_list<Shape> shapes, const measured_costs& costs,
+template <Topology Shape, std::size_t Count>
+std::vector<exchange_candidate> all_candidates(const std::array<Shape, Count>& shapes, const measured_costs& costs,
                                                const gradient_shape& gradient) {
     std::vector<exchange_candidate> all;
-    all.reserve(shapes.size());
-    for (const auto& shape : shapes) all.push_back(dense_candidate(shape, costs, gradient));
+    std::array<least_time, Count> least;
+    for (std::size_t s = 0; s < Count; ++s) {
+        least[s] = least_time_over(shapes[s], costs, costs.sums.small_dense[s], costs.sums.small_streams[s]);
+        all.push_back(dense_candidate(shapes[s], costs, least[s], gradient));
+    }
     const auto permitted = [](value_coding lossy) {
         std::vector<value_coding> codes{value_coding::raw};
         if (!is_lossless(lossy)) codes.push_back(lossy);
@@ -168,12 +173,12 @@ std::vector<exchange_candidate> all_candidates(std::initializer_list<Shape> shap
     for (std::size_t i = 0; i < measured_codings.size(); ++i) {
         if (!is_meant_for_rows(measured_codings[i], gradient.row_length > 1)) continue;
         for (const double factor : {1.0, 0.5})
-            for (const auto& shape : shapes)
+            for (std::size_t s = 0; s < Count; ++s)
                 for (const value_coding values : permitted(gradient.values))
                     for (const value_coding copied : permitted(gradient.copy))
-                        if (is_lossless(copied) || has_copy_phase(shape))
-                            all.push_back(
-                                stream_candidate(shape, costs, gradient, i, dense_switch{factor}, values, copied));
+                        if (is_lossless(copied) || has_copy_phase(shapes[s]))
+                            all.push_back(stream_candidate(shapes[s], costs, least[s], gradient, i,
+                                                           dense_switch{factor}, values, copied));
     }
     std::stable_sort(all.begin(), all.end(),
                      [](const exchange_candidate& a, const exchange_candidate& b) { return a.time() < b.time(); });
@@ -210,15 +215,15 @@ inline std::string describe(const exchange_candidate& of) {
 }
 
 /// What saves the most time of `chosen` against `other`.
-inline std::string what_decides(const exchange_candidate& chosen, const exchange_candidate& other, duration latency) {
-    const auto rounds = static_cast<double>((latency * (other.rounds - chosen.rounds)).ns);
-    const auto computing = static_cast<double>((other.computing - chosen.computing).ns);
-    const auto bytes = static_cast<double>((other.network - chosen.network).ns) - rounds;
+inline std::string what_decides(const exchange_candidate& chosen, const exchange_candidate& other) {
+    const duration least = other.least - chosen.least, computing = other.computing - chosen.computing,
+                   bytes = other.network - chosen.network - least;
     if (other.time() == chosen.time()) return "Both take equally long; the simpler one is taken.";
-    if (computing > std::max(rounds, bytes)) return "Less computing decides.";
-    if (rounds > bytes)
+    if (computing > std::max(least, bytes)) return "Less computing decides.";
+    if (least > bytes && chosen.rounds < other.rounds)
         return "Fewer rounds decide: " + std::to_string(chosen.rounds) + " instead of " + std::to_string(other.rounds) +
                ".";
+    if (least > bytes) return "Less time for a small sum decides.";
     return "Less time for bytes on the line decides.";
 }
 
@@ -295,8 +300,7 @@ inline std::string exchange_choice::reason() const {
     const exchange_candidate other =
         fastest([&](const exchange_candidate& each) { return each.compress != best.compress; });
     std::string text = compress ? "" : "Do not compress: ";
-    text += detail::describe(best) + ". Next: " + detail::describe(next) + ". " +
-            detail::what_decides(best, next, costs.link.link.latency);
+    text += detail::describe(best) + ". Next: " + detail::describe(next) + ". " + detail::what_decides(best, next);
     if (next.compress == best.compress)
         text += (compress ? " Without compression: " : " The best streams: ") + detail::describe(other) + ".";
     return text;
@@ -307,7 +311,8 @@ inline std::string exchange_choice::reason() const {
 /// The candidates are all topologies of `topology::any`, with dense vectors and with streams. Streams have each of
 /// `measured_codings` that suits the gradient, two dense switches, and the codings of values that `gradient` permits.
 /// The predicted time is that of the network, which `predict` computes from the measured link, plus the computing of
-/// the busiest rank. The one measured link counts for all ranks. Messages both ways between two ranks share it.
+/// the busiest rank. Where small sums were measured, the measured time of one over the topology takes the place of the
+/// predicted one. The one measured link counts for all ranks. Messages both ways between two ranks share it.
 /// Messages of one rank to or from several share its network card. How fast that is was measured too.
 ///
 /// It is a template so that a translation unit which does not call it does not compile the predictions.
@@ -317,13 +322,9 @@ template <class = void>
 exchange_choice choose(const measured_costs& costs, const gradient_shape& gradient) {
     detail::require_gradient(gradient);
     detail::require_costs(costs);
-    exchange_choice made{
-        .gradient = gradient,
-        .costs = costs,
-        .candidates = detail::all_candidates<rill::topology::any>(
-            {rill::topology::recursive_doubling{}, rill::topology::split_allgather{}, rill::topology::ring{},
-             rill::topology::halving_doubling{}, rill::topology::tree{}, rill::topology::star{}},
-            costs, gradient)};
+    exchange_choice made{.gradient = gradient,
+                         .costs = costs,
+                         .candidates = detail::all_candidates(measured_topologies, costs, gradient)};
     const exchange_candidate& best = made.candidates.front();
     made.topology = best.topology;
     made.codings = best.codings;

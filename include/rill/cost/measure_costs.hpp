@@ -2,9 +2,13 @@
 
 #include <rill/aggregate/max.hpp>
 #include <rill/aggregate/min.hpp>
+#include <rill/aggregate/sum.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/barrier.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/collective/group_options.hpp>
 #include <rill/concept/shared_memory.hpp>
+#include <rill/concept/topology.hpp>
 #include <rill/core/addition.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/bytes.hpp>
@@ -25,7 +29,9 @@
 #include <rill/stream/fold.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/stream.hpp>
+#include <rill/stream/stream_codings.hpp>
 #include <rill/stream/stream_view.hpp>
+#include <rill/topology/any.hpp>
 
 #include <algorithm>
 #include <array>
@@ -43,6 +49,14 @@ inline constexpr std::array measured_codings{index_coding::raw,         index_co
                                              index_coding::elias_fano,  index_coding::huffman,
                                              index_coding::packed_gaps, index_coding::whole_rows};
 
+/// The topologies over which small sums are measured, and among which `choose` chooses.
+inline constexpr std::array<topology::any, 6> measured_topologies{topology::recursive_doubling{},
+                                                                  topology::split_allgather{},
+                                                                  topology::ring{},
+                                                                  topology::halving_doubling{},
+                                                                  topology::tree{},
+                                                                  topology::star{}};
+
 /// What a rank's own computing costs, in nanoseconds, while all ranks compute: of float32 values, with indices of 32
 /// bits.
 struct computing_costs {
@@ -59,29 +73,48 @@ struct computing_costs {
     friend bool operator==(const computing_costs&, const computing_costs&) = default;
 };
 
+/// What whole sums take, one after the other, in nanoseconds. 0: not measured.
+struct sum_costs {
+    /// A sum of one element of each rank, over each of `measured_topologies`.
+    std::array<double, measured_topologies.size()> small_dense{}, small_streams{};
+    /// An element more of a dense sum of ranks that read each other's vectors.
+    double shared = 0;
+
+    friend bool operator==(const sum_costs&, const sum_costs&) = default;
+};
+
 /// What was measured: all that is needed to choose how gradients are added up.
 struct measured_costs {
     int ranks = 1;
     bool share_memory = false;  ///< whether ranks reach each other's memory, so that dense sums may need no messages
     measured_link link{};
     computing_costs computing{};
+    sum_costs sums{};
 
     friend bool operator==(const measured_costs&, const measured_costs&) = default;
 };
 
 namespace detail {
 
-inline constexpr std::size_t computing_figures = 7 + 2 * measured_codings.size();
-
 /// Calls `visit(figure)` for each of `computing_costs`.
-template <class Costs, class Visit>
-void visit_computing(Costs& of, Visit&& visit) {
+template <class Computing, class Visit>
+void visit_computing(Computing& of, Visit&& visit) {
     for (auto* each : {&of.fold, &of.merge, &of.copy, &of.copy_entry, &of.select, &of.fetch, &of.rewrite}) visit(*each);
     for (auto* codings : {&of.encode, &of.decode})
         for (auto& each : *codings) visit(each);
 }
 
-inline constexpr std::size_t measured_figures = 8 + computing_figures;
+/// Calls `visit(figure)` for each of those that each rank measures, of which those of the slowest count.
+template <class Costs, class Visit>
+void visit_slowest(Costs& of, Visit&& visit) {
+    visit_computing(of.computing, visit);
+    for (auto* small : {&of.sums.small_dense, &of.sums.small_streams})
+        for (auto& each : *small) visit(each);
+    visit(of.sums.shared);
+}
+
+inline constexpr std::size_t slowest_figures = 8 + 2 * measured_codings.size() + 2 * measured_topologies.size();
+inline constexpr std::size_t measured_figures = 8 + slowest_figures;
 
 /// Calls `visit(figure)` for each of `measured_costs`, in the order in which they are saved.
 template <class Costs, class Visit>
@@ -92,7 +125,7 @@ void visit_figures(Costs& of, Visit&& visit) {
                        &of.link.round_trip_from})
         visit(*each);
     visit(of.share_memory);
-    visit_computing(of.computing, visit);
+    visit_slowest(of, visit);
 }
 
 }  // namespace detail
@@ -247,16 +280,68 @@ std::array<double, 2> measure_memory(Group& group, const costs_probe& probe) {
     return run_probe<memory_probe<typename Group::transport_type>>(group, sizes, 2);
 }
 
+/// Whether ranks fold dense vectors where they are, each its part, without messages.
+template <Topology Shape>
+bool reads_vectors(bool share_memory, const Shape& shape) {
+    return share_memory && folds_at_owners(shape);
+}
+
+/// What a call takes in which all ranks take part, in nanoseconds: of averages over some milliseconds of calls the
+/// median, after a call that warms up.
+template <class Group, class Call>
+double time_of_call(Group& group, int repetitions, Call&& call) {
+    const auto timed = [&](int calls) {
+        const time_point start = group.net().now();
+        for (int i = 0; i < calls; ++i) call();
+        return static_cast<double>((group.net().now() - start).ns) / calls;
+    };
+    call();
+    double once = timed(1);
+    all_reduce(group, std::span(&once, 1), std::span(&once, 1), aggregate::max{});
+    const int calls = static_cast<int>(std::clamp(3e6 / std::max(once, 1.0), 1.0, 1000.0));
+    std::vector<double> times;
+    for (int i = 0; i < repetitions; ++i) times.push_back(timed(calls));
+    const auto middle = times.begin() + repetitions / 2;
+    std::nth_element(times.begin(), middle, times.end());
+    return *middle;
+}
+
+template <class Group>
+sum_costs measure_sums(Group& group, const costs_probe& probe) {
+    using net_type = typename Group::transport_type;
+    sum_costs found;
+    group_options options = group.options();
+    options.name = "measured sums";
+    const auto time = [&](auto&& call) { return time_of_call(group, probe.link.repetitions, call); };
+    const auto ranks = static_cast<std::size_t>(group.size());
+    std::vector<float> values(ranks, 1.0F), sum(ranks);
+    stream<float> entry(ranks), entries;
+    entry.push_back(static_cast<std::uint32_t>(group.rank()), 1.0F);
+    const stream_codings codings{.when = dense_switch{1e9}};
+    for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
+        rill::group<net_type, topology::any> workers(group.net(), measured_topologies[i], options);
+        found.small_dense[i] = time([&] { all_reduce(workers, values, sum); });
+        found.small_streams[i] = time([&] { all_reduce(workers, entry, entries, aggregate::sum{}, codings); });
+        if (!reads_vectors(SharedMemoryTransport<net_type>, measured_topologies[i])) continue;
+        std::vector<float> large(probe.dimension, 1.0F), large_sum(probe.dimension);
+        const double more = time([&] { all_reduce(workers, large, large_sum); }) - found.small_dense[i];
+        found.shared = std::max(0.0, more / static_cast<double>(probe.dimension));
+    }
+    return found;
+}
+
 }  // namespace detail
 
-/// Measures what an exchange of gradients costs: a link, alone and under load, and each rank's computing, of which the
-/// slowest rank's counts.
+/// Measures what an exchange of gradients costs: a link, alone and under load, each rank's computing, and whole sums.
+/// The slowest rank's figures count.
 ///
 /// Collective: every rank calls it with the same `probe` and gets the same figures. The clock is that of the transport:
-/// in a simulated network computing takes no time and is not measured, and the figures are exact and do not change.
-/// Where ranks share cores, computing counts as much longer as all take at once than one alone. Cost: that of
-/// `measure_loaded_link`, 20 ms and some 100 ns of computing per element of `probe.dimension`, four messages of the
-/// size of a contribution to another rank, and an `all_reduce` of 19 numbers. Memory: some 24 bytes per element.
+/// in a simulated network computing takes no time, it and sums are not measured, and the figures are exact and do
+/// not change. Where ranks share cores, computing counts as much longer as all take at once than one alone. Cost: that
+/// of `measure_loaded_link`, 20 ms and some 100 ns of computing per element of `probe.dimension`, four messages of the
+/// size of a contribution to another rank, and 12 times `probe.link.repetitions` small sums or 3 ms of them, whichever
+/// is longer; where ranks read each other's memory, some ten sums of `probe.dimension`. Memory: some 24 bytes per
+/// element.
 /// Errors: those of `measure_link`.
 template <class Group>
 measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
@@ -272,11 +357,12 @@ measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
     if (own > 0) found.computing = computing.run();
     found.computing.fetch = memory[0];
     found.computing.rewrite = memory[1];
-    std::array<double, detail::computing_figures> figures{};
-    detail::visit_computing(found.computing, [&, i = std::size_t{0}](double each) mutable { figures[i++] = each; });
+    if (sharing > 0 && group.size() > 1) found.sums = detail::measure_sums(group, probe);
+    detail::visit_computing(found.computing, [&](double& each) { each *= sharing; });
+    std::array<double, detail::slowest_figures> figures{};
+    detail::visit_slowest(found, [&, i = std::size_t{0}](double each) mutable { figures[i++] = each; });
     all_reduce(group, figures, figures, aggregate::max{});
-    detail::visit_computing(found.computing,
-                            [&, i = std::size_t{0}](double& most) mutable { most = figures[i++] * sharing; });
+    detail::visit_slowest(found, [&, i = std::size_t{0}](double& most) mutable { most = figures[i++]; });
     return found;
 }
 

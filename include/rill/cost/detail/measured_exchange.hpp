@@ -131,16 +131,38 @@ class computed_messages {
     bool is_copying_ = false, has_copied_ = false;
 };
 
-/// Predicts `of.topology`'s `all_reduce`, and writes what it takes into `of`.
+/// What a sum of next to nothing takes over a topology.
+struct least_time {
+    duration predicted{};         ///< by the measured link
+    duration dense{}, streams{};  ///< as measured; 0: not measured
+};
+
+/// `dense`, `streams`: measured, in nanoseconds.
+template <Topology Shape>
+least_time least_time_over(const Shape& shape, const measured_costs& costs, double dense, double streams) {
+    const prediction empty =
+        predict_all_reduce(shape, costs.ranks, dense_messages<float>(0), measured_network::of(costs));
+    return {empty.elapsed, duration(std::llround(dense)), duration(std::llround(streams))};
+}
+
+/// Predicts `of.topology`'s `all_reduce`, and writes what it takes into `of`. Where small sums were measured, only what
+/// this one takes more is predicted.
 template <class Candidate, MessageModel Messages>
-void predict_measured(Candidate& of, const measured_costs& costs, const entry_costs& each, Messages messages) {
+void predict_measured(Candidate& of, const measured_costs& costs, const entry_costs& each, Messages messages,
+                      const least_time& least) {
     computed_messages<Messages> computed(messages, costs, each);
     const prediction found = predict_all_reduce(of.topology, costs.ranks, computed, measured_network::of(costs));
     of.rounds = found.rounds;
+    of.computing = computed.computing();
+    if (const duration measured = of.compress ? least.streams : least.dense; measured > duration{}) {
+        of.least = measured;
+        of.network = measured + std::max(found.elapsed - least.predicted, duration{});
+        return;
+    }
+    of.least = costs.link.link.latency * found.rounds;
     of.network = found.elapsed;
     // A rank that has lent its memory waits at the end until the others have read it.
     if (costs.share_memory && each.sends && costs.ranks > 1) of.network = of.network + costs.link.link.latency;
-    of.computing = computed.computing();
 }
 
 }}}  // namespace rill::RILL_ABI::cost::detail
