@@ -38,11 +38,13 @@ class contest {
         : net_(net),
           todo_(todo),
           control_(net, rill::topology::tree{}, {.name = "control"}),
-          choice_(rill::cost::choose(net, {.dimension = todo.dimension, .density = todo.density})),
           input_(input_of(net.rank())),
-          dense_input_(todo.dimension) {
+          dense_input_(todo.dimension),
+          dense_sum_(todo.dimension) {
         add_entries(input_.indices(), input_.values(), dense_input_);
         expected_ = dense_sum(todo.dimension, net.size(), [&](int rank) { return input_of(rank); });
+        // Last, as in a program that has its gradients: memory that comes later is slower.
+        choice_ = rill::cost::choose(net, {.dimension = todo.dimension, .density = todo.density});
         for (const rill::cost::exchange_candidate& each : choice_.candidates) admit(each);
     }
 
@@ -125,9 +127,9 @@ class contest {
     Net& net_;
     job todo_;
     rill::group<Net, rill::topology::tree> control_;
-    rill::cost::exchange_choice choice_;
     rill::stream<float> input_, sum_;
     std::vector<float> dense_input_, dense_sum_, expected_;
+    rill::cost::exchange_choice choice_;
     std::list<contestant> contestants_;
 };
 

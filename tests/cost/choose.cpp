@@ -4,6 +4,9 @@
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/core/receipt.hpp>
+#include <rill/cost/dense_messages.hpp>
+#include <rill/cost/measure_costs.hpp>
+#include <rill/cost/predict.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
@@ -280,33 +283,60 @@ TEST_CASE("choose: entries that are alone travel without rows, and a row has a l
                           doctest::Contains("a row has 1 to 65535 coordinates"));
 }
 
-TEST_CASE("choose: what reading and writing shared memory costs counts, for messages") {
-    cost::measured_costs costs{.ranks = 2, .share_memory = true, .link = {.link = {microseconds(1), 0}}};
-    costs.computing = {.fold = 0.2, .merge = 1, .copy = 0.1, .copy_entry = 0.1};
-    const auto time_of = [](const cost::exchange_choice& found, const topology::any& shape, bool compress) {
-        return std::find_if(found.candidates.begin(), found.candidates.end(),
-                            [&](const auto& each) {
-                                return each.topology == shape && each.compress == compress &&
-                                       each.codings.contribution.indices == index_coding::raw;
-                            })
-            ->time()
-            .ns;
-    };
+namespace {
+
+/// Of all candidates with streams in raw coding, or with dense vectors.
+std::int64_t time_of(const cost::exchange_choice& found, const topology::any& shape, bool compress) {
+    return std::find_if(found.candidates.begin(), found.candidates.end(),
+                        [&](const cost::exchange_candidate& each) {
+                            return each.topology == shape && each.compress == compress &&
+                                   each.codings.contribution.indices == index_coding::raw;
+                        })
+        ->time()
+        .ns;
+}
+
+}  // namespace
+
+TEST_CASE("choose: a measured small sum takes the place of the predicted one; what more bytes take is predicted") {
+    cost::measured_costs costs{.ranks = 8, .link = {.link = {microseconds(5), gigabit}}};
+    const cost::gradient_shape gradient{.dimension = 64, .density = 0.1};
+    const auto predicted = cost::choose(costs, gradient);
+    for (std::size_t i = 0; i < cost::measured_topologies.size(); ++i) {
+        costs.sums.small_dense[i] = costs.sums.small_streams[i] = 1e6 + static_cast<double>(i);
+        const auto rounds = cost::predict_all_reduce(cost::measured_topologies[i], 8, cost::dense_messages<float>(0),
+                                                     uniform_links{costs.link.link})
+                                .elapsed.ns;
+        const auto measured = cost::choose(costs, gradient);
+        for (const bool compress : {false, true})
+            CHECK(time_of(measured, cost::measured_topologies[i], compress) ==
+                  1'000'000 + static_cast<int>(i) + time_of(predicted, cost::measured_topologies[i], compress) -
+                      rounds);
+    }
+    // Where ranks share cores, few messages are faster than few rounds.
+    costs.sums.small_streams[4] = 5e5;
+    const auto best = cost::choose(costs, gradient);
+    CHECK(std::string(best.topology.shape_name()) == "tree");
+    CHECK(best.reason().find("Less time for a small sum decides.") != std::string::npos);
+}
+
+TEST_CASE("choose: where an entry more of a sum was measured, it counts in place of messages and folds") {
+    cost::measured_costs costs{.ranks = 2, .link = {.link = {microseconds(1), 0}}};
+    costs.computing = {.fold = 9, .merge = 9, .copy = 9, .copy_entry = 9};
+    costs.computing.encode = {0, 3, 3, 3, 3, 3};
+    costs.sums.small_dense.fill(2000);
+    costs.sums.small_streams.fill(3000);
+    costs.sums.dense = {6, 1, 5, 5, 7, 7};
+    costs.sums.streams.fill(4);
     const topology::any doubling = topology::recursive_doubling{}, split = topology::split_allgather{};
-    const cost::gradient_shape gradient{.dimension = 100'000, .density = 0.01};
-    const auto free = cost::choose(costs, gradient);
-    // Each rank merges two contributions of 1000 entries, copies 1990 to the result, and waits twice.
-    CHECK(time_of(free, doubling, true) == doctest::Approx(1000 * 2 + 2000 + 199).epsilon(0.01));
-    costs.computing.rewrite = 1;  // a rank's finished part is read by the other: 8 bytes for each entry
-    const auto rewriting = cost::choose(costs, gradient);
-    CHECK(time_of(rewriting, doubling, true) == time_of(free, doubling, true));
-    CHECK(time_of(rewriting, split, true) - time_of(free, split, true) == doctest::Approx(995 * 8).epsilon(0.01));
-    costs.computing = {.fold = 0.2, .merge = 1, .copy = 0.1, .copy_entry = 0.1, .fetch = 1};
-    const auto fetching = cost::choose(costs, gradient);
-    CHECK(time_of(fetching, doubling, true) - time_of(free, doubling, true) == doctest::Approx(8000).epsilon(0.01));
-    // A dense sum at owners has no messages.
-    CHECK(time_of(fetching, split, false) == time_of(free, split, false));
-    CHECK(time_of(fetching, doubling, false) - time_of(free, doubling, false) == 400'000);
+    const auto dense = cost::choose(costs, {.dimension = 100'000});
+    CHECK(dense.topology == split);
+    CHECK(!dense.compress);
+    CHECK(time_of(dense, split, false) == 2000 + 100'000);
+    CHECK(time_of(dense, doubling, false) == 2000 + 600'000);
+    const auto sparse = cost::choose(costs, {.dimension = 100'000, .density = 0.01});
+    CHECK(sparse.codings.contribution.indices == index_coding::raw);  // the others are computed
+    CHECK(time_of(sparse, doubling, true) == doctest::Approx(3000 + 1990 * 4).epsilon(0.001));
 }
 
 TEST_CASE("choose: from measured figures, without a network; each figure counts") {

@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -111,6 +112,7 @@ TEST_CASE("costs: in a simulated network computing takes no time") {
         CHECK(found.ranks == 3);
         CHECK(found.link.link == rill::network_link{microseconds(5), 1'000'000'000});
         CHECK(found.computing == cost::computing_costs{});
+        CHECK(found.sums == cost::sum_costs{});
     });
 }
 
@@ -143,4 +145,11 @@ TEST_CASE("costs: with real clocks all ranks get the same figures, those of the 
     CHECK(all[0].computing.encode[0] == 0);  // raw: sent from the stream's own arrays
     CHECK(all[0].computing.encode[2] > 0);
     CHECK(all[0].computing.decode[2] > 0);
+    for (std::size_t i = 0; i < cost::measured_topologies.size(); ++i) {
+        CHECK(all[0].sums.small_dense[i] > 0);
+        CHECK(all[0].sums.small_streams[i] > 0);
+        CHECK(all[0].sums.dense[i] >= 0);
+    }
+    CHECK(*std::max_element(all[0].sums.dense.begin(), all[0].sums.dense.end()) > 0);
+    CHECK(*std::max_element(all[0].sums.streams.begin(), all[0].sums.streams.end()) > 0);
 }

@@ -100,20 +100,17 @@ struct exchange_choice {
 namespace detail {
 
 template <Topology Shape>
-exchange_candidate dense_candidate(const Shape& shape, const measured_costs& costs, const least_time& least,
+exchange_candidate dense_candidate(const Shape& shape, const measured_costs& costs, const sum_times& times,
                                    const gradient_shape& gradient) {
     exchange_candidate made{.topology = shape, .codings = {.when = dense_switch{0}}};
-    const bool sends = !reads_vectors(costs.share_memory, shape);
-    entry_costs each{
-        .bytes = sizeof(float), .fold = costs.computing.fold, .copy = costs.computing.copy, .sends = sends};
-    if (!sends && costs.sums.shared > 0) each = {.bytes = sizeof(float), .result = costs.sums.shared, .sends = false};
-    predict_measured(made, costs, each, dense_messages<float>(gradient.dimension), least);
+    const entry_costs each{.bytes = sizeof(float), .fold = costs.computing.fold, .copy = costs.computing.copy};
+    predict_measured(made, costs, each, dense_messages<float>(gradient.dimension), times);
     return made;
 }
 
 /// `i`: of `measured_codings`.
 template <Topology Shape>
-exchange_candidate stream_candidate(const Shape& shape, const measured_costs& costs, const least_time& least,
+exchange_candidate stream_candidate(const Shape& shape, const measured_costs& costs, const sum_times& times,
                                     const gradient_shape& gradient, std::size_t i, dense_switch when,
                                     value_coding values, value_coding copied) {
     const auto code = [&](value_coding each) {
@@ -142,7 +139,7 @@ exchange_candidate stream_candidate(const Shape& shape, const measured_costs& co
         gradient.union_growth == 0
             ? shared_support{.density = gradient.density}
             : shared_support::of(gradient.density, costs.ranks, std::min<double>(gradient.union_growth, costs.ranks));
-    predict_measured(made, costs, each, stream_messages(gradient.dimension, supports, made.codings), least);
+    predict_measured(made, costs, each, stream_messages(gradient.dimension, supports, made.codings), times);
     if (gradient.selects)
         made.computing =
             made.computing + duration(std::llround(costs.computing.select * static_cast<double>(gradient.dimension)));
@@ -160,10 +157,10 @@ template <Topology Shape, std::size_t Count>
 std::vector<exchange_candidate> all_candidates(const std::array<Shape, Count>& shapes, const measured_costs& costs,
                                                const gradient_shape& gradient) {
     std::vector<exchange_candidate> all;
-    std::array<least_time, Count> least;
+    std::array<sum_times, Count> times;
     for (std::size_t s = 0; s < Count; ++s) {
-        least[s] = least_time_over(shapes[s], costs, costs.sums.small_dense[s], costs.sums.small_streams[s]);
-        all.push_back(dense_candidate(shapes[s], costs, least[s], gradient));
+        times[s] = sum_times::over(shapes[s], s, costs);
+        all.push_back(dense_candidate(shapes[s], costs, times[s], gradient));
     }
     const auto permitted = [](value_coding lossy) {
         std::vector<value_coding> codes{value_coding::raw};
@@ -177,7 +174,7 @@ std::vector<exchange_candidate> all_candidates(const std::array<Shape, Count>& s
                 for (const value_coding values : permitted(gradient.values))
                     for (const value_coding copied : permitted(gradient.copy))
                         if (is_lossless(copied) || has_copy_phase(shapes[s]))
-                            all.push_back(stream_candidate(shapes[s], costs, least[s], gradient, i,
+                            all.push_back(stream_candidate(shapes[s], costs, times[s], gradient, i,
                                                            dense_switch{factor}, values, copied));
     }
     std::stable_sort(all.begin(), all.end(),
@@ -348,7 +345,9 @@ exchange_choice choose(Net& net, const gradient_shape& gradient, duration timeou
     const std::size_t largest = std::max<std::size_t>(gradient.dimension * sizeof(float), 4096);
     probe.link.largest_bytes = std::min(probe.link.largest_bytes, largest);
     probe.dimension = std::clamp<std::size_t>(gradient.dimension, 1, std::size_t{1} << 22);
-    probe.density = std::max(gradient.density, 1.0 / static_cast<double>(probe.dimension));
+    // As many entries as the gradient has, at least up to 16,384: more take as long each.
+    const double entries = std::clamp(gradient.density * static_cast<double>(gradient.dimension), 1.0, 16384.0);
+    probe.density = std::clamp(entries / static_cast<double>(probe.dimension), gradient.density, 1.0);
     probe.row_length = static_cast<std::uint16_t>(gradient.row_length);
     return choose(measure_costs(workers, probe), gradient);
 }

@@ -8,7 +8,6 @@
 #include <rill/collective/group.hpp>
 #include <rill/collective/group_options.hpp>
 #include <rill/concept/shared_memory.hpp>
-#include <rill/concept/topology.hpp>
 #include <rill/core/addition.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/bytes.hpp>
@@ -19,7 +18,6 @@
 #include <rill/core/random.hpp>
 #include <rill/core/sparse_view.hpp>
 #include <rill/core/time.hpp>
-#include <rill/cost/detail/memory_probe.hpp>
 #include <rill/cost/frame_bytes.hpp>
 #include <rill/cost/measure_link.hpp>
 #include <rill/cost/measured_link.hpp>
@@ -65,20 +63,19 @@ struct computing_costs {
     double copy = 0;        ///< to copy an element of a dense vector to its place
     double copy_entry = 0;  ///< to copy an entry of a stream to its place in the result
     double select = 0;      ///< to look at an element for the selection of the largest
-    double fetch = 0;       ///< to read a byte of a message for the first time, more than again
-    double rewrite = 0;     ///< to write a byte that another rank has read, more than one that only this rank knows
     /// To write, and to read, an entry of a frame, by the codings of `measured_codings`.
     std::array<double, measured_codings.size()> encode{}, decode{};
 
     friend bool operator==(const computing_costs&, const computing_costs&) = default;
 };
 
-/// What whole sums take, one after the other, in nanoseconds. 0: not measured.
+/// What sums take over each of `measured_topologies`, one after the other, in nanoseconds. 0: not measured.
 struct sum_costs {
-    /// A sum of one element of each rank, over each of `measured_topologies`.
+    /// A sum of one element of each rank.
     std::array<double, measured_topologies.size()> small_dense{}, small_streams{};
-    /// An element more of a dense sum of ranks that read each other's vectors.
-    double shared = 0;
+    /// An element, or entry, of the sum more. Measured where ranks read each other's memory: then a link has no
+    /// bandwidth by which this could be predicted.
+    std::array<double, measured_topologies.size()> dense{}, streams{};
 
     friend bool operator==(const sum_costs&, const sum_costs&) = default;
 };
@@ -86,7 +83,6 @@ struct sum_costs {
 /// What was measured: all that is needed to choose how gradients are added up.
 struct measured_costs {
     int ranks = 1;
-    bool share_memory = false;  ///< whether ranks reach each other's memory, so that dense sums may need no messages
     measured_link link{};
     computing_costs computing{};
     sum_costs sums{};
@@ -99,7 +95,7 @@ namespace detail {
 /// Calls `visit(figure)` for each of `computing_costs`.
 template <class Computing, class Visit>
 void visit_computing(Computing& of, Visit&& visit) {
-    for (auto* each : {&of.fold, &of.merge, &of.copy, &of.copy_entry, &of.select, &of.fetch, &of.rewrite}) visit(*each);
+    for (auto* each : {&of.fold, &of.merge, &of.copy, &of.copy_entry, &of.select}) visit(*each);
     for (auto* codings : {&of.encode, &of.decode})
         for (auto& each : *codings) visit(each);
 }
@@ -108,13 +104,12 @@ void visit_computing(Computing& of, Visit&& visit) {
 template <class Costs, class Visit>
 void visit_slowest(Costs& of, Visit&& visit) {
     visit_computing(of.computing, visit);
-    for (auto* small : {&of.sums.small_dense, &of.sums.small_streams})
-        for (auto& each : *small) visit(each);
-    visit(of.sums.shared);
+    for (auto* sums : {&of.sums.small_dense, &of.sums.small_streams, &of.sums.dense, &of.sums.streams})
+        for (auto& each : *sums) visit(each);
 }
 
-inline constexpr std::size_t slowest_figures = 8 + 2 * measured_codings.size() + 2 * measured_topologies.size();
-inline constexpr std::size_t measured_figures = 8 + slowest_figures;
+inline constexpr std::size_t slowest_figures = 5 + 2 * measured_codings.size() + 4 * measured_topologies.size();
+inline constexpr std::size_t measured_figures = 7 + slowest_figures;
 
 /// Calls `visit(figure)` for each of `measured_costs`, in the order in which they are saved.
 template <class Costs, class Visit>
@@ -124,7 +119,6 @@ void visit_figures(Costs& of, Visit&& visit) {
     for (auto* each : {&of.link.link.bandwidth, &of.link.both_ways, &of.link.all_to_one, &of.link.one_to_all,
                        &of.link.round_trip_from})
         visit(*each);
-    visit(of.share_memory);
     visit_slowest(of, visit);
 }
 
@@ -137,16 +131,15 @@ struct costs_probe {
     std::size_t dimension = std::size_t{1} << 18;  ///< of the streams and vectors
     std::uint16_t row_length = 1;                  ///< entries come in rows of so many adjacent coordinates
 
-    /// The coordinates that a stream has, at random: whole rows, in ascending order; `mirrored`: others.
-    std::vector<std::uint32_t> support(bool mirrored) const {
+    /// The coordinates that a stream has, at random: whole rows, in ascending order. Each `stream` has others.
+    std::vector<std::uint32_t> support(std::uint64_t stream) const {
         const std::size_t rows = (dimension - 1) / row_length + 1;
         const auto count = std::clamp<std::size_t>(
             static_cast<std::size_t>(std::llround(static_cast<double>(rows) * density)), 1, rows);
         std::vector<std::uint32_t> chosen = detail::some_indices<std::uint32_t>(count, rows), entries;
-        if (mirrored) {
-            std::reverse(chosen.begin(), chosen.end());
-            for (std::uint32_t& row : chosen) row = static_cast<std::uint32_t>(rows - 1) - row;
-        }
+        const std::size_t shift = mix64(stream) % rows;
+        for (std::uint32_t& row : chosen) row = static_cast<std::uint32_t>((row + shift) % rows);
+        std::sort(chosen.begin(), chosen.end());
         for (const std::uint32_t row : chosen)
             for (std::size_t i = std::size_t{row} * row_length;
                  i < std::min(dimension, (row + std::size_t{1}) * row_length); ++i)
@@ -158,6 +151,10 @@ struct costs_probe {
 };
 
 namespace detail {
+
+/// The bytes of an entry in raw coding. A dense part of a stream counts as many entries as it has times these bytes.
+inline constexpr std::size_t entry_bytes = sizeof(float) + sizeof(std::uint32_t);
+inline double entries_of(std::size_t bytes) { return static_cast<double>(bytes) / entry_bytes; }
 
 /// Measures this rank's computing by the clock of `net`.
 template <class Net>
@@ -188,7 +185,7 @@ class computing_probe {
         std::vector<float> values(dimension), sum(dimension);
         for (std::size_t i = 0; i < dimension; ++i)
             values[i] = static_cast<float>(mix64(i) % 4096);  // exact in float32, and without an order
-        const std::vector<std::uint32_t> indices = probe_.support(false), others = probe_.support(true);
+        const std::vector<std::uint32_t> indices = probe_.support(0), others = probe_.support(1);
         const std::size_t count = indices.size();
         const auto entries = std::span<const float>(values).first(count);
         const view mine({0, dimension}, sparse_view<float, std::uint32_t>{indices, entries});
@@ -268,24 +265,6 @@ double least_sharing(Group& group, double own) {
     return least < none ? least : 0;
 }
 
-/// See `memory_probe::run`. The messages have the size of a contribution, up to 4 MiB.
-template <class Group>
-std::array<double, 2> measure_memory(Group& group, const costs_probe& probe) {
-    if (group.size() == 1) return {};
-    constexpr std::size_t least = 8192, most = std::size_t{1} << 22;
-    const double bytes = static_cast<double>(probe.dimension) * std::min<double>(8 * probe.density, sizeof(float));
-    link_probe sizes = probe.link;
-    sizes.largest_bytes = std::clamp(static_cast<std::size_t>(bytes), least, most);
-    sizes.repetitions = std::min(sizes.repetitions, 3);
-    return run_probe<memory_probe<typename Group::transport_type>>(group, sizes, 2);
-}
-
-/// Whether ranks fold dense vectors where they are, each its part, without messages.
-template <Topology Shape>
-bool reads_vectors(bool share_memory, const Shape& shape) {
-    return share_memory && folds_at_owners(shape);
-}
-
 /// What a call takes in which all ranks take part, in nanoseconds: of averages over some milliseconds of calls the
 /// median, after a call that warms up.
 template <class Group, class Call>
@@ -306,29 +285,71 @@ double time_of_call(Group& group, int repetitions, Call&& call) {
     return *middle;
 }
 
+/// Measures sums by the clock of the transport, on one rank.
 template <class Group>
-sum_costs measure_sums(Group& group, const costs_probe& probe) {
-    using net_type = typename Group::transport_type;
-    sum_costs found;
-    group_options options = group.options();
-    options.name = "measured sums";
-    const auto time = [&](auto&& call) { return time_of_call(group, probe.link.repetitions, call); };
-    const auto ranks = static_cast<std::size_t>(group.size());
-    std::vector<float> values(ranks, 1.0F), sum(ranks);
-    stream<float> entry(ranks), entries;
-    entry.push_back(static_cast<std::uint32_t>(group.rank()), 1.0F);
-    const stream_codings codings{.when = dense_switch{1e9}};
-    for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
-        rill::group<net_type, topology::any> workers(group.net(), measured_topologies[i], options);
-        found.small_dense[i] = time([&] { all_reduce(workers, values, sum); });
-        found.small_streams[i] = time([&] { all_reduce(workers, entry, entries, aggregate::sum{}, codings); });
-        if (!reads_vectors(SharedMemoryTransport<net_type>, measured_topologies[i])) continue;
-        std::vector<float> large(probe.dimension, 1.0F), large_sum(probe.dimension);
-        const double more = time([&] { all_reduce(workers, large, large_sum); }) - found.small_dense[i];
-        found.shared = std::max(0.0, more / static_cast<double>(probe.dimension));
+class sums_probe {
+  public:
+    sums_probe(Group& group, const costs_probe& probe) : group_(group), probe_(probe) {
+        options_ = group.options();
+        options_.name = "measured sums";
     }
-    return found;
-}
+
+    sum_costs run() {
+        const auto ranks = static_cast<std::size_t>(group_.size()), self = static_cast<std::size_t>(group_.rank());
+        const std::vector<std::uint32_t> one{static_cast<std::uint32_t>(self)};
+        sum_costs found;
+        count(ranks, one, found.small_dense, found.small_streams);
+        if constexpr (!SharedMemoryTransport<net_type>) return found;
+        const double entries = count(probe_.dimension, probe_.support(self), found.dense, found.streams);
+        for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
+            found.dense[i] -= found.small_dense[i];
+            found.streams[i] -= found.small_streams[i];
+            found.dense[i] = std::max(0.0, found.dense[i] / static_cast<double>(probe_.dimension));
+            found.streams[i] = std::max(0.0, found.streams[i] / entries);
+        }
+        return found;
+    }
+
+  private:
+    using net_type = typename Group::transport_type;
+    using figures = std::array<double, measured_topologies.size()>;
+
+    /// Writes the times of sums over each topology. Returns the entries of a sum of streams.
+    double count(std::size_t dimension, const std::vector<std::uint32_t>& support, figures& dense, figures& streams) {
+        std::vector<float> values(dimension, 1.0F), sum(dimension);
+        stream<float> mine(dimension), all;
+        for (const std::uint32_t i : support) mine.push_back(i, 1.0F);
+        for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
+            rill::group<net_type, topology::any> workers(group_.net(), measured_topologies[i], options_);
+            dense[i] = time_of([&] { all_reduce(workers, values, sum); });
+            streams[i] = time_of([&] { all_reduce(workers, mine, all, aggregate::sum{}, stream_codings{}); });
+        }
+        return entries_of(all.is_dense() ? dimension * sizeof(float) : all.values().size() * entry_bytes);
+    }
+
+    /// The time of a call in which all ranks take part: of averages over some milliseconds of calls the median.
+    template <class Call>
+    double time_of(Call&& call) {
+        const auto timed = [&](int calls) {
+            const time_point start = group_.net().now();
+            for (int i = 0; i < calls; ++i) call();
+            return static_cast<double>((group_.net().now() - start).ns) / calls;
+        };
+        call();  // warms up
+        double once = timed(1);
+        all_reduce(group_, std::span(&once, 1), std::span(&once, 1), aggregate::max{});
+        const int calls = static_cast<int>(std::clamp(3e6 / std::max(once, 1.0), 1.0, 1000.0));
+        std::vector<double> times;
+        for (int i = 0; i < probe_.link.repetitions; ++i) times.push_back(timed(calls));
+        const auto middle = times.begin() + probe_.link.repetitions / 2;
+        std::nth_element(times.begin(), middle, times.end());
+        return *middle;
+    }
+
+    Group& group_;
+    costs_probe probe_;
+    group_options options_;
+};
 
 }  // namespace detail
 
@@ -338,26 +359,20 @@ sum_costs measure_sums(Group& group, const costs_probe& probe) {
 /// Collective: every rank calls it with the same `probe` and gets the same figures. The clock is that of the transport:
 /// in a simulated network computing takes no time, it and sums are not measured, and the figures are exact and do
 /// not change. Where ranks share cores, computing counts as much longer as all take at once than one alone. Cost: that
-/// of `measure_loaded_link`, 20 ms and some 100 ns of computing per element of `probe.dimension`, four messages of the
-/// size of a contribution to another rank, and 12 times `probe.link.repetitions` small sums or 3 ms of them, whichever
-/// is longer; where ranks read each other's memory, some ten sums of `probe.dimension`. Memory: some 24 bytes per
-/// element.
+/// of `measure_loaded_link`, 20 ms and some 100 ns of computing per element of `probe.dimension`, and 12
+/// (`probe.link.repetitions` + 2) small sums or 40 ms, whichever is longer; where ranks share memory, as many of
+/// `probe.dimension`. Memory: some 24 bytes per element.
 /// Errors: those of `measure_link`.
 template <class Group>
 measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
     RILL_EXPECTS(probe.density > 0 && probe.density <= 1 && probe.dimension >= 1 && probe.row_length >= 1,
                  "cost::measure_costs: needs a density above 0 and up to 1, and a coordinate in a row");
-    measured_costs found{.ranks = group.size(),
-                         .share_memory = SharedMemoryTransport<typename Group::transport_type>,
-                         .link = measure_loaded_link(group, probe.link)};
-    const std::array<double, 2> memory = detail::measure_memory(group, probe);
+    measured_costs found{.ranks = group.size(), .link = measure_loaded_link(group, probe.link)};
     detail::computing_probe computing(group.net(), probe);
     barrier(group);
     const double own = computing.sharing(), sharing = detail::least_sharing(group, own);
     if (own > 0) found.computing = computing.run();
-    found.computing.fetch = memory[0];
-    found.computing.rewrite = memory[1];
-    if (sharing > 0 && group.size() > 1) found.sums = detail::measure_sums(group, probe);
+    if (sharing > 0 && group.size() > 1) found.sums = detail::sums_probe(group, probe).run();
     detail::visit_computing(found.computing, [&](double& each) { each *= sharing; });
     std::array<double, detail::slowest_figures> figures{};
     detail::visit_slowest(found, [&, i = std::size_t{0}](double each) mutable { figures[i++] = each; });

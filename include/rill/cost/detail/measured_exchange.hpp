@@ -55,20 +55,15 @@ struct entry_costs {
     double decode = 0;
     double copy = 0;    ///< of a receiver in the copy phase
     double result = 0;  ///< of each rank at the end, for every entry of the sum
-    bool sends = true;  ///< false: ranks read each other's vectors, and write each other's results
 };
 
 /// The messages of a model, of which long ones take a round trip more, as so many bytes more. Counts the computing of
-/// each rank, and its access to memory that others read or have written. Models `FollowingMessageModel`.
+/// each rank. Models `FollowingMessageModel`.
 template <MessageModel Messages>
 class computed_messages {
   public:
     computed_messages(Messages& messages, const measured_costs& costs, const entry_costs& each)
-        : messages_(messages),
-          each_(each),
-          fetch_(each.sends ? costs.computing.fetch : 0),
-          rewrite_(each.sends ? costs.computing.rewrite : 0),
-          announced_from_(costs.link.round_trip_from) {
+        : messages_(messages), each_(each), announced_from_(costs.link.round_trip_from) {
         const network_link& link = costs.link.link;
         const double bytes = 2 * link.latency.seconds() * static_cast<double>(link.bandwidth);
         announcement_ = static_cast<std::uint64_t>(std::llround(bytes));
@@ -86,13 +81,11 @@ class computed_messages {
     }
     void receive(rank_t rank, std::span<const transfer> from, action kind) {
         for (const transfer& each : from) {
-            const double bytes = payload(each.peer, each.parts, kind), entries = bytes / each_.bytes;
-            at(rank) += bytes * fetch_ + entries * (each_.decode + (kind == action::copy ? each_.copy : each_.fold));
-            const double written = bytes * rewrite_ + entries * each_.encode;
-            if (kind != action::copy)  // contributions are sent as they are, unless they are coded
-                at(each.peer) += is_first_ && each_.encode == 0 ? 0 : written;
-            else if (!has_copied_ && !owners_[static_cast<std::size_t>(each.peer)])
-                at(each.peer) += written;  // once; others forward it as it is
+            const double entries = payload(each.peer, each.parts, kind) / each_.bytes;
+            at(rank) += entries * (each_.decode + (kind == action::copy ? each_.copy : each_.fold));
+            // A finished part is coded once; others forward it as it is.
+            if (kind != action::copy || (!has_copied_ && !owners_[static_cast<std::size_t>(each.peer)]))
+                at(each.peer) += entries * each_.encode;
             if (kind == action::copy) owners_[static_cast<std::size_t>(each.peer)] = is_copying_ = true;
         }
         if (kind != action::copy && each_.folds_own)
@@ -103,7 +96,6 @@ class computed_messages {
     }
     void end_round() {
         has_copied_ = is_copying_;
-        is_first_ = false;
         if constexpr (FollowingMessageModel<Messages>) messages_.end_round();
     }
 
@@ -121,48 +113,55 @@ class computed_messages {
 
     Messages& messages_;
     entry_costs each_;
-    double fetch_, rewrite_;
     std::uint64_t announced_from_;
     std::uint64_t announcement_ = 0;
     std::vector<double> computing_;
     std::vector<bool> owners_;  ///< who has sent a finished part
     int parts_ = 1;
-    bool is_first_ = true;  ///< round
     bool is_copying_ = false, has_copied_ = false;
 };
 
-/// What a sum of next to nothing takes over a topology.
-struct least_time {
-    duration predicted{};         ///< by the measured link
-    duration dense{}, streams{};  ///< as measured; 0: not measured
+/// What sums over a topology were measured to take, and what a small one takes by the measured link.
+struct sum_times {
+    struct form {
+        duration small{};  ///< 0: not measured
+        double more = 0;   ///< nanoseconds of an entry more; 0: not measured
+    };
+    form dense{}, streams{};
+    duration predicted{};
+
+    /// `i`: of `measured_topologies`.
+    template <Topology Shape>
+    static sum_times over(const Shape& shape, std::size_t i, const measured_costs& costs) {
+        const auto small = [](double ns) { return duration(std::llround(ns)); };
+        const sum_costs& sums = costs.sums;
+        return {
+            .dense = {small(sums.small_dense[i]), sums.dense[i]},
+            .streams = {small(sums.small_streams[i]), sums.streams[i]},
+            .predicted =
+                predict_all_reduce(shape, costs.ranks, dense_messages<float>(0), measured_network::of(costs)).elapsed};
+    }
 };
 
-/// `dense`, `streams`: measured, in nanoseconds.
-template <Topology Shape>
-least_time least_time_over(const Shape& shape, const measured_costs& costs, double dense, double streams) {
-    const prediction empty =
-        predict_all_reduce(shape, costs.ranks, dense_messages<float>(0), measured_network::of(costs));
-    return {empty.elapsed, duration(std::llround(dense)), duration(std::llround(streams))};
-}
-
-/// Predicts `of.topology`'s `all_reduce`, and writes what it takes into `of`. Where small sums were measured, only what
-/// this one takes more is predicted.
+/// Predicts `of.topology`'s `all_reduce`, and writes what it takes into `of`. Where a small sum was measured, only what
+/// this one takes more is predicted, by an entry more where that was measured too.
 template <class Candidate, MessageModel Messages>
-void predict_measured(Candidate& of, const measured_costs& costs, const entry_costs& each, Messages messages,
-                      const least_time& least) {
+void predict_measured(Candidate& of, const measured_costs& costs, entry_costs each, Messages messages,
+                      const sum_times& times) {
+    const sum_times::form& measured = of.compress ? times.streams : times.dense;
+    if (measured.more > 0)
+        each = {.bytes = each.bytes, .encode = each.encode, .decode = each.decode, .result = measured.more};
     computed_messages<Messages> computed(messages, costs, each);
     const prediction found = predict_all_reduce(of.topology, costs.ranks, computed, measured_network::of(costs));
     of.rounds = found.rounds;
     of.computing = computed.computing();
-    if (const duration measured = of.compress ? least.streams : least.dense; measured > duration{}) {
-        of.least = measured;
-        of.network = measured + std::max(found.elapsed - least.predicted, duration{});
-        return;
+    if (measured.small > duration{}) {
+        of.least = of.network = measured.small;
+        if (measured.more == 0) of.network = of.network + std::max(found.elapsed - times.predicted, duration{});
+    } else {
+        of.least = costs.link.link.latency * found.rounds;
+        of.network = found.elapsed;
     }
-    of.least = costs.link.link.latency * found.rounds;
-    of.network = found.elapsed;
-    // A rank that has lent its memory waits at the end until the others have read it.
-    if (costs.share_memory && each.sends && costs.ranks > 1) of.network = of.network + costs.link.link.latency;
 }
 
 }}}  // namespace rill::RILL_ABI::cost::detail
