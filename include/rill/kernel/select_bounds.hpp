@@ -79,34 +79,17 @@ std::size_t keep_digit(Key* keys, std::size_t count, std::size_t& k) {
 /// Returns the cut below the `k` largest of `count` keys, 0 < k <= count. Overwrites the keys.
 template <class Key>
 cut<Key> cut_keys(Key* keys, std::size_t count, std::size_t k) {
-    constexpr std::size_t few = 4096;  // up to this many, halving their range is no slower than three passes
+    constexpr std::size_t few = 4096;  // up to this many, nth_element is no slower than three passes
     while (count > few) {
         const std::size_t kept = keep_digit(keys, count, k);
         if (kept == count) break;
         count = kept;
     }
-    // Not std::nth_element, which is 20 functions for the compiler. No branch depends on a key.
-    auto [low, high] = range_of(keys, count);
-    while (low < high && count > 1) {
-        const Key middle = high - (high - low) / 2;
-        std::size_t upper = 0;
-        for (std::size_t i = 0; i < count; ++i) upper += keys[i] >= middle ? 1U : 0U;
-        const bool is_upper = upper >= k;
-        if (is_upper) {
-            low = middle;
-        } else {
-            high = middle - 1;
-            k -= upper;
-        }
-        std::size_t kept = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-            const Key key = keys[i];
-            keys[kept] = key;
-            kept += (key >= middle) == is_upper ? 1U : 0U;
-        }
-        count = kept;
-    }
-    return {keys[0], k};
+    std::nth_element(keys, keys + (k - 1), keys + count, [](Key a, Key b) { return a > b; });
+    const Key key = keys[k - 1];
+    std::size_t above = 0;
+    for (std::size_t i = 0; i < k; ++i) above += keys[i] > key ? 1U : 0U;
+    return {key, k - above};
 }
 
 /// Returns how many of `count` keys reach `bound`. `count` is a multiple of `block`.
