@@ -123,3 +123,65 @@ TEST_CASE("a rank that gives up a step which the others commit keeps what the st
     }
     CHECK(caught_up > 0);
 }
+
+TEST_CASE(
+    "a rank that leaves after it has given up a step which the others commit hands over what the step has left out") {
+    constexpr rank_t leaver = 2;
+    constexpr std::uint64_t few = 6;
+    int given_up = 0;
+    for (std::int64_t cut = 1100; cut < 1240; cut += 2) {
+        CAPTURE(cut);
+        std::vector<rill::fault> plan;
+        for (const rank_t other : {0, 1}) {
+            plan.push_back(faults::cut(other, leaver).at(rill::microseconds(cut)));
+            plan.push_back(faults::heal(other, leaver).at(rill::seconds(15)));
+        }
+        bool is_handed_over = false;
+        std::uint64_t steps_of_leaver = 0, own_steps_of_leaver = 0;
+        std::vector<float> found(20), given(20);
+        const sim::network on{.faults = {plan}, .silence = rill::seconds(1), .longest = rill::seconds(1000)};
+        sim::run(3, on, [&](auto& net) {
+            rill::elastic team{
+                net, rill::topology::ring{}, {.timeout = rill::seconds(5), .patience = rill::seconds(3)}};
+            elastic_scene::model state;
+            auto codec = rill::compress::error_feedback{rill::compress::top_k{.density = 0.3}}.bind(20);
+            bool leaves = false;
+            while (team.step() < few) {
+                try {
+                    if (leaves) {
+                        is_handed_over = team.leave(codec);
+                        return;
+                    }
+                    const rill::view crew = team.settle(state, codec);
+                    const std::uint64_t step = team.step();
+                    if (step >= few) break;
+                    net.sleep_until(net.now() + rill::microseconds(300));
+                    // The others compute for so long that the leaver gives up, and is heard again before they look for
+                    // it.
+                    if (net.rank() != leaver && step == 3) net.sleep_until(rill::time_point{} + rill::seconds(20));
+                    std::vector<float> update(20);
+                    const std::vector<float> own = elastic_scene::gradient(step, net.rank());
+                    if (!team.attempt([&](auto& workers) { rill::all_reduce(workers, own, update, codec); })) continue;
+                    state.add(std::vector<double>(update.begin(), update.end()));
+                    own_steps_of_leaver += net.rank() == leaver ? 1 : 0;
+                    if (net.rank() != 0) continue;
+                    elastic_scene::add(found, update);
+                    steps_of_leaver += crew.contains(leaver) ? 1 : 0;
+                    for (const rank_t rank : crew.members)
+                        elastic_scene::add(given, elastic_scene::gradient(step, rank));
+                } catch (const rill::no_quorum&) {
+                    leaves = true;
+                    net.sleep_until(net.now() + rill::milliseconds(500));
+                } catch (const rill::excluded&) {
+                    return;
+                }
+            }
+            team.finish();
+            elastic_scene::add(found, {codec.residual().begin(), codec.residual().end()});
+        });
+        if (!is_handed_over) continue;
+        given_up += own_steps_of_leaver < steps_of_leaver ? 1 : 0;
+        CHECK(found == given);
+    }
+    CHECK(given_up > 0);
+}

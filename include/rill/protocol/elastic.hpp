@@ -123,8 +123,7 @@ class elastic {
     template <ElasticState State, detail::KeepsResidual Codec>
     const rill::view& settle(State& state, Codec& codec) {
         settle(state);
-        if (suspended_ && step() >= *suspended_) groups_.step().redo(codec);
-        suspended_.reset();
+        redo_if_committed(step(), codec);
         residuals_.take(agreement().last(), codec);
         residuals_.use(codec);
         return view();
@@ -186,12 +185,14 @@ class elastic {
         }
     }
     /// Leaves, and hands the residual to the next member, which adds it in its `settle`. Call it with the codec as it
-    /// is after the last attempt; what it keeps is the other's from then on. Returns false if the residual is lost:
+    /// is after the last attempt; if the others have committed a step that this rank has taken back, it becomes as that
+    /// step has left it. What it keeps is the other's from then on. Returns false if the residual is lost:
     /// nobody is left to take it, or the others had already gone on without this rank.
     template <detail::KeepsResidual Codec>
-    bool leave(const Codec& codec) {
+    bool leave(Codec& codec) {
         if (!is_member()) return false;
         leave();
+        redo_if_committed(agreement().last().step, codec);
         return residuals_.give(agreement().last(), codec);
     }
 
@@ -240,6 +241,11 @@ class elastic {
 
     /// Where this rank had the whole result, the others may have committed the step.
     void take_back_step() { suspended_ ? groups_.step().suspend() : groups_.step().abort(); }
+    template <class Codec>
+    void redo_if_committed(std::uint64_t committed, Codec& codec) {
+        if (suspended_ && committed >= *suspended_) groups_.step().redo(codec);
+        suspended_.reset();
+    }
     /// Returns whether it is committed.
     template <class Body>
     bool take_step(Body& body) {
