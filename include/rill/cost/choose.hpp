@@ -67,7 +67,7 @@ struct exchange_candidate {
     bool compress = false;     ///< whether streams are exchanged, rather than dense vectors
     stream_codings codings{};  ///< of the streams
     int rounds = 0;
-    duration least{};      ///< the part of `network` that a sum of next to nothing takes too
+    duration least{};      ///< the part of `network` that a small sum takes too
     duration network{};    ///< by `predict`, and by the measured small sums
     duration computing{};  ///< of the rank that computes longest
 
@@ -345,7 +345,7 @@ exchange_choice choose(Net& net, const gradient_shape& gradient, duration timeou
     const std::size_t largest = std::max<std::size_t>(gradient.dimension * sizeof(float), 4096);
     probe.link.largest_bytes = std::min(probe.link.largest_bytes, largest);
     probe.dimension = std::clamp<std::size_t>(gradient.dimension, 1, std::size_t{1} << 22);
-    // As many entries as the gradient has, at least up to 16,384: more take as long each.
+    // As many entries as the gradient has, up to 16,384 also where it has more coordinates.
     const double entries = std::clamp(gradient.density * static_cast<double>(gradient.dimension), 1.0, 16384.0);
     probe.density = std::clamp(entries / static_cast<double>(probe.dimension), gradient.density, 1.0);
     probe.row_length = static_cast<std::uint16_t>(gradient.row_length);
