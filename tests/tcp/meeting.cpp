@@ -114,6 +114,14 @@ TEST_CASE("who has not come by the deadline is named on every rank that has, wit
     }
 }
 
+TEST_CASE("all that have not come are named") {
+    const auto said = meet(5, [](tcp::options& own) {
+        if (own.rank == 1 || own.rank == 3) own.ranks = 0;
+    });
+    for (const std::size_t rank : {0U, 2U, 4U})
+        CHECK_MESSAGE(has(said[rank], "ranks 1, 3 have not come to 127.0.0.1:"), said[rank]);
+}
+
 TEST_CASE("without rank 0 the others name it") {
     const auto said = meet(2, [](tcp::options& own) {
         if (own.rank == 0) own.ranks = 0;
@@ -156,7 +164,8 @@ TEST_CASE("a rank that ends as the last ones meet is missed by the others, and r
                                                 {"", own.mailbox_bytes},
                                                 {"", own.window_bytes},
                                                 {"", 2},
-                                                {"", 0}};
+                                                {"", 0},
+                                                {"", static_cast<std::uint64_t>(own.security)}};
         const roster_entry entry{.rank = 1,
                                  .incarnation = said.incarnation,
                                  .host = "h",
@@ -270,7 +279,8 @@ TEST_CASE("two of one rank, and ranks that differ, are refused on rank 0 and whe
         {"rank 1 has another value of eager_bytes", [](tcp::options& own) { own.eager_bytes = 2048; }},
         {"rank 1 has another value of chunk_bytes", [](tcp::options& own) { own.chunk_bytes = 2048; }},
         {"rank 1 has another value of mailbox_bytes", [](tcp::options& own) { own.mailbox_bytes = 2048; }},
-        {"rank 1 has another value of window_bytes", [](tcp::options& own) { own.window_bytes = 2048; }}};
+        {"rank 1 has another value of window_bytes", [](tcp::options& own) { own.window_bytes = 2048; }},
+        {"rank 1 has another value of security", [](tcp::options& own) { own.security = tcp::security::open; }}};
     for (const auto& [text, change] : changes) {
         said = meet(2, [&, apply = change](tcp::options& own) {
             if (own.rank == 1) apply(own);
