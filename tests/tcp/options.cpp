@@ -92,6 +92,12 @@ TEST_CASE("the key is in a variable or in a file") {
     std::filesystem::copy_file(path, place / ".config/rill/key");
     CHECK(read(with({{"HOME", home}})).key == tcp::key::from_text(text));
     CHECK_FALSE(read({{"HOME", home}}).key);
+    std::map<std::string, std::string> first{
+        {"HOME", home}, {"RILL_RANK", "0"}, {"RILL_RANKS", "1"}, {"RILL_SEATS", "2"}};
+    CHECK(read(first).key == tcp::key::from_text(text));  // others may join it
+    first["HOME"] = place / "nobody";
+    first["RILL_SECURITY"] = "encrypted";
+    CHECK_THROWS_WITH_AS(read(first), doctest::Contains("is encrypted, but there is no key"), tcp::library_error);
     CHECK_FALSE(read(with({{"HOME", home}, {"RILL_SECURITY", "open"}})).key);
     const tcp::options encrypted = read(with({{"HOME", home}, {"RILL_SECURITY", "encrypted"}}));
     CHECK(encrypted.key == tcp::key::from_text(text));
@@ -108,6 +114,7 @@ TEST_CASE("the key is in a variable or in a file") {
 TEST_CASE("gaps and contradictions name the variable") {
     const std::pair<std::map<std::string, std::string>, const char*> wrong[] = {
         {{{"RILL_RANK", "1"}}, "the variable RILL_RANK is set, but RILL_RANKS is not"},
+        {{{"RANK", "1"}}, "the variable RANK is set, but WORLD_SIZE is not"},
         {{{"WORLD_SIZE", "1"}}, "the variable WORLD_SIZE is set, but RANK is not"},
         {{{"RANK", "4"}, {"WORLD_SIZE", "4"}}, "the variable RANK is 4, but WORLD_SIZE is only 4"},
         {{{"RANK", "x"}, {"WORLD_SIZE", "4"}}, "the variable RANK is \"x\", which is no number from 0 to 65535"},

@@ -195,11 +195,11 @@ options options::from_variables(Get&& get) {
         }
     } else if (file != nullptr) {
         read.key = tcp::key::from_file(file);
-    } else if (const char* const home = get("HOME"); home != nullptr && read.ranks > 1) {
+    } else if (const char* const home = get("HOME"); home != nullptr && read.size() > 1) {
         const std::string own = std::string(home) + "/.config/rill/key";
         if (::access(own.c_str(), F_OK) == 0) read.key = tcp::key::from_file(own);
     }
-    if (read.security == tcp::security::encrypted && !read.key && read.ranks > 1)
+    if (read.security == tcp::security::encrypted && !read.key && read.size() > 1)
         detail::refuse_variable(
             "the variable RILL_SECURITY is encrypted, but there is no key: tools/launch --make-key makes one");
     return read;
