@@ -39,6 +39,11 @@ class cutting_proxy {
         falls_silent_ = true;
         while (falls_silent_) std::this_thread::yield();
     }
+    /// The same for all connections to come: they are accepted, and nothing follows.
+    void part() {
+        is_parted_ = true;
+        fall_silent();
+    }
 
     /// Where to reach a rank that listens at `to`.
     rill::tcp::detail::socket_address stand_before(const rill::tcp::detail::socket_address& to) {
@@ -104,6 +109,7 @@ class cutting_proxy {
         if (!to) return false;
         line made;
         made.left = draw();
+        made.closed[0] = made.closed[1] = is_parted_;
         made.ends[0] = std::move(from);
         made.ends[1] = std::move(to);
         lines_.push_back(std::move(made));
@@ -144,7 +150,7 @@ class cutting_proxy {
     std::list<gate> gates_;
     std::list<line> lines_;
     std::atomic<int> cuts_{0};
-    std::atomic<bool> ends_{false}, falls_silent_{false};
+    std::atomic<bool> ends_{false}, falls_silent_{false}, is_parted_{false};
     std::thread carrier_;
 };
 

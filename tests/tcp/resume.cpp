@@ -1,8 +1,10 @@
+#include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
 #include <rill/testing/transport_laws.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/transport/in_process.hpp>
@@ -21,6 +23,7 @@
 #include <exception>
 #include <future>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,14 +32,16 @@ using namespace rill;
 
 namespace {
 
-/// Runs `body(net)` on ranks that reach each other only through the proxy.
-template <class Body>
-void run_behind(ranks::cutting_proxy& proxy, int count, Body&& body, tcp::options chosen) {
+/// Runs `body(net)` on ranks of which those for which `is_behind(rank, peer)` holds reach each other only through the
+/// proxy; returns what they threw.
+template <class Body, class Behind>
+std::vector<std::exception_ptr> thrown_behind(ranks::cutting_proxy& proxy, int count, Body&& body, tcp::options chosen,
+                                              Behind&& is_behind) {
     using namespace tcp::detail;
     chosen.meeting = ranks::free_point();
     std::vector<std::vector<roster_address>> before(static_cast<std::size_t>(count));
     std::barrier<> all(count);
-    const auto thrown = ranks::on_threads(count, chosen, [&](const tcp::options& own) {
+    return ranks::on_threads(count, chosen, [&](const tcp::options& own) {
         mesh met = meet(own);
         for (const auto& card : met.listeners) {
             auto& here = before[static_cast<std::size_t>(own.rank)];
@@ -44,11 +49,15 @@ void run_behind(ranks::cutting_proxy& proxy, int count, Body&& body, tcp::option
             here.back().card = static_cast<std::uint8_t>(here.size() - 1);
         }
         all.arrive_and_wait();
-        for (std::size_t peer = 0; peer < met.roster.size() && count > 1; ++peer)
-            met.roster[peer].addresses = before[peer];
+        for (rank_t peer = 0; peer < count && count > 1; ++peer)
+            if (is_behind(own.rank, peer)) met.at(peer).addresses = before[static_cast<std::size_t>(peer)];
         ranks::met(std::move(met), own).run(body);
     });
-    for (const auto& each : thrown)
+}
+/// The same where all ranks are behind it; throws what one of them threw.
+template <class Body>
+void run_behind(ranks::cutting_proxy& proxy, int count, Body&& body, const tcp::options& chosen) {
+    for (const auto& each : thrown_behind(proxy, count, body, chosen, [](rank_t, rank_t) { return true; }))
         if (each) std::rethrow_exception(each);
 }
 
@@ -124,6 +133,66 @@ TEST_CASE("where a message is not acknowledged, another connection is made long 
         }
     };
     run_behind(proxy, 2, talks, {.patience = seconds(60)});
+}
+
+TEST_CASE("each side of a partition names a rank of the other side") {
+    constexpr auto side = [](rank_t rank) { return rank / 2; };
+    ranks::cutting_proxy proxy(std::size_t{1} << 30, 1);
+    const auto sums = [&](auto& net) {
+        group workers{net, topology::ring{}};
+        std::vector<float> values(1000, 1.0F), sum(values.size());
+        for (int step = 0;; ++step) {
+            if (net.rank() == 0 && step == 20) proxy.part();
+            all_reduce(workers, values, sum);
+        }
+    };
+    const auto thrown = thrown_behind(proxy, 4, sums, {.patience = seconds(3), .failure_timeout = milliseconds(200)},
+                                      [&](rank_t rank, rank_t peer) { return side(rank) != side(peer); });
+    for (rank_t rank = 0; rank < 4; ++rank) {
+        CAPTURE(rank);
+        try {
+            REQUIRE(thrown[static_cast<std::size_t>(rank)] != nullptr);
+            std::rethrow_exception(thrown[static_cast<std::size_t>(rank)]);
+        } catch (const peer_failure& caught) {
+            CHECK(side(caught.culprit()) == 1 - side(rank));
+        }
+    }
+}
+
+TEST_CASE("ranks that fail while they cannot reach each other end as soon as their options say") {
+    const std::pair<const char*, duration tcp::options::*> waits[] = {
+        {"none", nullptr},
+        {"abort_timeout", &tcp::options::abort_timeout},
+        {"failure_timeout", &tcp::options::failure_timeout},
+        {"farewell_timeout", &tcp::options::farewell_timeout}};
+    for (const auto& [name, longer] : waits) {
+        CAPTURE(name);
+        tcp::options chosen{.patience = seconds(60),
+                            .abort_timeout = milliseconds(50),
+                            .failure_timeout = milliseconds(50),
+                            .farewell_timeout = milliseconds(50)};
+        if (longer != nullptr) chosen.*longer = seconds(2);
+        ranks::cutting_proxy proxy(std::size_t{1} << 30, 1);
+        std::barrier<> both(2);
+        const auto fails = [&](auto& net) {
+            const rank_t peer = 1 - net.rank();
+            CHECK(net.post(peer, {.context = 1}, buffer(8)));
+            CHECK(net.receive(peer, {.context = 1}, net.now() + seconds(30)).has_value());
+            both.arrive_and_wait();
+            if (net.rank() == 0) proxy.part();
+            both.arrive_and_wait();
+            if (net.rank() == 1) throw std::runtime_error("rank 1 fails");
+            CHECK_FALSE(net.receive(peer, {.context = 1}, net.now() + milliseconds(50)).has_value());
+            throw std::runtime_error("rank 0 fails");
+        };
+        const time_point begin = tcp::detail::wall_clock();
+        const auto thrown = thrown_behind(proxy, 2, fails, chosen, [](rank_t, rank_t) { return true; });
+        const duration took = tcp::detail::wall_clock() - begin;
+        CHECK(ranks::text_of(thrown[0]) == "rank 0 fails");
+        CHECK(ranks::text_of(thrown[1]) == "rank 1 fails");
+        CHECK(took < seconds(20));
+        if (longer != nullptr) CHECK(took >= seconds(2));
+    }
 }
 
 TEST_CASE("a dial that was given up and proves itself late makes no rank gone") {
