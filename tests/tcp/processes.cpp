@@ -1,5 +1,8 @@
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/transport/tcp.hpp>
 
@@ -9,6 +12,7 @@
 
 #include <doctest/doctest.h>
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -86,6 +90,55 @@ TEST_CASE("a process that ends before anybody has talked to it is missed by all,
     const std::vector<pid_t> started = start(5, waits);
     for (std::size_t rank = 0; rank < started.size(); ++rank)
         CHECK(end_of(started[rank]) == (static_cast<rank_t>(rank) == victim ? 128 + SIGKILL : 7));
+}
+
+TEST_CASE("of several processes that are killed at once each survivor names one") {
+    const auto is_victim = [](rank_t rank) { return rank == 1 || rank == 3; };
+    const auto waits = [&](const tcp::options& chosen) {
+        try {
+            tcp::run(
+                [&](auto& net) {
+                    for (const rank_t victim : {1, 3})
+                        if (net.rank() == 0) net.post(victim, {.context = 1}, buffer(1));
+                    if (is_victim(net.rank())) {
+                        net.receive(0, {.context = 1}, deadline::never);
+                        ::raise(SIGKILL);
+                    }
+                    net.receive((net.rank() + 2) % net.size(), {.context = 2}, net.now() + seconds(40));
+                },
+                chosen);
+        } catch (const error& caught) {
+            return is_victim(caught.culprit()) ? 7 : 1;
+        }
+        return 2;
+    };
+    const std::vector<pid_t> started = start(5, waits);
+    for (std::size_t rank = 0; rank < started.size(); ++rank)
+        CHECK(end_of(started[rank]) == (is_victim(static_cast<rank_t>(rank)) ? 128 + SIGKILL : 7));
+}
+
+TEST_CASE("a program that a rank starts inherits none of its sockets") {
+    constexpr int most = 1024;
+    const auto inherited = [] {
+        int count = 0;
+        for (int each = 0; each < most; ++each) {
+            const int flags = ::fcntl(each, F_GETFD);
+            count += flags >= 0 && (flags & FD_CLOEXEC) == 0 ? 1 : 0;
+        }
+        return count;
+    };
+    const int before = inherited();
+    const auto talks = [&](auto& net) {
+        const rank_t peer = 1 - net.rank();
+        CHECK(net.post(peer, {.context = 1}, buffer(8)));
+        CHECK(net.receive(peer, {.context = 1}, net.now() + seconds(30)).has_value());
+        CHECK(inherited() == before);
+    };
+    tcp::options chosen{.interfaces = "127.0.0.1,::1"};
+    ranks::run(2, talks, chosen);
+    ranks::encrypt(chosen);
+    chosen.seats = 3;  // listens at the meeting point, too
+    ranks::run(2, talks, chosen);
 }
 
 TEST_CASE("a process that is stopped for less than the patience goes on; for longer, all others name it") {
