@@ -290,6 +290,17 @@ TEST_CASE("two of one rank, and ranks that differ, are refused on rank 0 and whe
     }
 }
 
+TEST_CASE("a rank that has come before hears why the meeting ends") {
+    const auto thrown = ranks::on_threads(3, {.meeting = ranks::free_point()}, [](tcp::options own) {
+        if (own.rank == 2) {
+            std::this_thread::sleep_for(std::chrono::seconds(1));
+            own.job = "other";
+        }
+        tcp::endpoint net(own);
+    });
+    for (const auto& each : thrown) CHECK(ranks::text_of(each) == "rill: rank 2 belongs to another job");
+}
+
 TEST_CASE("options that cannot be are refused before anybody is asked") {
     const auto refused = [](const char* text, void (*change)(tcp::options&)) {
         tcp::options own{.ranks = 2, .meeting = "192.0.2.1:1"};
@@ -318,7 +329,7 @@ TEST_CASE("a meeting point that is unknown or has no port is named by the rank, 
     };
     const std::string fine = "127.0.0.1:9, ";
     for (const std::string bad : {"localhost", "localhost:", "localhost:http", "localhost:0", "localhost:65537",
-                                  "localhost:-1", "localhost:9 ", "29400"}) {
+                                  "localhost:-1", "localhost:9 8", "29400"}) {
         refused(bad, "rank 1: the meeting point " + bad + " has no port from 1 to 65535");
         refused(fine + bad, "rank 1: the meeting point " + bad + " has no port from 1 to 65535");
     }
@@ -403,7 +414,7 @@ TEST_CASE("strangers that come again and again keep no ranks from meeting") {
 TEST_CASE("of several meeting points, ranks meet at those where rank 0 can listen") {
     const auto taken = tcp::detail::listen_at(tcp::detail::resolve("127.0.0.1:0", no_rank).front(), 1);
     const std::string points = "127.0.0.1:" + std::to_string(tcp::detail::socket_address::local_of(taken).port()) +
-                               "," + ranks::free_point() + "," + ranks::free_point("127.0.0.2");
+                               "," + ranks::free_point() + " , " + ranks::free_point("127.0.0.2");
     for (const auto& each :
          ranks::on_threads(3, {.meeting = points}, [](const tcp::options& own) { tcp::run([](auto&) {}, own); }))
         CHECK(ranks::text_of(each) == "");

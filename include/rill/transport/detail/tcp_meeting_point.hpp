@@ -27,13 +27,21 @@ namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 inline bool is_file(const std::string& point) { return point.starts_with("file:"); }
 inline std::string path_of(const std::string& file) { return file.substr(std::strlen("file:")); }
 
+/// The parts of a text between commas, without spaces.
+inline std::vector<std::string> parts_of(const std::string& list) {
+    std::vector<std::string> parts;
+    std::string each;
+    for (std::istringstream from(list); std::getline(from >> std::ws, each, ',');)
+        parts.push_back(each.substr(0, each.find_last_not_of(' ') + 1));
+    return parts;
+}
+
 /// All addresses of meeting points that are separated by commas. A name that is unknown is passed over where another
 /// one is known.
 inline std::vector<socket_address> resolve_all(const std::string& points, rank_t rank) {
     std::vector<socket_address> all;
     std::exception_ptr unknown;
-    std::string each;
-    for (std::istringstream from(points); std::getline(from >> std::ws, each, ',');) {
+    for (const std::string& each : parts_of(points)) {
         port_of(each, rank, 1);
         try {
             const std::vector<socket_address> some = resolve(each, rank);
@@ -84,15 +92,6 @@ inline std::vector<socket_address> card_addresses(const std::string& card, rank_
     if (found.empty() && card.find_first_of(".:") != std::string::npos) found = resolve("[" + card + "]:0", rank);
     if (found.empty()) throw library_error(rank, "this host has no network interface " + card + " with an address");
     return found;
-}
-
-/// The parts of a text between commas, without spaces.
-inline std::vector<std::string> parts_of(const std::string& list) {
-    std::vector<std::string> parts;
-    std::string each;
-    for (std::istringstream from(list); std::getline(from >> std::ws, each, ',');)
-        parts.push_back(each.substr(0, each.find_last_not_of(' ') + 1));
-    return parts;
 }
 
 /// What the file of a meeting point tells: of which job it is, and where rank 0 listens; of a job with seats whose
