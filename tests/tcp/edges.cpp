@@ -3,7 +3,6 @@
 #include <rill/collective/group.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
-#include <rill/core/types.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/transport/tcp.hpp>
 
