@@ -16,6 +16,8 @@
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
 
+#include "../support/sanitized.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -89,7 +91,11 @@ outcome run(const Shape& shape, int ranks, const rill::fault_plan& plan, int ste
 
 /// RILL_TREE_RUNS: how many random plans are played.
 const char* const runs_wanted = std::getenv("RILL_TREE_RUNS");
+#ifdef RILL_TEST_SANITIZED  // four times slower
+constexpr std::uint64_t few_runs = 60;
+#else
 constexpr std::uint64_t few_runs = 150;
+#endif
 
 /// A link of the tree, or another one, is cut in one direction or both, at a time or a message, and perhaps healed.
 void add_cut(rill::fault_plan& plan, rill::random_sequence& draw, int ranks) {
