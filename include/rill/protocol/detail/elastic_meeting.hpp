@@ -46,6 +46,16 @@ class elastic_meeting {
     /// Lives that are silent.
     const std::vector<agreement_seat>& silent() const { return silent_; }
 
+    /// Members of the view that this newcomer knows of whose present lives it has heard nothing.
+    std::vector<rank_t> unheard() const {
+        std::vector<rank_t> all;
+        for (std::size_t i = 0; i < known_.next.incarnations.size(); ++i)
+            if (const rank_t rank = known_.next.members[i];
+                rank != mail_->rank() && mail_->life_of(rank) != known_.next.incarnations[i])
+                all.push_back(rank);
+        return all;
+    }
+
     /// When this rank introduces itself next.
     time_point introduces_at() const { return introduces_at_; }
     /// Tells those that this rank knows that it is there, or that it has the state: once in `repeat`, as messages that
@@ -88,8 +98,9 @@ class elastic_meeting {
         for (const rank_t rank : known_.next.members)
             if (!is_newcomer_ && told_[static_cast<std::size_t>(rank)] == 0) missing.push_back(rank);
         if (missing.empty())
-            throw timeout(
-                notice(no_rank, text_of({"elastic: rank ", mail_->rank(), " is not taken in within ", within, " s"})));
+            throw timeout(notice(no_rank, text_of({"elastic: rank ", mail_->rank(), " is not taken in within ", within,
+                                                   " s", unheard().empty() ? "" : ", and hears nothing of ",
+                                                   unheard().empty() ? "" : text_of_ranks(unheard())})));
         throw timeout(notice(missing.front(),
                              text_of({"elastic: ", text_of_ranks(missing), " of the first view ",
                                       missing.size() == 1 ? "has" : "have", " not come within ", within, " s"})));

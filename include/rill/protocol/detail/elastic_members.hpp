@@ -49,10 +49,12 @@ class elastic_members {
             enter_if_listed();
         }
     }
-    /// A newcomer that has the state asks for its seat, at intervals that begin with `ask_at_once`.
+    /// A newcomer that has the state asks for its seat, at intervals that begin with `ask_at_once`. As long as it does
+    /// not hear a member, for instance one that was cut off from it when it began, it asks for the present view
+    /// instead: with such a pair in it no collective would succeed.
     void ask_at_once() { meeting_.introduce_at_once(); }
     void ask_for_seat(time_point end) {
-        meeting_.introduce_again(message_is::join);
+        meeting_.introduce_again(meeting_.unheard().empty() ? message_is::join : message_is::hello);
         pump(std::min(end, meeting_.introduces_at()));
     }
 
