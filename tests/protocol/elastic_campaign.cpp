@@ -182,8 +182,9 @@ TEST_CASE("an elastic team commits a step on all members or on none, under up to
 TEST_CASE("runs of an elastic team that once went wrong") {
     // A decision that only one rank hears, before it waits in a collective; a rank that has ended, for which another
     // waits in the last step; a newcomer that comes when all is over; members that were silent before this rank, or
-    // they, became members; a damaged state that reaches a newcomer, and is then that of half of the members.
-    for (const std::uint64_t seed : {38311U, 25142U, 1828U, 992U, 1237U, 39823U}) {
+    // they, became members; a damaged state that reaches a newcomer, and is then that of half of the members;
+    // a member that lacks the result of a committed step; the death of all who have heard a norm.
+    for (const std::uint64_t seed : {38311U, 25142U, 1828U, 992U, 1237U, 39823U, 41345U, 93458U}) {
         CAPTURE(seed);
         CHECK(drawn_run(seed).play() == "");
     }

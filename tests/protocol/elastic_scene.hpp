@@ -85,6 +85,7 @@ struct life {
     std::uint64_t tried = 0;
     std::uint32_t tried_in = 0;
     std::vector<float> residual_then{};  ///< empty until it has the result
+    bool has_missed_result = false;      ///< of a committed step to which it has contributed
     int commits = 0;
     std::vector<double> norms{};  ///< of the residuals that it has had
     bool has_taken = false;       ///< the residual of another, and completed no step since
@@ -170,6 +171,10 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
             const std::vector<float> before = residual();
             const rill::view crew = team.settle(state, codec);
             all.lives[own].residual = residual();
+            const auto tried = all.committed.find(all.lives[own].tried);
+            all.lives[own].has_missed_result |= all.lives[own].has_tried && all.lives[own].residual_then.empty() &&
+                                                tried != all.committed.end() && team.step() > tried->first &&
+                                                tried->second.epoch == all.lives[own].tried_in;
             all.lives[own].has_taken |= all.lives[own].residual != before;
             if (static_cast<double>(team.step()) != state.steps)
                 all.complain("rank " + std::to_string(net.rank()) + " has a state of another step");
@@ -245,6 +250,10 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
 /// Whether gradients that were given = results + residuals + losses that were declared. Empty if so.
 inline std::string wrong_with_residuals(const record& all) {
     if (all.committed.empty()) return {};
+    // Where all have died that have heard the norms of the first members, nobody can declare a loss.
+    if (std::none_of(all.lives.begin(), all.lives.end(),
+                     [](const life& each) { return !each.begins_later && each.has_ended; }))
+        return {};
     std::vector<float> given(20), found(20);
     for (const auto& [step, done] : all.committed) {
         add(found, done.update);
@@ -252,8 +261,9 @@ inline std::string wrong_with_residuals(const record& all) {
     }
     const std::uint64_t last = all.committed.rbegin()->first;
     for (const life& each : all.lives) {
-        // Whoever has taken over a residual and dies at once: others count both as lost.
-        if (each.has_taken) return {};
+        // Whoever has taken over a residual and dies at once: others count both as lost. Whoever has got the state of a
+        // step whose result it lacked has lost what its codec has left out there.
+        if (each.has_taken || each.has_missed_result) return {};
         const auto step = all.committed.find(each.tried);
         const bool is_committed = step != all.committed.end() && step->second.epoch == each.tried_in &&
                                   std::count(step->second.members.begin(), step->second.members.end(), each.rank) > 0;
