@@ -3,6 +3,8 @@
 #include <rill/collective/join_frames.hpp>
 #include <rill/core/checksum.hpp>
 #include <rill/core/random.hpp>
+#include <rill/protocol/detail/agreement_frame.hpp>
+#include <rill/protocol/detail/agreement_message.hpp>
 #include <rill/protocol/detail/round_kind.hpp>
 #include <rill/protocol/detail/state_note.hpp>
 #include <rill/session/detail/contributor_list.hpp>
@@ -607,6 +609,37 @@ void meeting_seeds(const folder& to) {
     write("refusal-to-first", true, meeting_word::of_refusal(failure::timeout, ""));
 }
 
+void agreement_seeds(const folder& to) {
+    using message = rill::detail::agreement_message;
+    using is = message::what;
+    const auto write = [&](const std::string& name, message of) {
+        of.epoch = of.kind == is::decide ? 2 : 1;
+        to.write(name, seed().bytes(to_message(rill::detail::agreement_frame{6, std::move(of)})));
+    };
+    const rill::detail::agreement_ballot at{.attempt = 2, .rank = 1};
+    const rill::detail::agreement_decision next{
+        .next = {.epoch = 2, .members = {0, 1, 3}, .incarnations = {5, 6, 8}}, .step = 3, .unheard = {0}, .left = {2}};
+    write("call", {.kind = is::call});
+    write("collect", {.kind = is::collect, .at = at, .others = {2}});
+    write("answer", {.kind = is::answer,
+                     .at = at,
+                     .accepted_at = {.attempt = 1, .rank = 0},
+                     .value = next,
+                     .prepared = 3,
+                     .committed = 2,
+                     .others = {2},
+                     .ended = {2},
+                     .joins = {{3, 8}}});
+    write("refuse", {.kind = is::refuse, .at = at});
+    write("propose", {.kind = is::propose, .at = at, .value = next});
+    write("accepted", {.kind = is::accepted, .at = at});
+    write("decide", {.kind = is::decide, .value = next});
+    write("no-quorum", {.kind = is::no_quorum, .others = {2}});
+    write("join", {.kind = is::join, .joins = {{3, 8}, {0, 5}}});
+    write("hello", {.kind = is::hello, .build = 1, .joins = {{3, 8}, {0, 5}}});
+    write("finished", {.kind = is::finished});
+}
+
 void state_seeds(const folder& to) {
     using note = rill::detail::state_note;
     const auto write = [&](const std::string& name, note of, byte_view bytes = {}) {
@@ -657,6 +690,7 @@ int main(int count, char** arguments) {
     variable_seeds({root, "tcp_variables"});
     meeting_seeds({root, "tcp_meeting"});
     state_seeds({root, "state_note"});
+    agreement_seeds({root, "agreement"});
     idx_seeds({root, "idx"});
     libsvm_seeds({root, "libsvm"});
     checkpoint_seeds({root, "checkpoint"}, root / "scratch");
