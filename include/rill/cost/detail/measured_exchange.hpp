@@ -157,7 +157,10 @@ void predict_measured(Candidate& of, const measured_costs& costs, entry_costs ea
     of.computing = computed.computing();
     if (measured.small > duration{}) {
         of.least = of.network = measured.small;
-        if (measured.more == 0) of.network = of.network + std::max(found.elapsed - times.predicted, duration{});
+        // Both overlap in part: the longer alone would be too short, and their sum too long.
+        const auto bytes = static_cast<double>(std::max(found.elapsed - times.predicted, duration{}).ns);
+        if (measured.more == 0)
+            of.network = duration(std::llround(std::hypot(static_cast<double>(measured.small.ns), bytes)));
     } else {
         of.least = costs.link.link.latency * found.rounds;
         of.network = found.elapsed;
