@@ -386,6 +386,10 @@ TEST_CASE("a rank is out of reach when this rank does not hear it, and neither d
         self.lose(1, false);
         CHECK(!self.is_out_of_reach(1, now));
     }
+    SUBCASE("it waits for another rank now") {
+        CHECK(!self.is_out_of_reach(2, now));
+        CHECK(self.next_due() > now + rill::seconds(1000));  // it asks for nobody
+    }
     SUBCASE("the others are not heard either") {
         self.lose(3, true);
         CHECK(self.is_out_of_reach(1, now));

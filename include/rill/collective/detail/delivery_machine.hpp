@@ -191,8 +191,8 @@ class delivery_machine {
     /// that this rank hears. Asks those who have not said so in this operation. Who is not in the operation yet does
     /// not answer.
     bool is_out_of_reach(rank_t peer, time_point now) {
-        if (!at(peer).is_lost) {
-            if (sought_ == peer) sought_ = no_rank;
+        if (peer == no_rank || !at(peer).is_lost) {
+            sought_ = no_rank;
             return false;
         }
         if (sought_ != peer) {

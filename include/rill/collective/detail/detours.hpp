@@ -178,7 +178,7 @@ class detours {
 
     /// The transport has told that `peer` is silent, and no rank can carry anything for it.
     void require_way(rank_t peer) {
-        if (peer == no_rank || !machine_.is_out_of_reach(peer, now())) return;
+        if (!machine_.is_out_of_reach(peer, now())) return;
         const rank_t self = call_->net().rank();
         call_->scene().fail(failure::exception, peer, self,
                             text_of({"rank ", self, " waits for rank ", peer,
