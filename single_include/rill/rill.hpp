@@ -484,6 +484,20 @@ constexpr segment split(std::size_t n, std::size_t parts, std::size_t first, std
 
 namespace rill { inline namespace RILL_ABI {
 
+/// The first position in `[first, last)` of ascending indices whose index is not below `bound`; `last` if there is
+/// none.
+template <IndexType Index>
+constexpr std::size_t first_not_below(const Index* indices, std::size_t first, std::size_t last, std::uint64_t bound) {
+    while (first < last) {
+        const std::size_t middle = first + (last - first) / 2;
+        if (indices[middle] < bound)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    return first;
+}
+
 /// A read-only sparse vector: strictly ascending indices and, in the same order, their values.
 template <Element T, IndexType Index>
 struct sparse_view {
@@ -535,9 +549,7 @@ class stream_view {
 
   private:
     constexpr std::size_t position(std::size_t coordinate) const {
-        const auto found = std::lower_bound(indices_.begin(), indices_.end(), coordinate,
-                                            [](Index index, std::size_t c) { return index < c; });
-        return static_cast<std::size_t>(found - indices_.begin());
+        return first_not_below(indices_.data(), 0, indices_.size(), coordinate);
     }
 
     segment range_{};
@@ -746,7 +758,7 @@ class buffer_shelf {
         std::size_t room;
     };
     struct row {
-        std::array<piece, places> kept{};
+        piece kept[places]{};
         std::size_t count = 0;
         std::size_t next = 0;  ///< the place that is given away where all are taken; each in its turn
     };
@@ -790,7 +802,7 @@ class buffer_shelf {
 
     static inline thread_local bool is_gone = false;
 
-    std::array<row, 2> rows_{};
+    row rows_[2]{};
     std::size_t bytes_ = 0;
 };
 
@@ -805,27 +817,51 @@ class buffer_shelf {
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
+/// Moves `count` elements to memory that is not initialised, and destroys those that it leaves. It does not throw.
+using element_mover = void (*)(void* to, void* from, std::size_t count);
+
 struct element_layout {
     std::size_t bytes;  ///< of one element
     std::size_t alignment;
     bool is_shelved = false;  ///< whether the memory is that of the thread's `buffer_shelf`
 };
 
-/// The memory of an array, whatever its elements are, so that it is compiled once for all types. Its owner gives the
-/// same layout with each call, and releases it.
+/// The memory of an array and the number of its elements, whatever they are, so that this is compiled once for all
+/// types. Its owner gives the same layout with each call, and releases it.
 class element_memory {
   public:
-    /// Moves `count` elements to memory that is not initialised, and destroys those that it leaves. It does not throw.
-    using mover = void (*)(void* to, void* from, std::size_t count);
+    std::size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
 
-    /// Room for `room` elements or more, of which the first `count` are kept. Without a mover their bytes are copied.
-    /// Where it throws (`std::bad_alloc`), nothing has changed.
-    void reserve(const element_layout& of, std::size_t room, std::size_t count, mover move = nullptr) {
-        if (room > room_) enlarge(of, room, count, move);
+  protected:
+    element_memory() = default;
+    element_memory(const element_memory&) = delete;
+    element_memory& operator=(const element_memory&) = delete;
+    ~element_memory() = default;
+
+    /// Room for `room` elements or more; those that are there move as bytes. Where it throws (`std::bad_alloc`),
+    /// nothing has changed.
+    void reserve(const element_layout& of, std::size_t room) {
+        if (room > room_) enlarge(of, room, size_);
+    }
+    /// As `reserve`, but the elements need not be kept, since all are replaced next.
+    void renew(const element_layout& of, std::size_t room) {
+        if (room > room_) enlarge(of, room, 0);
+    }
+    /// Copies the elements of `other` as bytes.
+    [[gnu::noinline]] void copy(const element_layout& of, const element_memory& other) {
+        renew(of, other.size_);
+        if (other.size_ != 0) std::memcpy(first_, other.first_, other.size_ * of.bytes);
+        size_ = other.size_;
     }
     /// As `reserve`, with room for further elements: the room at least doubles.
-    void grow(const element_layout& of, std::size_t least, std::size_t count, mover move = nullptr) {
-        if (least > room_) enlarge(of, least > 2 * count ? least : 2 * count, count, move);
+    void grow(const element_layout& of, std::size_t least, element_mover move = nullptr) {
+        if (least > room_) enlarge(of, least > 2 * size_ ? least : 2 * size_, size_, move);
+    }
+    /// The memory of one more element, which the owner must make there at once, without a throw.
+    void* next_place(const element_layout& of, element_mover move) {
+        if (size_ == room_) grow(of, size_ + 4, move);
+        return static_cast<std::byte*>(first_) + size_++ * of.bytes;
     }
     [[gnu::noinline]] void release(const element_layout& of) noexcept {
         if (first_ == nullptr) return;
@@ -837,26 +873,26 @@ class element_memory {
     void swap(element_memory& other) noexcept {
         std::swap(first_, other.first_);
         std::swap(room_, other.room_);
-    }
-
-    void* first() const { return first_; }
-    std::size_t room() const { return room_; }
-
-  private:
-    [[gnu::noinline]] void enlarge(const element_layout& of, std::size_t room, std::size_t count, mover move) {
-        if (room > static_cast<std::size_t>(-1) / 2 / of.bytes) throw std::bad_array_new_length();
-        const std::size_t size = room * of.bytes;
-        void* const larger =
-            of.is_shelved ? buffer_shelf::take(size) : ::operator new(size, std::align_val_t{of.alignment});
-        if (count != 0 && move != nullptr) move(larger, first_, count);
-        if (count != 0 && move == nullptr) std::memcpy(larger, first_, count * of.bytes);
-        release(of);
-        first_ = larger;
-        room_ = room;
+        std::swap(size_, other.size_);
     }
 
     void* first_ = nullptr;
     std::size_t room_ = 0;
+    std::size_t size_ = 0;
+
+  private:
+    [[gnu::noinline]] void enlarge(const element_layout& of, std::size_t room, std::size_t kept,
+                                   element_mover move = nullptr) {
+        if (room > static_cast<std::size_t>(-1) / 2 / of.bytes) throw std::bad_array_new_length();
+        const std::size_t size = room * of.bytes;
+        void* const larger =
+            of.is_shelved ? buffer_shelf::take(size) : ::operator new(size, std::align_val_t{of.alignment});
+        if (kept != 0 && move != nullptr) move(larger, first_, kept);
+        if (kept != 0 && move == nullptr) std::memcpy(larger, first_, kept * of.bytes);
+        release(of);
+        first_ = larger;
+        room_ = room;
+    }
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -876,7 +912,7 @@ namespace rill { inline namespace RILL_ABI {
 /// rules for what stays valid; they throw nothing but `std::bad_alloc`, and then the vector is as it was. Bytes are
 /// those of messages: their memory is that of the thread's `buffer_shelf`.
 template <class T>
-class aligned_vector {
+class aligned_vector : detail::element_memory {
     static_assert(std::is_trivially_copyable_v<T>, "aligned_vector: its elements are copied as bytes");
 
   public:
@@ -893,47 +929,44 @@ class aligned_vector {
         assign(first, last);
     }
     aligned_vector(std::initializer_list<T> values) : aligned_vector(values.begin(), values.end()) {}
-    aligned_vector(const aligned_vector& other) : aligned_vector() { copy(other.data(), other.size_); }
-    aligned_vector(aligned_vector&& other) noexcept { swap(other); }
+    aligned_vector(const aligned_vector& other) : aligned_vector() { copy(layout, other); }
+    aligned_vector(aligned_vector&& other) noexcept : element_memory() { element_memory::swap(other); }
     aligned_vector& operator=(const aligned_vector& other) {
-        if (this != &other) copy(other.data(), other.size_);
+        if (this != &other) copy(layout, other);
         return *this;
     }
     aligned_vector& operator=(aligned_vector&& other) noexcept {
         aligned_vector(std::move(other)).swap(*this);
         return *this;
     }
-    ~aligned_vector() { memory_.release(layout); }
+    ~aligned_vector() { release(layout); }
 
-    void swap(aligned_vector& other) noexcept {
-        memory_.swap(other.memory_);
-        std::swap(size_, other.size_);
-    }
+    void swap(aligned_vector& other) noexcept { element_memory::swap(other); }
     friend void swap(aligned_vector& a, aligned_vector& b) noexcept { a.swap(b); }
 
-    void reserve(std::size_t room) { memory_.reserve(layout, room, size_); }
+    void reserve(std::size_t room) { element_memory::reserve(layout, room); }
     void resize(std::size_t count) {
-        memory_.grow(layout, count, size_);
+        grow(layout, count);
         if constexpr (!std::is_trivially_default_constructible_v<T>)
             for (std::size_t i = size_; i < count; ++i) ::new (static_cast<void*>(data() + i)) T();
         size_ = count;
     }
     void resize(std::size_t count, const T& value) {
         const T kept = value;
-        memory_.grow(layout, count, size_);
+        grow(layout, count);
         if (count > size_) std::fill(end(), data() + count, kept);
         size_ = count;
     }
     void assign(std::size_t count, const T& value) {
         const T kept = value;
-        memory_.reserve(layout, count, 0);
+        renew(layout, count);
         std::fill(data(), data() + count, kept);
         size_ = count;
     }
     template <std::forward_iterator From>
     void assign(From first, From last) {
         const auto count = static_cast<std::size_t>(std::distance(first, last));
-        memory_.reserve(layout, count, 0);
+        renew(layout, count);
         std::copy(first, last, data());
         size_ = count;
     }
@@ -945,27 +978,28 @@ class aligned_vector {
         std::copy(first, last, data() + before);
     }
     void push_back(T value) {
-        memory_.grow(layout, size_ + 1, size_);
+        grow(layout, size_ + 1);
         ::new (static_cast<void*>(end())) T(value);
         ++size_;
     }
     void clear() { size_ = 0; }
 
-    T* data() { return static_cast<T*>(memory_.first()); }
-    const T* data() const { return static_cast<const T*>(memory_.first()); }
-    T* begin() { return data(); }
-    T* end() { return data() + size_; }
-    const T* begin() const { return data(); }
-    const T* end() const { return data() + size_; }
-    T& operator[](std::size_t i) { return data()[i]; }
-    const T& operator[](std::size_t i) const { return data()[i]; }
-    T& front() { return *data(); }
-    const T& front() const { return *data(); }
-    T& back() { return end()[-1]; }
-    const T& back() const { return end()[-1]; }
-    std::size_t size() const { return size_; }
-    std::size_t capacity() const { return memory_.room(); }
-    bool empty() const { return size_ == 0; }
+    // None of these calls another one: each would be a function more for each type.
+    T* data() { return static_cast<T*>(first_); }
+    const T* data() const { return static_cast<const T*>(first_); }
+    T* begin() { return static_cast<T*>(first_); }
+    T* end() { return static_cast<T*>(first_) + size_; }
+    const T* begin() const { return static_cast<const T*>(first_); }
+    const T* end() const { return static_cast<const T*>(first_) + size_; }
+    T& operator[](std::size_t i) { return static_cast<T*>(first_)[i]; }
+    const T& operator[](std::size_t i) const { return static_cast<const T*>(first_)[i]; }
+    T& front() { return *static_cast<T*>(first_); }
+    const T& front() const { return *static_cast<const T*>(first_); }
+    T& back() { return static_cast<T*>(first_)[size_ - 1]; }
+    const T& back() const { return static_cast<const T*>(first_)[size_ - 1]; }
+    using element_memory::empty;
+    using element_memory::size;
+    std::size_t capacity() const { return room_; }
 
     friend bool operator==(const aligned_vector& a, const aligned_vector& b) {
         return std::equal(a.begin(), a.end(), b.begin(), b.end());
@@ -975,15 +1009,6 @@ class aligned_vector {
     static constexpr bool is_shelved = std::is_same_v<T, std::byte>;
     static_assert(!is_shelved || static_cast<std::align_val_t>(alignment) == buffer_shelf::alignment);
     static constexpr detail::element_layout layout{sizeof(T), alignment, is_shelved};
-
-    void copy(const T* from, std::size_t count) {
-        memory_.reserve(layout, count, 0);
-        if (count != 0) std::memcpy(memory_.first(), from, count * sizeof(T));
-        size_ = count;
-    }
-
-    detail::element_memory memory_;
-    std::size_t size_ = 0;
 };
 
 /// The bytes of a message, owned.
@@ -1670,9 +1695,12 @@ namespace rill { inline namespace RILL_ABI {
 /// How long a message over a link may stay unacknowledged until the sender calls the link silent. Each rank judges for
 /// itself, and each message anew.
 ///
-/// - `adaptive`, the default: the smoothed round trip of the link, plus four times its mean deviation (at least
-///   `least`), plus the time that the bytes on the way take at the measured rate (Jacobson and Karels, as in TCP). Only
-///   messages that were sent once, and over the link itself, are measured (Karn). Until then the time is `first`.
+/// - `adaptive`, the default: a rank measures the longest time in each operation for which it waited for an
+///   acknowledgement over the link, since the one before or since it sent. Such times are smoothed. The patience is
+///   their mean, plus four times their mean deviation (at least `least`), plus the time that the message's bytes take
+///   at the measured rate, there and back (Jacobson and Karels, as in TCP). On a detour it is twice as much, with the
+///   bytes of all messages on the way. In the first operation it is `first`, and at least `first` in one with more than
+///   four times the bytes of all before.
 /// - `fixed`: always the same time.
 ///
 /// Both times are above 0.
@@ -1910,7 +1938,12 @@ struct call_options {
     std::uint32_t set = 0;  ///< whose they are: `option_names::id`
     option_hashes hashes{};
 
-    friend constexpr bool operator==(const call_options&, const call_options&) = default;
+    // Written out, because that of `std::array` is eight functions for the compiler.
+    friend constexpr bool operator==(const call_options& a, const call_options& b) {
+        for (std::size_t i = 0; i < a.hashes.size(); ++i)
+            if (a.hashes[i] != b.hashes[i]) return false;
+        return a.set == b.set;
+    }
 };
 
 namespace detail {
@@ -2189,7 +2222,7 @@ inline constexpr std::uint64_t every_context = ~std::uint64_t{0};
 class error : public std::runtime_error {
   public:
     [[gnu::cold, gnu::noinline]] explicit error(abort_notice notice)
-        : std::runtime_error("rill: " + notice.reason), notice_(std::move(notice)) {}
+        : std::runtime_error(text_of({"rill: ", notice.reason})), notice_(std::move(notice)) {}
 
     const abort_notice& notice() const noexcept { return notice_; }
     rank_t culprit() const noexcept { return notice_.culprit; }
@@ -2419,9 +2452,11 @@ struct delivery_kind {
     static constexpr message_kind ask{"delivery", 5};       ///< whether the operation is over
     static constexpr message_kind probe{"delivery", 6};     ///< whether the link works again
     static constexpr message_kind echo{"delivery", 7};      ///< it does
+    static constexpr message_kind seek{"delivery", 8};      ///< whether `target` hears the rank `sequence`
+    static constexpr message_kind miss{"delivery", 9};      ///< `origin` does not hear the rank `sequence`
 
     static constexpr bool is_known(message_kind kind) {
-        return kind.protocol == data.protocol && data.number <= kind.number && kind.number <= echo.number;
+        return kind.protocol == data.protocol && data.number <= kind.number && kind.number <= miss.number;
     }
     /// Whether the message is for its `origin`: it answers one that came from there.
     static constexpr bool answers(message_kind kind) { return kind == received || kind == echo; }
@@ -2440,10 +2475,10 @@ struct delivery_note {
     friend constexpr bool operator==(const delivery_note&, const delivery_note&) = default;
 };
 
-/// How long a message over a link takes to be acknowledged: a smoothed time and its mean deviation.
-struct round_trip {
+/// A time that is measured again and again: smoothed, and its mean deviation.
+struct smoothed_time {
     bool is_known = false;
-    std::int64_t smoothed = 0;
+    std::int64_t mean = 0;
     std::int64_t deviation = 0;
 
     /// Source: V. Jacobson, M. Karels, Congestion avoidance and control, 1988.
@@ -2452,11 +2487,11 @@ struct round_trip {
             *this = {true, ns, ns / 2};
             return;
         }
-        const std::int64_t off = ns - smoothed;
+        const std::int64_t off = ns - mean;
         deviation += ((off < 0 ? -off : off) - deviation) / 4;
-        smoothed += off / 8;
+        mean += off / 8;
     }
-    friend constexpr bool operator==(const round_trip&, const round_trip&) = default;
+    friend constexpr bool operator==(const smoothed_time&, const smoothed_time&) = default;
 };
 
 /// Delivers the messages of an operation to their targets, by whatever way, exactly once. A state machine without I/O
@@ -2469,6 +2504,8 @@ struct round_trip {
 ///   way: the detours of the topology in their order, then the link itself again, each turn with twice the patience.
 /// - The way that worked is remembered beyond the operation. A probe, at intervals, or an acknowledgement that comes
 ///   over the link itself brings a link back.
+/// - Where the transport tells of silence, a rank that waits for a silent one asks the others whether they hear it. If
+///   none does that this rank hears, no way is left (see `is_out_of_reach`).
 /// - No rank leaves an operation before all have all that is theirs, because it may be another one's way. Ranks say so
 ///   up the tree, and the root ends the operation. That it is over goes over more links than those of the tree. A rank
 ///   that waits for it asks the others, and those in a later operation know.
@@ -2489,6 +2526,7 @@ class delivery_machine {
         done,     ///< nothing more
         forward,  ///< it is to be sent on to its destination
         deliver,  ///< it is this rank's, and new
+        look,     ///< the transport is to be asked for a sign of the rank `sequence`
         later     ///< it is of the next operation: to be told again when that has begun
     };
 
@@ -2518,8 +2556,13 @@ class delivery_machine {
         is_leaving_ = has_reported_ = is_over_ = false;
         detours_ = 0;
         turns_ = 0;
+        sought_ = no_rank;
+        const bool is_heavier = most_in_flight_ > 4 * known_load_;
+        known_load_ = most_in_flight_;
+        if (is_heavier) any_quiet_ = {};
         for (rank_t peer = 0; peer < size_; ++peer) {
             link& to = at(peer);
+            learn(to, is_heavier);
             to.sent = to.taken = 0;
             to.is_carried_for = false;
             if (to.way == 0 || now < to.probe_at) continue;
@@ -2551,6 +2594,8 @@ class delivery_machine {
             if (is_present) acknowledged(note, source, now);
         } else if (note.kind == delivery_kind::over) {
             if (is_present) conclude();
+        } else if (note.kind == delivery_kind::seek || note.kind == delivery_kind::miss) {
+            return look_for(note, source);
         } else if (note.kind == delivery_kind::ask) {
             if (!is_present || is_over_) say_over(other, source, note.number);
         } else {
@@ -2566,6 +2611,32 @@ class delivery_machine {
             }
         }
         return verdict::done;
+    }
+
+    /// The transport tells whether it hears nothing of `peer`, at the end of the link to it.
+    void lose(rank_t peer, bool is_lost) { at(peer).is_lost = is_lost; }
+    /// This rank waits for `peer`. Whether no way leads to it: this rank does not hear it, and neither does any other
+    /// that this rank hears. Asks those who have not said so in this operation. Who is not in the operation yet does
+    /// not answer.
+    bool is_out_of_reach(rank_t peer, time_point now) {
+        if (peer == no_rank || !at(peer).is_lost) {
+            sought_ = no_rank;
+            return false;
+        }
+        if (sought_ != peer) {
+            sought_ = peer;
+            seeks_at_ = now;
+            for (link& each : links_) each.misses = false;
+        }
+        bool is_asked = false;
+        for (rank_t other = 0; other < size_; ++other) {
+            if (other == self_ || at(other).is_lost || at(other).misses) continue;
+            is_asked = true;
+            if (now < seeks_at_) continue;
+            send({delivery_kind::seek, self_, other, static_cast<std::uint32_t>(peer), number_}, other);
+        }
+        if (now >= seeks_at_) seeks_at_ = now + seek_interval;
+        return !is_asked;
     }
 
     /// This rank has all that is its own. It stays until the operation `is_over()`.
@@ -2590,6 +2661,7 @@ class delivery_machine {
         time_point first{std::numeric_limits<std::int64_t>::max()};
         for (const entry& each : waiting_) first = std::min(first, each.due);
         if (is_leaving_ && !is_over_) first = std::min(first, asks_at_);
+        if (sought_ != no_rank && !is_over_) first = std::min(first, seeks_at_);
         return first;
     }
 
@@ -2614,8 +2686,9 @@ class delivery_machine {
     template <class Mix>
     void visit_state(Mix&& mix) const {
         mix(number_), mix(is_leaving_), mix(has_reported_), mix(is_over_), mix(reported_.size()), mix(turns_);
-        mix(asks_at_.ns);
-        for (const link& each : links_) mix(each.way), mix(each.sent), mix(each.taken), mix(each.probe_at.ns);
+        mix(asks_at_.ns), mix(sought_), mix(seeks_at_.ns);
+        for (const link& each : links_)
+            mix(each.way), mix(each.sent), mix(each.taken), mix(each.probe_at.ns), mix(each.is_lost), mix(each.misses);
         for (const entry& each : waiting_)
             mix(each.note.kind.number), mix(each.note.target), mix(each.note.sequence), mix(each.way), mix(each.due.ns),
                 mix(each.turns);
@@ -2624,15 +2697,21 @@ class delivery_machine {
 
   private:
     static constexpr duration probe_interval = seconds(1);
+    static constexpr duration seek_interval = milliseconds(20);
 
     struct link {
         bool is_told = false;  ///< hears from this rank that an operation is over: parent, children, ranks beside it
         bool is_carried_for = false;  ///< is an end of a way on which this rank is, in this operation
+        bool is_lost = false;         ///< the transport hears nothing of the peer
+        bool misses = false;          ///< the peer has said that it does not hear `sought_`
         int way = 0;                  ///< 0: over the link itself; i: by way of detour i - 1
         std::uint32_t sent = 0;       ///< messages for the peer, in this operation
         std::uint32_t taken = 0;      ///< those of the peer that have come without a gap
         time_point probe_at{};
-        round_trip trip{};
+        std::uint32_t open = 0;     ///< copies sent over the link and not acknowledged over it, in this operation
+        time_point quiet_since{};   ///< the latest acknowledgement over the link, or the first of these copies
+        std::int64_t quiet_ns = 0;  ///< the longest time in this operation for which an acknowledgement was awaited
+        smoothed_time quiet{};      ///< of the operations before
     };
     struct entry {
         delivery_note note{};
@@ -2655,6 +2734,18 @@ class delivery_machine {
         send({delivery_kind::over, self_, target, 0, number}, by_way_of);
     }
 
+    verdict look_for(const delivery_note& note, rank_t source) {
+        const auto whom = static_cast<rank_t>(note.sequence);
+        if (note.sequence >= static_cast<std::uint32_t>(size_) || whom == self_) return verdict::done;
+        if (note.kind == delivery_kind::miss) {
+            at(source).misses |= whom == sought_;
+            return verdict::done;
+        }
+        if (!at(whom).is_lost) return verdict::look;
+        send({delivery_kind::miss, self_, source, note.sequence, note.number}, source);
+        return verdict::done;
+    }
+
     void add(const delivery_note& note, std::size_t handle, std::size_t bytes, time_point now) {
         waiting_.push_back({.note = note, .handle = handle, .bytes = bytes});
         dispatch(waiting_[waiting_.size() - 1], now);
@@ -2666,13 +2757,21 @@ class delivery_machine {
         each.in_flight = 0;
         for (const entry& other : waiting_) each.in_flight += other.bytes;
         each.due = now + patience(each);
-        if (each.way != 0) ++detours_;
+        if (each.way != 0)
+            ++detours_;
+        else if (link& over = at(each.note.target); over.open++ == 0)
+            over.quiet_since = now;
         send(each.note, by(each.note.target, each.way), each.handle);
     }
     void overdue(entry& each, time_point now) {
         link& to = at(each.note.target);
         if (each.way == to.way) {
-            if (to.way == 0) to.probe_at = now + probe_interval;
+            if (to.way == 0) {
+                to.probe_at = now + probe_interval;
+                // What went by way of this target may be lost too.
+                for (entry& other : waiting_)
+                    if (other.way != 0 && by(other.note.target, other.way) == each.note.target) other.due = now;
+            }
             to.way = next_way(each, to.way);
         }
         ++each.turns;
@@ -2693,14 +2792,19 @@ class delivery_machine {
         return once * (std::int64_t{1} << doublings);
     }
     duration measured_patience(const entry& each) const {
-        const round_trip& own = at(by(each.note.target, each.way)).trip;
-        const round_trip& trip = own.is_known ? own : any_trip_;
-        if (!trip.is_known) return ways_.detect.first;
-        // The receiver may have queued as much before its answer as this rank ever had before a message.
-        const double queued = static_cast<double>(std::max(each.in_flight, most_in_flight_));
-        const auto transfer = static_cast<std::int64_t>(2 * queued / rate_);
-        const std::int64_t once = trip.smoothed + std::max(4 * trip.deviation, ways_.detect.least.ns) + transfer;
-        return duration(once) * (each.way == 0 ? 1 : 2);
+        const smoothed_time& own = at(by(each.note.target, each.way)).quiet;
+        const smoothed_time& quiet = own.is_known ? own : any_quiet_;
+        if (!quiet.is_known || rate_ == 0) return ways_.detect.first;
+        // How long a link is quiet is not known of a detour, nor under more load than ever before.
+        const bool is_heavier = each.in_flight > 4 * known_load_;
+        const std::size_t before =
+            each.way == 0 && !is_heavier ? each.bytes : std::max(each.in_flight, most_in_flight_);
+        const auto transfer = static_cast<std::int64_t>(2 * static_cast<double>(before) / rate_);
+        const duration once = duration(most_of(quiet) + transfer) * (each.way == 0 ? 1 : 2);
+        return is_heavier ? std::max(once, ways_.detect.first) : once;
+    }
+    std::int64_t most_of(const smoothed_time& quiet) const {
+        return quiet.mean + std::max(4 * quiet.deviation, ways_.detect.least.ns);
     }
     duration patience_of_asking() {
         constexpr int most_doublings = 10;
@@ -2708,11 +2812,15 @@ class delivery_machine {
     }
 
     void acknowledged(const delivery_note& note, rank_t source, time_point now) {
-        if (source == note.target) works(note.target);
+        const bool is_direct = source == note.target;
+        if (is_direct) {
+            hear(at(source), now);
+            works(source);
+        }
         for (std::size_t i = 0; i < waiting_.size();) {
             entry& each = waiting_[i];
             if (each.note.target == note.target && each.note.sequence == note.sequence) {
-                if (source == note.target && each.turns == 0 && each.way == 0) measure(each, now);
+                if (is_direct && each.turns == 0 && each.way == 0) measure(each, now);
                 each = waiting_[waiting_.size() - 1];
                 waiting_.resize(waiting_.size() - 1);
                 continue;
@@ -2725,7 +2833,6 @@ class delivery_machine {
     }
     void works(rank_t peer) { at(peer).way = 0; }
 
-    /// The time that the bytes on the way take at the rate that was seen is no part of the round trip.
     void measure(const entry& each, time_point now) {
         const auto took = static_cast<double>(std::max<std::int64_t>((now - each.sent_at).ns, 1));
         const double seen = static_cast<double>(each.in_flight) / took;
@@ -2734,9 +2841,26 @@ class delivery_machine {
         else if (each.in_flight >= most_in_flight_ / 2)
             rate_ += (seen - rate_) / 8;
         most_in_flight_ = std::max(most_in_flight_, each.in_flight);
-        const double rest = std::max(took - static_cast<double>(each.in_flight) / rate_, 0.0);
-        at(each.note.target).trip.measure(static_cast<std::int64_t>(rest));
-        any_trip_.measure(static_cast<std::int64_t>(rest));
+    }
+    /// An acknowledgement has come over the link. Of a time for which it was called silent only so much counts as makes
+    /// the next patience longer.
+    void hear(link& over, time_point now) {
+        if (over.open == 0) return;
+        std::int64_t awaited = (now - over.quiet_since).ns;
+        if (over.way != 0) awaited = std::min(awaited, 2 * most_of(over.quiet.is_known ? over.quiet : any_quiet_));
+        over.quiet_ns = std::max({over.quiet_ns, awaited, std::int64_t{1}});
+        over.quiet_since = now;
+        --over.open;
+    }
+    /// An operation has ended. One of much more bytes than all before shows how long a link under load is quiet.
+    void learn(link& over, bool is_heavier) {
+        if (is_heavier) over.quiet = {};
+        if (over.quiet_ns != 0) {
+            over.quiet.measure(over.quiet_ns);
+            any_quiet_.measure(over.quiet_ns);
+        }
+        over.quiet_ns = 0;
+        over.open = 0;
     }
 
     /// Counts a message that came, and returns whether it is the first copy.
@@ -2803,9 +2927,12 @@ class delivery_machine {
     int detours_ = 0;
     int turns_ = 0;
     time_point asks_at_{};
-    round_trip any_trip_{};
-    double rate_ = 0;  ///< bytes per nanosecond
+    rank_t sought_ = no_rank;    ///< whom this rank waits for and does not hear
+    time_point seeks_at_{};      ///< when it asks the others again
+    smoothed_time any_quiet_{};  ///< of all links
+    double rate_ = 0;            ///< bytes per nanosecond
     std::size_t most_in_flight_ = 0;
+    std::size_t known_load_ = 0;  ///< that of the operations before this one
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -3154,46 +3281,58 @@ class function_ref<Result(Arguments...)> {
 
 namespace rill { inline namespace RILL_ABI {
 
+namespace detail {
+template <class T>
+void move_elements(void* to, void* from, std::size_t count) {
+    static_assert(std::is_nothrow_move_constructible_v<T>,
+                  "rill::plain_vector: objects may throw when they move, and they do when the vector grows; declare "
+                  "their move constructor noexcept, or make them all with the vector");
+    T* const old = static_cast<T*>(from);
+    T* const moved = static_cast<T*>(to);
+    for (std::size_t i = 0; i < count; ++i) ::new (static_cast<void*>(moved + i)) T(std::move(old[i]));
+    // In a loop of its own: else g++ 12 warns at -O3 of what a destructor would do to an object that has moved.
+    for (std::size_t i = 0; i < count; ++i) old[i].~T();
+}
+template <class T>
+inline constexpr element_mover mover_of = &move_elements<T>;
+template <class T>
+    requires std::is_trivially_copyable_v<T>
+inline constexpr element_mover mover_of<T> = nullptr;
+}  // namespace detail
+
 /// A vector with few members. It costs the compiler a small part of what `std::vector` costs for each type of element:
 /// it has one function where that has ten, pointers for iterators, and its memory is compiled once. Objects that are
 /// copied as bytes and that users may copy stand in an `aligned_vector`.
 template <class T>
-class plain_vector {
+class plain_vector : detail::element_memory {
   public:
     plain_vector() = default;
     /// `count` objects, each of them made from `from`.
     template <class... From>
     explicit plain_vector(std::size_t count, const From&... from) : plain_vector() {
-        memory_.reserve(layout, count, 0);
-        for (T* at = begin(); size_ < count; ++size_) ::new (static_cast<void*>(at++)) T(from...);
+        grow(layout, count);
+        for (T* at = static_cast<T*>(first_); size_ < count; ++size_) ::new (static_cast<void*>(at++)) T(from...);
     }
-    plain_vector(plain_vector&& other) noexcept { swap(other); }
+    plain_vector(plain_vector&& other) noexcept : element_memory() { swap(other); }
     plain_vector& operator=(plain_vector&& other) noexcept {
         swap(other);
         return *this;
     }
     ~plain_vector() {
         if constexpr (!std::is_trivially_destructible_v<T>) clear();
-        memory_.release(layout);
+        release(layout);
     }
 
     /// Room for `room` objects: `add` allocates and throws nothing while there are fewer. Where `reserve` throws
     /// (`std::bad_alloc`), nothing has changed.
-    void reserve(std::size_t room) {
-        if (room > memory_.room()) grow(room);
-    }
-    T& add(T value) {
-        if (size_ == memory_.room()) grow(size_ + least_room);
-        T* const added = ::new (static_cast<void*>(begin() + size_)) T(std::move(value));
-        ++size_;
-        return *added;
-    }
-    void pop_back() { begin()[--size_].~T(); }
+    void reserve(std::size_t room) { grow(layout, room, detail::mover_of<T>); }
+    T& add(T value) { return *::new (next_place(layout, detail::mover_of<T>)) T(std::move(value)); }
+    void pop_back() { static_cast<T*>(first_)[--size_].~T(); }
     void clear() {
         if constexpr (std::is_trivially_destructible_v<T>)
             size_ = 0;
         else
-            for (T* const first = begin(); size_ != 0;) first[--size_].~T();
+            for (T* const first = static_cast<T*>(first_); size_ != 0;) first[--size_].~T();
     }
     /// `count` copies of `value`, in place of what was there.
     void assign(std::size_t count, const T& value) {
@@ -3201,46 +3340,21 @@ class plain_vector {
         while (size_ < count) add(value);
     }
 
-    T* begin() { return static_cast<T*>(memory_.first()); }
-    T* end() { return begin() + size_; }
-    const T* begin() const { return static_cast<const T*>(memory_.first()); }
-    const T* end() const { return begin() + size_; }
-    T& operator[](std::size_t i) { return begin()[i]; }
-    const T& operator[](std::size_t i) const { return begin()[i]; }
-    T& back() { return begin()[size_ - 1]; }
-    std::size_t size() const { return size_; }
-    bool empty() const { return size_ == 0; }
-    std::span<T> all() { return {begin(), size_}; }
-    std::span<const T> all() const { return {begin(), size_}; }
+    // None of these calls another one: each would be a function more for each type.
+    T* begin() { return static_cast<T*>(first_); }
+    T* end() { return static_cast<T*>(first_) + size_; }
+    const T* begin() const { return static_cast<const T*>(first_); }
+    const T* end() const { return static_cast<const T*>(first_) + size_; }
+    T& operator[](std::size_t i) { return static_cast<T*>(first_)[i]; }
+    const T& operator[](std::size_t i) const { return static_cast<const T*>(first_)[i]; }
+    T& back() { return static_cast<T*>(first_)[size_ - 1]; }
+    using element_memory::empty;
+    using element_memory::size;
+    std::span<T> all() { return {static_cast<T*>(first_), size_}; }
+    std::span<const T> all() const { return {static_cast<const T*>(first_), size_}; }
 
   private:
-    static constexpr std::size_t least_room = 4;
     static constexpr detail::element_layout layout{sizeof(T), alignof(T)};
-
-    void swap(plain_vector& other) noexcept {
-        memory_.swap(other.memory_);
-        std::swap(size_, other.size_);
-    }
-    void grow(std::size_t least) {
-        if constexpr (std::is_trivially_copyable_v<T>)
-            memory_.grow(layout, least, size_);
-        else
-            memory_.grow(layout, least, size_, &move_all);
-    }
-    static void move_all(void* to, void* from, std::size_t count) {
-        static_assert(
-            std::is_nothrow_move_constructible_v<T>,
-            "rill::plain_vector: objects may throw when they move, and they do when the vector grows; declare "
-            "their move constructor noexcept, or make them all with the vector");
-        T* const old = static_cast<T*>(from);
-        T* const moved = static_cast<T*>(to);
-        for (std::size_t i = 0; i < count; ++i) ::new (static_cast<void*>(moved + i)) T(std::move(old[i]));
-        // In a loop of its own: else g++ 12 warns at -O3 of what a destructor would do to an object that has moved.
-        for (std::size_t i = 0; i < count; ++i) old[i].~T();
-    }
-
-    detail::element_memory memory_;
-    std::size_t size_ = 0;
 };
 
 }}  // namespace rill::RILL_ABI
@@ -3556,7 +3670,7 @@ class inquest {
             if (!hear(r)) absent.add(r);
         if (!all_must_have_come) return entered;
         if (absent.size() > 1) until = all_.now() + timeout_ / 8;
-        for (const rank_t r : absent.all())
+        for (const rank_t r : absent)
             if (absent.size() == 1 || !hear(r)) not_come(r);
         return entered;
     }
@@ -3821,16 +3935,16 @@ template <Transport Net>
 class session {
   public:
     /// `timeout`: how long this rank waits for others. `ground`: the context that the session stands on, for instance
-    /// of the group in which the ranks have agreed to make it.
+    /// of the group in which the ranks have agreed to make it; itself by default.
     session(Net& net, std::string_view name, duration timeout, session_kind kind = session_kind::closed,
-            std::optional<std::uint64_t> ground = std::nullopt)
+            std::uint64_t ground = every_context)
         : net_(&net),
           timeout_(timeout),
           kind_(kind),
           epoch_(epoch_of(net)),
           context_(net.next_context(mix64(fingerprint(name), epoch_))),
           waits_(mix64(context_, fingerprint("long waits"))),
-          ground_(ground.value_or(context_)) {}
+          ground_(ground == every_context ? context_ : ground) {}
     session(const session&) = delete;
     session& operator=(const session&) = delete;
     ~session() {
@@ -4038,7 +4152,10 @@ class exchange {
     }
 
     /// Lets others access this rank's memory by `shared` until the operation is finished; unwinding withdraws it.
-    void lend(window& shared) { lent_by_ = &shared; }
+    void lend(window& shared) {
+        lent_by_ = &shared;
+        withdraw_ = &withdraw;
+    }
     /// Counts traffic that needed no messages, the same amount in each direction.
     void count(std::uint64_t messages, std::uint64_t bytes) { counted_ += {messages, bytes, messages, bytes}; }
     /// Counts traffic that passed without `send` and `receive`.
@@ -4101,8 +4218,7 @@ class exchange {
                 for (auto& s : sent_)
                     if (s.reads(piece)) s.handle.settle();
         for (auto& s : sent_) s.handle.settle();
-        if constexpr (SharedMemoryTransport<Net>)
-            if (lent_by_ != nullptr) lent_by_->withdraw(signature_.number);
+        if (lent_by_ != nullptr) withdraw_(lent_by_, signature_.number);
         forget();
     }
 
@@ -4156,6 +4272,8 @@ class exchange {
         of_->announce({}, signature_.number);
     }
 
+    static void withdraw(void* from, std::uint64_t number) noexcept { static_cast<window*>(from)->withdraw(number); }
+
     void forget() noexcept {
         sent_.clear();
         oldest_ = 0;
@@ -4175,8 +4293,9 @@ class exchange {
     time_point start_{};
     traffic counted_{};
     plain_vector<sent> sent_;
-    std::size_t oldest_ = 0;  // all sends before this one are done
-    window* lent_by_ = nullptr;
+    std::size_t oldest_ = 0;   // all sends before this one are done
+    void* lent_by_ = nullptr;  ///< a window, of which groups that lend nothing compile nothing
+    void (*withdraw_)(void* window, std::uint64_t number) noexcept = nullptr;
     plain_vector<message> kept_;
     plain_vector<arrival<message>> arrivals_;
     int round_ = 0;
@@ -4505,7 +4624,7 @@ class detours {
     message receive(rank_t peer) {
         std::uint32_t& due = expected_[static_cast<std::size_t>(peer)];
         const auto has_come = [&] { return find(peer, due) < arrived_.size(); };
-        call_->wait_for(peer, [&](deadline until) { return pump(until, has_come); });
+        call_->wait_for(peer, [&](deadline until) { return pump(peer, until, has_come); });
         arrival_place& place = arrived_[find(peer, due++)];
         message taken(std::move(place.content));
         place = std::move(arrived_.back());
@@ -4520,7 +4639,7 @@ class detours {
         while (!machine_.is_over()) {
             const rank_t peer = machine_.waits_for();
             call_->wait_for(peer, [&](deadline until) {
-                return pump(until, [&] { return machine_.is_over() || machine_.waits_for() != peer; });
+                return pump(peer, until, [&] { return machine_.is_over() || machine_.waits_for() != peer; });
             });
         }
     }
@@ -4553,13 +4672,15 @@ class detours {
         return i;
     }
 
-    /// Sends and receives until `is_done()`, which it returns, or until `until`.
+    /// Sends and receives until `is_done()`, which it returns, or until `until`. Waits for `peer`.
     template <class Done>
-    bool pump(deadline until, Done&& is_done) {
+    bool pump(rank_t peer, deadline until, Done&& is_done) {
         for (;;) {
             flush();
             if (is_done()) return true;
             require_presence();
+            require_way(peer);
+            flush();
             const deadline due{machine_.next_due()};
             auto got = call_->net().receive(others_.all(), on(), due < until ? due : until);
             if (got) {
@@ -4577,6 +4698,7 @@ class detours {
         if (got.pieces().size_bytes() == peer_event_bytes) {
             const peer_event event = read_from(*call_, source, [&] { return read_peer_event(got); });
             if (event.kind == peer_change::ended) ended_.add(source);
+            machine_.lose(source, event.kind == peer_change::silent || event.kind == peer_change::ended);
             return;
         }
         const delivery_note note = read_from(*call_, source, [&] { return note_of(got); });
@@ -4590,6 +4712,10 @@ class detours {
                 post(note.destination(), std::move(copy));
                 break;
             }
+            case delivery_machine<Shape>::verdict::look:
+                call_->net().inquire(static_cast<rank_t>(note.sequence), call_->context(), note.number,
+                                     deadline::immediate);
+                break;
             case delivery_machine<Shape>::verdict::later: early_.add(std::move(got)); break;
             case delivery_machine<Shape>::verdict::done: break;
         }
@@ -4602,6 +4728,15 @@ class detours {
         for (const rank_t peer : ended_.all())
             if (!machine_.is_leaving() || machine_.waits_for() == peer)
                 call_->scene().fail(failure::exception, peer, no_rank, text_of({"rank ", peer, " has ended"}));
+    }
+
+    /// The transport has told that `peer` is silent, and no rank can carry anything for it.
+    void require_way(rank_t peer) {
+        if (!machine_.is_out_of_reach(peer, now())) return;
+        const rank_t self = call_->net().rank();
+        call_->scene().fail(failure::exception, peer, self,
+                            text_of({"rank ", self, " waits for rank ", peer,
+                                     ", of which no rank hears anything: it hangs, or its links are cut"}));
     }
 
     void flush() {
@@ -4792,16 +4927,12 @@ class arena {
         }
         if (block_ == blocks_.size()) add_block(size);
         const byte_span taken(blocks_[block_].data() + used_, size);
-        last_ = used_;
-        advance(size);
+        const std::size_t end = used_ + (size + line - 1) / line * line;
+        const std::size_t most = blocks_[block_].size();
+        used_ = end < most ? end : most;
         return taken;
     }
-    /// Keeps only the first `size` bytes of the span that was taken last.
-    void shrink_last(std::size_t size) {
-        used_ = last_;
-        advance(size);
-    }
-    void reset() { block_ = used_ = last_ = 0; }
+    void reset() { block_ = used_ = 0; }
 
   private:
     static constexpr std::size_t least_block = std::size_t{1} << 16;
@@ -4815,16 +4946,9 @@ class arena {
         blocks_.add(buffer(size > usual ? size : usual));
     }
 
-    void advance(std::size_t size) {
-        const std::size_t end = used_ + (size + line - 1) / line * line;
-        const std::size_t most = blocks_[block_].size();
-        used_ = end < most ? end : most;
-    }
-
     plain_vector<buffer> blocks_;
     std::size_t block_ = 0;
     std::size_t used_ = 0;
-    std::size_t last_ = 0;
 };
 
 }}  // namespace rill::RILL_ABI
@@ -5062,9 +5186,11 @@ bool any_at_least(const T* x, magnitude_key<T> bound) {
 /// Returns the largest result of `body(segment)` over all tasks, or zero if there are none.
 template <class Key, Executor Exec, class Body>
 Key largest_of_tasks(const Exec& executor, const tasks& all, Body&& body) {
-    std::array<Key, tasks::most> found{};
+    Key found[tasks::most]{};
     run_tasks(executor, all, [&](segment part, std::size_t task) { found[task] = body(part); });
-    return *std::max_element(found.begin(), found.end());
+    Key largest = 0;
+    for (const Key each : found) largest = std::max(largest, each);
+    return largest;
 }
 
 /// Returns the first coordinate whose magnitude reaches `bound`, or `x.size()`.
@@ -7628,9 +7754,8 @@ void copy(std::span<const T> source, std::span<T> target) {
         detail::end_streaming();
     }
 #endif
-    std::copy_n(source.begin(), first, target.begin());
-    std::copy(source.begin() + static_cast<std::ptrdiff_t>(last), source.end(),
-              target.begin() + static_cast<std::ptrdiff_t>(last));
+    std::copy_n(source.data(), first, target.data());
+    std::copy_n(source.data() + last, source.size() - last, target.data() + last);
 }
 
 }}}  // namespace rill::RILL_ABI::kernel
@@ -7792,7 +7917,7 @@ void copy_dense(const stream_view<T, Index>& source, std::span<T> target, T neut
             kernel::copy(piece.values(), to);
             return;
         }
-        std::fill(to.begin(), to.end(), neutral);
+        std::fill_n(to.data(), to.size(), neutral);
         kernel::scatter_assign(piece.pairs(), piece.range().begin, to);
     });
 }
@@ -7996,6 +8121,103 @@ std::span<const T> decode_values(const wire::header& head, byte_view bytes, alig
 
 }}}  // namespace rill::RILL_ABI::detail
 
+// ===== rill/stream/dense_switch.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// How many coordinates of a range of `size` operands have together, if each has its coordinates at random and without
+/// regard to the others: N (1 - Π (1 - c/N)). The same for the same counts in the same order. Source: SparCML,
+/// appendix B.
+class expected_union {
+  public:
+    explicit constexpr expected_union(std::size_t size) : size_(size) {}
+
+    constexpr void add(std::size_t count) {
+        sum_ += count;
+        if (size_ != 0) absent_ *= 1 - static_cast<double>(count) / static_cast<double>(size_);
+    }
+    constexpr std::size_t count() const {
+        const double rounded = static_cast<double>(size_) * (1 - absent_) + 0.5;
+        return std::min(std::min(sum_, size_), static_cast<std::size_t>(rounded));
+    }
+
+  private:
+    std::size_t size_;
+    std::size_t sum_ = 0;
+    double absent_ = 1;
+};
+
+namespace detail {
+/// The bytes of the indices of `count` coordinates of `range`: exact for raw indices, bitmaps, whole rows and
+/// Elias-Fano, which stands for the other codings too. They are seldom a fifth smaller or larger.
+[[gnu::noinline]] inline std::size_t estimated_index_bytes(const coding& codes, std::size_t index_bytes,
+                                                           std::size_t count, segment range) {
+    switch (codes.indices) {
+        case index_coding::dense:
+        case index_coding::raw: return count * index_bytes;
+        case index_coding::bitmap: return (range.size() + 7) / 8;
+        case index_coding::whole_rows: return kernel::whole_rows{codes.row}.size_of(count, range);
+        case index_coding::packed_gaps:
+        case index_coding::elias_fano:
+        case index_coding::huffman:
+        case index_coding::smallest: break;
+    }
+    return kernel::elias_fano::size_of(count, range);
+}
+}  // namespace detail
+
+/// When a fold changes from the sparse to the dense form: when the frame of the sparse form would be larger than
+/// `factor` times that of the dense form, in the coding in which sums travel. The number of the sparse form's entries
+/// is estimated before the fold from the counts of the operands alone (`expected_union`), so that all ranks that fold
+/// the same operands decide alike. A factor of 0 switches for every result that is not empty, a very large one never.
+/// Source: SparCML, section 5.1, where indices and values are raw and supports disjoint.
+struct dense_switch {
+    double factor = 1.0;
+
+    /// `count`: of the coordinates in the sparse form.
+    template <class T, class Index>
+    constexpr bool wants_dense(std::size_t count, segment range, const coding& codes = {}) const {
+        const std::size_t sparse = detail::value_length(codes, sizeof(T), count) +
+                                   detail::estimated_index_bytes(codes, sizeof(Index), count, range);
+        const std::size_t dense = detail::value_length(codes, sizeof(T), range.size());
+        return count != 0 && static_cast<double>(sparse) > factor * static_cast<double>(dense);
+    }
+    friend constexpr bool operator==(dense_switch, dense_switch) = default;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/stream/stream_codings.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// How the frames of a collective on streams are coded; it must be the same on all ranks.
+struct stream_codings {
+    coding contribution{};  ///< of contributions: applied once, at the source
+    coding partial{};       ///< of partial sums: their values are raw
+    coding copy{};          ///< of finished parts: applied once, by the owner, then forwarded verbatim
+    dense_switch when{};    ///< judges sums in the coding `of_sums`
+
+    /// The coding by which a sum is found to be smaller in the sparse or in the dense form: that of the copy phase if
+    /// it is lossy, since finished sums make up most of the traffic; otherwise that of partial sums.
+    constexpr const coding& of_sums() const { return copy.is_lossless() && !partial.is_view() ? partial : copy; }
+
+    constexpr std::uint64_t fingerprint() const {
+        return mix64(contribution.fingerprint(), partial.fingerprint(), copy.fingerprint(),
+                     std::bit_cast<std::uint64_t>(when.factor));
+    }
+    friend constexpr bool operator==(const stream_codings&, const stream_codings&) = default;
+};
+
+namespace detail {
+/// Sums are sent on and folded further, so rounding would count several times.
+inline void require_raw_sums(const stream_codings& codings) {
+    RILL_EXPECTS(is_lossless(codings.partial.values), "stream_codings: partial sums travel with raw values");
+}
+}  // namespace detail
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/stream/frame.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -8159,6 +8381,8 @@ struct frame_coder {
     byte_view (*encode)(const wire::header& head, const stream_view<T, Index>& view, const coding& codes,
                         random_key key, arena& memory, const Exec& executor);
     stream_view<T, Index> (*decode)(const frame& f, frame_scratch<T, Index>& room, const Exec& executor);
+    /// Throws `invalid_value` if one of the codings needs whole rows and a row is not whole.
+    void (*require_whole_rows)(const stream_view<T, Index>& view, const stream_codings& codings);
 };
 
 namespace detail {
@@ -8174,12 +8398,19 @@ template <coding_set Among, Element T, IndexType Index, Executor Exec>
 stream_view<T, Index> decode_frame(const frame& f, frame_scratch<T, Index>& room, const Exec& executor) {
     return content_of<Among>(f, room, executor);
 }
+template <coding_set Among, Element T, IndexType Index>
+void require_rows([[maybe_unused]] const stream_view<T, Index>& view, [[maybe_unused]] const stream_codings& codings) {
+    if constexpr (Among.has(index_coding::whole_rows))
+        for (const coding* each : {&codings.contribution, &codings.partial, &codings.copy})
+            require_whole_rows(view, *each);
+}
 }  // namespace detail
 
 /// The functions for frames whose codings are `Among` these.
 template <coding_set Among, Element T, IndexType Index, Executor Exec>
 inline constexpr frame_coder<T, Index, Exec> coder_of{detail::encode_frame<Among, T, Index, Exec>,
-                                                      detail::decode_frame<Among, T, Index, Exec>};
+                                                      detail::decode_frame<Among, T, Index, Exec>,
+                                                      detail::require_rows<Among, T, Index>};
 
 }}  // namespace rill::RILL_ABI
 
@@ -8830,7 +9061,7 @@ class dense_state {
                       {input.data() == output.data() ? place::output : place::input, own, false});
         headers_.reset();
         if (own.contributors == 0) {
-            std::fill(output.begin(), output.end(), fold.template identity<T>());
+            std::fill_n(output.data(), output.size(), fold.template identity<T>());
             set({0, parts}, place::output, own);
         }
     }
@@ -10431,7 +10662,7 @@ class fused_state {
         own_ = own;
         fold_ = fold;
         if (own.contributors == 0) {
-            std::fill(output.begin(), output.end(), fold.template identity<T>());
+            std::fill_n(output.data(), output.size(), fold.template identity<T>());
             input_ = output;
         }
     }
@@ -10635,8 +10866,8 @@ struct group_options {
     std::string_view name = "group";
 
     /// Whether an operation of this rank fails as soon as a rank that it waits for has ended or is silent, and not at
-    /// its timeout. On a `MonitoredTransport`; without effect on others. A topology with detours waits for silent
-    /// ranks.
+    /// its timeout. On a `MonitoredTransport`; without effect on others. With a topology that has detours, a
+    /// silent rank is waited for until all ranks that this one hears have said that they do not hear it either.
     bool monitors = false;
 
     void require_options(rank_t rank) const {
@@ -10810,18 +11041,15 @@ class chain {
     };
 
   public:
-    class iterator {
-      public:
-        explicit iterator(link* at) : at_(at) {}
-        T& operator*() const { return at_->value; }
+    struct iterator {
+        link* at;
+
+        T& operator*() const { return at->value; }
         iterator& operator++() {
-            at_ = at_->next;
+            at = at->next;
             return *this;
         }
-        friend bool operator==(iterator, iterator) = default;
-
-      private:
-        link* at_;
+        bool operator!=(std::nullptr_t) const { return at != nullptr; }
     };
 
     chain() = default;
@@ -10844,8 +11072,8 @@ class chain {
         return last_->value;
     }
 
-    iterator begin() const { return iterator(first_); }
-    static iterator end() { return iterator(nullptr); }
+    iterator begin() const { return {first_}; }
+    static std::nullptr_t end() { return nullptr; }
 
   private:
     link* first_ = nullptr;
@@ -11681,8 +11909,13 @@ inline byte_view join_frames(std::span<const byte_pieces> frames, arena& memory)
     std::byte* at = whole.data();
     for (const byte_pieces& frame : frames) {
         const auto written = static_cast<std::size_t>(at - whole.data());
-        at = std::fill_n(at, next_frame_at(written) - written, std::byte{0});
-        for (byte_view piece : frame) at = std::copy(piece.begin(), piece.end(), at);
+        const std::size_t gap = next_frame_at(written) - written;
+        std::memset(at, 0, gap);
+        at += gap;
+        for (const byte_view piece : frame) {
+            if (!piece.empty()) std::memcpy(at, piece.data(), piece.size());
+            at += piece.size();
+        }
     }
     return whole;
 }
@@ -11894,6 +12127,20 @@ concept IndexType = std::same_as<I, std::uint32_t> || std::same_as<I, std::uint6
 // ===== rill/core/sparse_view.hpp
 
 namespace rill { inline namespace RILL_ABI {
+
+/// The first position in `[first, last)` of ascending indices whose index is not below `bound`; `last` if there is
+/// none.
+template <IndexType Index>
+constexpr std::size_t first_not_below(const Index* indices, std::size_t first, std::size_t last, std::uint64_t bound) {
+    while (first < last) {
+        const std::size_t middle = first + (last - first) / 2;
+        if (indices[middle] < bound)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    return first;
+}
 
 /// A read-only sparse vector: strictly ascending indices and, in the same order, their values.
 template <Element T, IndexType Index>
@@ -12308,10 +12555,8 @@ struct sparse_sink {
         values[count++] = value;
     }
     void append(sparse_view<T, Index> x, std::size_t first, std::size_t last) {
-        std::copy(x.indices.begin() + static_cast<std::ptrdiff_t>(first),
-                  x.indices.begin() + static_cast<std::ptrdiff_t>(last), indices + count);
-        std::copy(x.values.begin() + static_cast<std::ptrdiff_t>(first),
-                  x.values.begin() + static_cast<std::ptrdiff_t>(last), values + count);
+        std::copy_n(x.indices.data() + first, last - first, indices + count);
+        std::copy_n(x.values.data() + first, last - first, values + count);
         count += last - first;
     }
 };
@@ -12321,9 +12566,7 @@ template <IndexType Index>
 std::size_t gallop(std::span<const Index> indices, std::size_t from, Index bound) {
     std::size_t step = 1;
     while (from + step < indices.size() && indices[from + step] < bound) step *= 2;
-    const auto first = indices.begin() + static_cast<std::ptrdiff_t>(from);
-    const auto last = indices.begin() + static_cast<std::ptrdiff_t>(std::min(from + step, indices.size()));
-    return static_cast<std::size_t>(std::lower_bound(first, last, bound) - indices.begin());
+    return first_not_below(indices.data(), from, std::min(from + step, indices.size()), bound);
 }
 
 /// A vector that is more than this many times as long as the other is copied in the stretches between the other's
@@ -12708,7 +12951,10 @@ class merge_tree {
         entry* first = room<entry>(entries, 4 * size);
         for (part& each : parts_) {
             each.counts = cursors_ + static_cast<std::size_t>(&each - parts_ + 1) * ways;
-            for (entry*& runs : each.runs) runs = std::exchange(first, first + size);
+            for (entry*& runs : each.runs) {
+                runs = first;
+                first += size;
+            }
         }
     }
 
@@ -12762,11 +13008,17 @@ class merge_tree {
             if (inputs_[k].count() - cursors_[k] > share)
                 extent = std::min(extent, static_cast<Index>(inputs_[k].indices[cursors_[k] + share] - base));
         for (std::size_t k = 0; k < inputs_.size(); ++k) {
-            const std::size_t first = cursors_[k], most = std::min(first + share, inputs_[k].count());
-            const auto end = std::partition_point(inputs_[k].indices.begin() + static_cast<std::ptrdiff_t>(first),
-                                                  inputs_[k].indices.begin() + static_cast<std::ptrdiff_t>(most),
-                                                  [&](Index i) { return i - base < extent; });
-            cursors_[k] = static_cast<std::size_t>(end - inputs_[k].indices.begin());
+            const std::size_t first = cursors_[k];
+            const Index* const indices = inputs_[k].indices.data();
+            std::size_t end = std::min(first + share, inputs_[k].count());
+            for (std::size_t low = first; low < end;) {  // bisection for the first index that is not in the stretch
+                const std::size_t middle = low + (end - low) / 2;
+                if (indices[middle] - base < extent)
+                    low = middle + 1;
+                else
+                    end = middle;
+            }
+            cursors_[k] = end;
             take(k, base, entries_between(inputs_[k], first, cursors_[k]));
         }
     }
@@ -12938,6 +13190,20 @@ concept IndexType = std::same_as<I, std::uint32_t> || std::same_as<I, std::uint6
 // ===== rill/core/sparse_view.hpp
 
 namespace rill { inline namespace RILL_ABI {
+
+/// The first position in `[first, last)` of ascending indices whose index is not below `bound`; `last` if there is
+/// none.
+template <IndexType Index>
+constexpr std::size_t first_not_below(const Index* indices, std::size_t first, std::size_t last, std::uint64_t bound) {
+    while (first < last) {
+        const std::size_t middle = first + (last - first) / 2;
+        if (indices[middle] < bound)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    return first;
+}
 
 /// A read-only sparse vector: strictly ascending indices and, in the same order, their values.
 template <Element T, IndexType Index>
@@ -13135,6 +13401,20 @@ concept IndexType = std::same_as<I, std::uint32_t> || std::same_as<I, std::uint6
 // ===== rill/core/sparse_view.hpp
 
 namespace rill { inline namespace RILL_ABI {
+
+/// The first position in `[first, last)` of ascending indices whose index is not below `bound`; `last` if there is
+/// none.
+template <IndexType Index>
+constexpr std::size_t first_not_below(const Index* indices, std::size_t first, std::size_t last, std::uint64_t bound) {
+    while (first < last) {
+        const std::size_t middle = first + (last - first) / 2;
+        if (indices[middle] < bound)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    return first;
+}
 
 /// A read-only sparse vector: strictly ascending indices and, in the same order, their values.
 template <Element T, IndexType Index>
@@ -13604,7 +13884,6 @@ RILL_DETAIL_AVX512_END
 
 #endif  // RILL_SINGLE_KERNEL_DETAIL_AVX512_HPP
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -13746,7 +14025,7 @@ class buffer_shelf {
         std::size_t room;
     };
     struct row {
-        std::array<piece, places> kept{};
+        piece kept[places]{};
         std::size_t count = 0;
         std::size_t next = 0;  ///< the place that is given away where all are taken; each in its turn
     };
@@ -13790,7 +14069,7 @@ class buffer_shelf {
 
     static inline thread_local bool is_gone = false;
 
-    std::array<row, 2> rows_{};
+    row rows_[2]{};
     std::size_t bytes_ = 0;
 };
 
@@ -13805,27 +14084,51 @@ class buffer_shelf {
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
+/// Moves `count` elements to memory that is not initialised, and destroys those that it leaves. It does not throw.
+using element_mover = void (*)(void* to, void* from, std::size_t count);
+
 struct element_layout {
     std::size_t bytes;  ///< of one element
     std::size_t alignment;
     bool is_shelved = false;  ///< whether the memory is that of the thread's `buffer_shelf`
 };
 
-/// The memory of an array, whatever its elements are, so that it is compiled once for all types. Its owner gives the
-/// same layout with each call, and releases it.
+/// The memory of an array and the number of its elements, whatever they are, so that this is compiled once for all
+/// types. Its owner gives the same layout with each call, and releases it.
 class element_memory {
   public:
-    /// Moves `count` elements to memory that is not initialised, and destroys those that it leaves. It does not throw.
-    using mover = void (*)(void* to, void* from, std::size_t count);
+    std::size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
 
-    /// Room for `room` elements or more, of which the first `count` are kept. Without a mover their bytes are copied.
-    /// Where it throws (`std::bad_alloc`), nothing has changed.
-    void reserve(const element_layout& of, std::size_t room, std::size_t count, mover move = nullptr) {
-        if (room > room_) enlarge(of, room, count, move);
+  protected:
+    element_memory() = default;
+    element_memory(const element_memory&) = delete;
+    element_memory& operator=(const element_memory&) = delete;
+    ~element_memory() = default;
+
+    /// Room for `room` elements or more; those that are there move as bytes. Where it throws (`std::bad_alloc`),
+    /// nothing has changed.
+    void reserve(const element_layout& of, std::size_t room) {
+        if (room > room_) enlarge(of, room, size_);
+    }
+    /// As `reserve`, but the elements need not be kept, since all are replaced next.
+    void renew(const element_layout& of, std::size_t room) {
+        if (room > room_) enlarge(of, room, 0);
+    }
+    /// Copies the elements of `other` as bytes.
+    [[gnu::noinline]] void copy(const element_layout& of, const element_memory& other) {
+        renew(of, other.size_);
+        if (other.size_ != 0) std::memcpy(first_, other.first_, other.size_ * of.bytes);
+        size_ = other.size_;
     }
     /// As `reserve`, with room for further elements: the room at least doubles.
-    void grow(const element_layout& of, std::size_t least, std::size_t count, mover move = nullptr) {
-        if (least > room_) enlarge(of, least > 2 * count ? least : 2 * count, count, move);
+    void grow(const element_layout& of, std::size_t least, element_mover move = nullptr) {
+        if (least > room_) enlarge(of, least > 2 * size_ ? least : 2 * size_, size_, move);
+    }
+    /// The memory of one more element, which the owner must make there at once, without a throw.
+    void* next_place(const element_layout& of, element_mover move) {
+        if (size_ == room_) grow(of, size_ + 4, move);
+        return static_cast<std::byte*>(first_) + size_++ * of.bytes;
     }
     [[gnu::noinline]] void release(const element_layout& of) noexcept {
         if (first_ == nullptr) return;
@@ -13837,26 +14140,26 @@ class element_memory {
     void swap(element_memory& other) noexcept {
         std::swap(first_, other.first_);
         std::swap(room_, other.room_);
-    }
-
-    void* first() const { return first_; }
-    std::size_t room() const { return room_; }
-
-  private:
-    [[gnu::noinline]] void enlarge(const element_layout& of, std::size_t room, std::size_t count, mover move) {
-        if (room > static_cast<std::size_t>(-1) / 2 / of.bytes) throw std::bad_array_new_length();
-        const std::size_t size = room * of.bytes;
-        void* const larger =
-            of.is_shelved ? buffer_shelf::take(size) : ::operator new(size, std::align_val_t{of.alignment});
-        if (count != 0 && move != nullptr) move(larger, first_, count);
-        if (count != 0 && move == nullptr) std::memcpy(larger, first_, count * of.bytes);
-        release(of);
-        first_ = larger;
-        room_ = room;
+        std::swap(size_, other.size_);
     }
 
     void* first_ = nullptr;
     std::size_t room_ = 0;
+    std::size_t size_ = 0;
+
+  private:
+    [[gnu::noinline]] void enlarge(const element_layout& of, std::size_t room, std::size_t kept,
+                                   element_mover move = nullptr) {
+        if (room > static_cast<std::size_t>(-1) / 2 / of.bytes) throw std::bad_array_new_length();
+        const std::size_t size = room * of.bytes;
+        void* const larger =
+            of.is_shelved ? buffer_shelf::take(size) : ::operator new(size, std::align_val_t{of.alignment});
+        if (kept != 0 && move != nullptr) move(larger, first_, kept);
+        if (kept != 0 && move == nullptr) std::memcpy(larger, first_, kept * of.bytes);
+        release(of);
+        first_ = larger;
+        room_ = room;
+    }
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -13876,7 +14179,7 @@ namespace rill { inline namespace RILL_ABI {
 /// rules for what stays valid; they throw nothing but `std::bad_alloc`, and then the vector is as it was. Bytes are
 /// those of messages: their memory is that of the thread's `buffer_shelf`.
 template <class T>
-class aligned_vector {
+class aligned_vector : detail::element_memory {
     static_assert(std::is_trivially_copyable_v<T>, "aligned_vector: its elements are copied as bytes");
 
   public:
@@ -13893,47 +14196,44 @@ class aligned_vector {
         assign(first, last);
     }
     aligned_vector(std::initializer_list<T> values) : aligned_vector(values.begin(), values.end()) {}
-    aligned_vector(const aligned_vector& other) : aligned_vector() { copy(other.data(), other.size_); }
-    aligned_vector(aligned_vector&& other) noexcept { swap(other); }
+    aligned_vector(const aligned_vector& other) : aligned_vector() { copy(layout, other); }
+    aligned_vector(aligned_vector&& other) noexcept : element_memory() { element_memory::swap(other); }
     aligned_vector& operator=(const aligned_vector& other) {
-        if (this != &other) copy(other.data(), other.size_);
+        if (this != &other) copy(layout, other);
         return *this;
     }
     aligned_vector& operator=(aligned_vector&& other) noexcept {
         aligned_vector(std::move(other)).swap(*this);
         return *this;
     }
-    ~aligned_vector() { memory_.release(layout); }
+    ~aligned_vector() { release(layout); }
 
-    void swap(aligned_vector& other) noexcept {
-        memory_.swap(other.memory_);
-        std::swap(size_, other.size_);
-    }
+    void swap(aligned_vector& other) noexcept { element_memory::swap(other); }
     friend void swap(aligned_vector& a, aligned_vector& b) noexcept { a.swap(b); }
 
-    void reserve(std::size_t room) { memory_.reserve(layout, room, size_); }
+    void reserve(std::size_t room) { element_memory::reserve(layout, room); }
     void resize(std::size_t count) {
-        memory_.grow(layout, count, size_);
+        grow(layout, count);
         if constexpr (!std::is_trivially_default_constructible_v<T>)
             for (std::size_t i = size_; i < count; ++i) ::new (static_cast<void*>(data() + i)) T();
         size_ = count;
     }
     void resize(std::size_t count, const T& value) {
         const T kept = value;
-        memory_.grow(layout, count, size_);
+        grow(layout, count);
         if (count > size_) std::fill(end(), data() + count, kept);
         size_ = count;
     }
     void assign(std::size_t count, const T& value) {
         const T kept = value;
-        memory_.reserve(layout, count, 0);
+        renew(layout, count);
         std::fill(data(), data() + count, kept);
         size_ = count;
     }
     template <std::forward_iterator From>
     void assign(From first, From last) {
         const auto count = static_cast<std::size_t>(std::distance(first, last));
-        memory_.reserve(layout, count, 0);
+        renew(layout, count);
         std::copy(first, last, data());
         size_ = count;
     }
@@ -13945,27 +14245,28 @@ class aligned_vector {
         std::copy(first, last, data() + before);
     }
     void push_back(T value) {
-        memory_.grow(layout, size_ + 1, size_);
+        grow(layout, size_ + 1);
         ::new (static_cast<void*>(end())) T(value);
         ++size_;
     }
     void clear() { size_ = 0; }
 
-    T* data() { return static_cast<T*>(memory_.first()); }
-    const T* data() const { return static_cast<const T*>(memory_.first()); }
-    T* begin() { return data(); }
-    T* end() { return data() + size_; }
-    const T* begin() const { return data(); }
-    const T* end() const { return data() + size_; }
-    T& operator[](std::size_t i) { return data()[i]; }
-    const T& operator[](std::size_t i) const { return data()[i]; }
-    T& front() { return *data(); }
-    const T& front() const { return *data(); }
-    T& back() { return end()[-1]; }
-    const T& back() const { return end()[-1]; }
-    std::size_t size() const { return size_; }
-    std::size_t capacity() const { return memory_.room(); }
-    bool empty() const { return size_ == 0; }
+    // None of these calls another one: each would be a function more for each type.
+    T* data() { return static_cast<T*>(first_); }
+    const T* data() const { return static_cast<const T*>(first_); }
+    T* begin() { return static_cast<T*>(first_); }
+    T* end() { return static_cast<T*>(first_) + size_; }
+    const T* begin() const { return static_cast<const T*>(first_); }
+    const T* end() const { return static_cast<const T*>(first_) + size_; }
+    T& operator[](std::size_t i) { return static_cast<T*>(first_)[i]; }
+    const T& operator[](std::size_t i) const { return static_cast<const T*>(first_)[i]; }
+    T& front() { return *static_cast<T*>(first_); }
+    const T& front() const { return *static_cast<const T*>(first_); }
+    T& back() { return static_cast<T*>(first_)[size_ - 1]; }
+    const T& back() const { return static_cast<const T*>(first_)[size_ - 1]; }
+    using element_memory::empty;
+    using element_memory::size;
+    std::size_t capacity() const { return room_; }
 
     friend bool operator==(const aligned_vector& a, const aligned_vector& b) {
         return std::equal(a.begin(), a.end(), b.begin(), b.end());
@@ -13975,15 +14276,6 @@ class aligned_vector {
     static constexpr bool is_shelved = std::is_same_v<T, std::byte>;
     static_assert(!is_shelved || static_cast<std::align_val_t>(alignment) == buffer_shelf::alignment);
     static constexpr detail::element_layout layout{sizeof(T), alignment, is_shelved};
-
-    void copy(const T* from, std::size_t count) {
-        memory_.reserve(layout, count, 0);
-        if (count != 0) std::memcpy(memory_.first(), from, count * sizeof(T));
-        size_ = count;
-    }
-
-    detail::element_memory memory_;
-    std::size_t size_ = 0;
 };
 
 /// The bytes of a message, owned.
@@ -14108,6 +14400,20 @@ concept IndexType = std::same_as<I, std::uint32_t> || std::same_as<I, std::uint6
 // ===== rill/core/sparse_view.hpp
 
 namespace rill { inline namespace RILL_ABI {
+
+/// The first position in `[first, last)` of ascending indices whose index is not below `bound`; `last` if there is
+/// none.
+template <IndexType Index>
+constexpr std::size_t first_not_below(const Index* indices, std::size_t first, std::size_t last, std::uint64_t bound) {
+    while (first < last) {
+        const std::size_t middle = first + (last - first) / 2;
+        if (indices[middle] < bound)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    return first;
+}
 
 /// A read-only sparse vector: strictly ascending indices and, in the same order, their values.
 template <Element T, IndexType Index>
@@ -14424,6 +14730,20 @@ concept IndexType = std::same_as<I, std::uint32_t> || std::same_as<I, std::uint6
 // ===== rill/core/sparse_view.hpp
 
 namespace rill { inline namespace RILL_ABI {
+
+/// The first position in `[first, last)` of ascending indices whose index is not below `bound`; `last` if there is
+/// none.
+template <IndexType Index>
+constexpr std::size_t first_not_below(const Index* indices, std::size_t first, std::size_t last, std::uint64_t bound) {
+    while (first < last) {
+        const std::size_t middle = first + (last - first) / 2;
+        if (indices[middle] < bound)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    return first;
+}
 
 /// A read-only sparse vector: strictly ascending indices and, in the same order, their values.
 template <Element T, IndexType Index>
@@ -14838,10 +15158,8 @@ struct sparse_sink {
         values[count++] = value;
     }
     void append(sparse_view<T, Index> x, std::size_t first, std::size_t last) {
-        std::copy(x.indices.begin() + static_cast<std::ptrdiff_t>(first),
-                  x.indices.begin() + static_cast<std::ptrdiff_t>(last), indices + count);
-        std::copy(x.values.begin() + static_cast<std::ptrdiff_t>(first),
-                  x.values.begin() + static_cast<std::ptrdiff_t>(last), values + count);
+        std::copy_n(x.indices.data() + first, last - first, indices + count);
+        std::copy_n(x.values.data() + first, last - first, values + count);
         count += last - first;
     }
 };
@@ -14851,9 +15169,7 @@ template <IndexType Index>
 std::size_t gallop(std::span<const Index> indices, std::size_t from, Index bound) {
     std::size_t step = 1;
     while (from + step < indices.size() && indices[from + step] < bound) step *= 2;
-    const auto first = indices.begin() + static_cast<std::ptrdiff_t>(from);
-    const auto last = indices.begin() + static_cast<std::ptrdiff_t>(std::min(from + step, indices.size()));
-    return static_cast<std::size_t>(std::lower_bound(first, last, bound) - indices.begin());
+    return first_not_below(indices.data(), from, std::min(from + step, indices.size()), bound);
 }
 
 /// A vector that is more than this many times as long as the other is copied in the stretches between the other's
@@ -15144,7 +15460,10 @@ class merge_tree {
         entry* first = room<entry>(entries, 4 * size);
         for (part& each : parts_) {
             each.counts = cursors_ + static_cast<std::size_t>(&each - parts_ + 1) * ways;
-            for (entry*& runs : each.runs) runs = std::exchange(first, first + size);
+            for (entry*& runs : each.runs) {
+                runs = first;
+                first += size;
+            }
         }
     }
 
@@ -15198,11 +15517,17 @@ class merge_tree {
             if (inputs_[k].count() - cursors_[k] > share)
                 extent = std::min(extent, static_cast<Index>(inputs_[k].indices[cursors_[k] + share] - base));
         for (std::size_t k = 0; k < inputs_.size(); ++k) {
-            const std::size_t first = cursors_[k], most = std::min(first + share, inputs_[k].count());
-            const auto end = std::partition_point(inputs_[k].indices.begin() + static_cast<std::ptrdiff_t>(first),
-                                                  inputs_[k].indices.begin() + static_cast<std::ptrdiff_t>(most),
-                                                  [&](Index i) { return i - base < extent; });
-            cursors_[k] = static_cast<std::size_t>(end - inputs_[k].indices.begin());
+            const std::size_t first = cursors_[k];
+            const Index* const indices = inputs_[k].indices.data();
+            std::size_t end = std::min(first + share, inputs_[k].count());
+            for (std::size_t low = first; low < end;) {  // bisection for the first index that is not in the stretch
+                const std::size_t middle = low + (end - low) / 2;
+                if (indices[middle] - base < extent)
+                    low = middle + 1;
+                else
+                    end = middle;
+            }
+            cursors_[k] = end;
             take(k, base, entries_between(inputs_[k], first, cursors_[k]));
         }
     }
@@ -15456,7 +15781,8 @@ std::size_t merge_tiles(std::span<const sparse_view<T, Index>> inputs, Index* in
     bool any = false, fresh = true;
     for (Index base = lowest_index(inputs, cursors, any); any; base = lowest_index(inputs, cursors, any)) {
         const std::size_t extent = last - base < merge_tile ? static_cast<std::size_t>(last - base) + 1 : merge_tile;
-        if (std::exchange(fresh, false)) dense.clear(extent);
+        if (fresh) dense.clear(extent);
+        fresh = false;
         for (std::size_t k = 0; k < inputs.size(); ++k) cursors[k] = dense.put(inputs[k], cursors[k], base, fold);
         dense.drain(base, extent, out);
     }
@@ -15650,72 +15976,6 @@ std::size_t merge_k(std::span<const sparse_view<T, Index>> inputs, std::span<Ind
 
 }}}  // namespace rill::RILL_ABI::kernel
 
-// ===== rill/stream/dense_switch.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// How many coordinates of a range of `size` operands have together, if each has its coordinates at random and without
-/// regard to the others: N (1 - Π (1 - c/N)). The same for the same counts in the same order. Source: SparCML,
-/// appendix B.
-class expected_union {
-  public:
-    explicit constexpr expected_union(std::size_t size) : size_(size) {}
-
-    constexpr void add(std::size_t count) {
-        sum_ += count;
-        if (size_ != 0) absent_ *= 1 - static_cast<double>(count) / static_cast<double>(size_);
-    }
-    constexpr std::size_t count() const {
-        const double rounded = static_cast<double>(size_) * (1 - absent_) + 0.5;
-        return std::min({sum_, size_, static_cast<std::size_t>(rounded)});
-    }
-
-  private:
-    std::size_t size_;
-    std::size_t sum_ = 0;
-    double absent_ = 1;
-};
-
-namespace detail {
-/// The bytes of the indices of `count` coordinates of `range`: exact for raw indices, bitmaps, whole rows and
-/// Elias-Fano, which stands for the other codings too. They are seldom a fifth smaller or larger.
-[[gnu::noinline]] inline std::size_t estimated_index_bytes(const coding& codes, std::size_t index_bytes,
-                                                           std::size_t count, segment range) {
-    switch (codes.indices) {
-        case index_coding::dense:
-        case index_coding::raw: return count * index_bytes;
-        case index_coding::bitmap: return (range.size() + 7) / 8;
-        case index_coding::whole_rows: return kernel::whole_rows{codes.row}.size_of(count, range);
-        case index_coding::packed_gaps:
-        case index_coding::elias_fano:
-        case index_coding::huffman:
-        case index_coding::smallest: break;
-    }
-    return kernel::elias_fano::size_of(count, range);
-}
-}  // namespace detail
-
-/// When a fold changes from the sparse to the dense form: when the frame of the sparse form would be larger than
-/// `factor` times that of the dense form, in the coding in which sums travel. The number of the sparse form's entries
-/// is estimated before the fold from the counts of the operands alone (`expected_union`), so that all ranks that fold
-/// the same operands decide alike. A factor of 0 switches for every result that is not empty, a very large one never.
-/// Source: SparCML, section 5.1, where indices and values are raw and supports disjoint.
-struct dense_switch {
-    double factor = 1.0;
-
-    /// `count`: of the coordinates in the sparse form.
-    template <class T, class Index>
-    constexpr bool wants_dense(std::size_t count, segment range, const coding& codes = {}) const {
-        const std::size_t sparse = detail::value_length(codes, sizeof(T), count) +
-                                   detail::estimated_index_bytes(codes, sizeof(Index), count, range);
-        const std::size_t dense = detail::value_length(codes, sizeof(T), range.size());
-        return count != 0 && static_cast<double>(sparse) > factor * static_cast<double>(dense);
-    }
-    friend constexpr bool operator==(dense_switch, dense_switch) = default;
-};
-
-}}  // namespace rill::RILL_ABI
-
 // ===== rill/stream/fold.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -15804,37 +16064,6 @@ void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Ind
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/stream/stream_codings.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// How the frames of a collective on streams are coded; it must be the same on all ranks.
-struct stream_codings {
-    coding contribution{};  ///< of contributions: applied once, at the source
-    coding partial{};       ///< of partial sums: their values are raw
-    coding copy{};          ///< of finished parts: applied once, by the owner, then forwarded verbatim
-    dense_switch when{};    ///< judges sums in the coding `of_sums`
-
-    /// The coding by which a sum is found to be smaller in the sparse or in the dense form: that of the copy phase if
-    /// it is lossy, since finished sums make up most of the traffic; otherwise that of partial sums.
-    constexpr const coding& of_sums() const { return copy.is_lossless() && !partial.is_view() ? partial : copy; }
-
-    constexpr std::uint64_t fingerprint() const {
-        return mix64(contribution.fingerprint(), partial.fingerprint(), copy.fingerprint(),
-                     std::bit_cast<std::uint64_t>(when.factor));
-    }
-    friend constexpr bool operator==(const stream_codings&, const stream_codings&) = default;
-};
-
-namespace detail {
-/// Sums are sent on and folded further, so rounding would count several times.
-inline void require_raw_sums(const stream_codings& codings) {
-    RILL_EXPECTS(is_lossless(codings.partial.values), "stream_codings: partial sums travel with raw values");
-}
-}  // namespace detail
-
-}}  // namespace rill::RILL_ABI
-
 // ===== rill/collective/stream_state.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -15876,8 +16105,7 @@ class stream_state {
         memory_.reset();
         // Checked at the start, so that no owner of a part is blamed for a sum that it cannot write.
         if (!codings.copy.is_lossless()) detail::require_roundable(input, codings.copy, executor_);
-        for (const coding* each : {&codings.contribution, &codings.partial, &codings.copy})
-            detail::require_whole_rows(input, *each);
+        coder.require_whole_rows(input, codings);
         add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
         if (!codings.contribution.is_lossless()) code_parts({0, parts}, codings.contribution);
     }
@@ -16687,7 +16915,7 @@ class loans {
     class loan {
       public:
         loan() = default;
-        loan(loan&& other) noexcept : place_(std::exchange(other.place_, nullptr)) {}
+        loan(loan&& other) noexcept : place_(other.place_) { other.place_ = nullptr; }
         loan& operator=(loan&& other) noexcept {
             std::swap(place_, other.place_);
             return *this;
@@ -16725,7 +16953,7 @@ class loans {
         return found;
     }
 
-    std::array<std::atomic<const void*>, sets * ways> places_{};
+    std::atomic<const void*> places_[sets * ways]{};
 };
 
 inline loans lent_objects;
@@ -18450,12 +18678,13 @@ std::pair<Key, Key> range_of(const Key* keys, std::size_t count) {
 template <class Key>
 std::size_t keep_digit(Key* keys, std::size_t count, std::size_t& k) {
     constexpr int digit = 11;
+    constexpr std::size_t digits = std::size_t{1} << digit;
     const auto [low, high] = range_of(keys, count);
     const int width = static_cast<int>(std::bit_width(static_cast<Key>(high - low)));
     const int shift = std::max(width - digit, 0);
-    std::array<std::size_t, 1U << digit> histogram{};
+    std::size_t histogram[digits]{};
     for (std::size_t i = 0; i < count; ++i) ++histogram[static_cast<std::size_t>((keys[i] - low) >> shift)];
-    std::size_t d = histogram.size() - 1;
+    std::size_t d = digits - 1;
     for (; histogram[d] < k; --d) k -= histogram[d];
     std::size_t kept = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -18779,17 +19008,18 @@ template <Element T>
 cut<magnitude_key<T>> cut_by_digits(std::span<const T> x, std::size_t k) {
     using key = magnitude_key<T>;
     constexpr int digit = 11;
+    constexpr std::size_t digits = std::size_t{1} << digit;
     constexpr int bits = sizeof(key) * 8;
     key prefix = 0;
     for (int high = bits; high > 0; high -= digit) {  // the bits from `high` upwards are known
         const int low = high > digit ? high - digit : 0;
-        std::array<std::size_t, 1U << digit> histogram{};
+        std::size_t histogram[digits]{};
         const key known = high == bits ? key{0} : static_cast<key>(~key{0} << high);
         for (const T value : x) {
             const key m = magnitude(value);
             if ((m & known) == prefix) ++histogram[static_cast<std::size_t>((m & ~known) >> low)];
         }
-        std::size_t d = histogram.size() - 1;
+        std::size_t d = digits - 1;
         for (; histogram[d] < k; --d) k -= histogram[d];
         prefix |= static_cast<key>(d) << low;
     }
@@ -19469,7 +19699,7 @@ struct sent_view {
 
     sent_view() = default;
     sent_view(const sent_view&) {}
-    sent_view(sent_view&& other) noexcept : view(other.view), is_pending(std::exchange(other.is_pending, false)) {}
+    sent_view(sent_view&& other) noexcept : view(other.view), is_pending(other.is_pending) { other.is_pending = false; }
     sent_view& operator=(sent_view other) noexcept {
         view = other.view;
         is_pending = other.is_pending;
@@ -30480,6 +30710,16 @@ class elastic_meeting {
     /// Lives that are silent.
     const std::vector<agreement_seat>& silent() const { return silent_; }
 
+    /// Members of the view that this newcomer knows of whose present lives it has heard nothing.
+    std::vector<rank_t> unheard() const {
+        std::vector<rank_t> all;
+        for (std::size_t i = 0; i < known_.next.incarnations.size(); ++i)
+            if (const rank_t rank = known_.next.members[i];
+                rank != mail_->rank() && mail_->life_of(rank) != known_.next.incarnations[i])
+                all.push_back(rank);
+        return all;
+    }
+
     /// When this rank introduces itself next.
     time_point introduces_at() const { return introduces_at_; }
     /// Tells those that this rank knows that it is there, or that it has the state: once in `repeat`, as messages that
@@ -30522,8 +30762,9 @@ class elastic_meeting {
         for (const rank_t rank : known_.next.members)
             if (!is_newcomer_ && told_[static_cast<std::size_t>(rank)] == 0) missing.push_back(rank);
         if (missing.empty())
-            throw timeout(
-                notice(no_rank, text_of({"elastic: rank ", mail_->rank(), " is not taken in within ", within, " s"})));
+            throw timeout(notice(no_rank, text_of({"elastic: rank ", mail_->rank(), " is not taken in within ", within,
+                                                   " s", unheard().empty() ? "" : ", and hears nothing of ",
+                                                   unheard().empty() ? "" : text_of_ranks(unheard())})));
         throw timeout(notice(missing.front(),
                              text_of({"elastic: ", text_of_ranks(missing), " of the first view ",
                                       missing.size() == 1 ? "has" : "have", " not come within ", within, " s"})));
@@ -30633,10 +30874,12 @@ class elastic_members {
             enter_if_listed();
         }
     }
-    /// A newcomer that has the state asks for its seat, at intervals that begin with `ask_at_once`.
+    /// A newcomer that has the state asks for its seat, at intervals that begin with `ask_at_once`. As long as it does
+    /// not hear a member, for instance one that was cut off from it when it began, it asks for the present view
+    /// instead: with such a pair in it no collective would succeed.
     void ask_at_once() { meeting_.introduce_at_once(); }
     void ask_for_seat(time_point end) {
-        meeting_.introduce_again(message_is::join);
+        meeting_.introduce_again(meeting_.unheard().empty() ? message_is::join : message_is::hello);
         pump(std::min(end, meeting_.introduces_at()));
     }
 
@@ -31916,8 +32159,7 @@ class elastic {
     template <ElasticState State, detail::KeepsResidual Codec>
     const rill::view& settle(State& state, Codec& codec) {
         settle(state);
-        if (suspended_ && step() >= *suspended_) groups_.step().redo(codec);
-        suspended_.reset();
+        redo_if_committed(step(), codec);
         residuals_.take(agreement().last(), codec);
         residuals_.use(codec);
         return view();
@@ -31979,12 +32221,14 @@ class elastic {
         }
     }
     /// Leaves, and hands the residual to the next member, which adds it in its `settle`. Call it with the codec as it
-    /// is after the last attempt; what it keeps is the other's from then on. Returns false if the residual is lost:
+    /// is after the last attempt; if the others have committed a step that this rank has taken back, it becomes as that
+    /// step has left it. What it keeps is the other's from then on. Returns false if the residual is lost:
     /// nobody is left to take it, or the others had already gone on without this rank.
     template <detail::KeepsResidual Codec>
-    bool leave(const Codec& codec) {
+    bool leave(Codec& codec) {
         if (!is_member()) return false;
         leave();
+        redo_if_committed(agreement().last().step, codec);
         return residuals_.give(agreement().last(), codec);
     }
 
@@ -32033,6 +32277,11 @@ class elastic {
 
     /// Where this rank had the whole result, the others may have committed the step.
     void take_back_step() { suspended_ ? groups_.step().suspend() : groups_.step().abort(); }
+    template <class Codec>
+    void redo_if_committed(std::uint64_t committed, Codec& codec) {
+        if (suspended_ && committed >= *suspended_) groups_.step().redo(codec);
+        suspended_.reset();
+    }
     /// Returns whether it is committed.
     template <class Body>
     bool take_step(Body& body) {
@@ -37267,75 +37516,6 @@ static_assert(MessageModel<dense_messages<>>);
 
 }}}  // namespace rill::RILL_ABI::cost
 
-// ===== rill/cost/detail/probe_messages.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace cost::detail {
-
-/// The messages of a measurement: frames of int32, in growing sizes. It must live until the operation ends, because
-/// messages are read until then.
-template <class Net>
-class probe_messages {
-  public:
-    explicit probe_messages(std::size_t largest_bytes) : zeros_(largest_bytes / sizeof(std::int32_t)) {}
-
-    /// In elements.
-    std::size_t largest() const { return zeros_.size(); }
-    std::span<const std::int32_t> zeros(std::size_t count) const {
-        return std::span<const std::int32_t>(zeros_).first(count);
-    }
-    /// The bytes of a message.
-    static std::size_t bytes(std::size_t count) { return wire::header_bytes + count * sizeof(std::int32_t); }
-
-    /// Calls `visit(count)` for each size, in elements.
-    template <class Visit>
-    void for_each_size(Visit&& visit) const {
-        visit(std::size_t{0});
-        for (std::size_t count = 64; count < zeros_.size(); count *= 4) visit(count);
-        visit(zeros_.size());
-    }
-
-    void send(exchange<Net>& call, rank_t peer, std::span<const std::int32_t> values) {
-        call.send(peer, view_frame(rill::detail::frame_header_of(call), view({0, values.size()}, values),
-                                   headers_.take(wire::header_bytes).data()));
-    }
-    /// Receives a frame of `count` values and calls `use(values)` on them.
-    template <class Use>
-    void receive(exchange<Net>& call, rank_t peer, std::size_t count, Use&& use) {
-        call.expect(peer, {});
-        const auto message = call.receive(peer);
-        const frame f = only_frame<std::int32_t, std::uint32_t>(call, peer, message.pieces(), {0, count});
-        const view content = read_from(call, peer, [&] { return content_of(f, unused_); });
-        if (!content.is_dense()) call.scene().refuse(peer, "sent a sparse stream where a dense one was due");
-        use(content.values());
-    }
-    void receive(exchange<Net>& call, rank_t peer, std::size_t count) {
-        receive(call, peer, count, [](std::span<const std::int32_t>) {});
-    }
-
-    /// The median time of so many calls of `trip()`, after one that warms up.
-    template <class Trip>
-    static duration median_time(exchange<Net>& call, int repetitions, Trip&& trip) {
-        std::vector<duration> times;
-        for (int i = -1; i < repetitions; ++i) {
-            const time_point start = call.net().now();
-            trip();
-            if (i >= 0) times.push_back(call.net().now() - start);
-        }
-        const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-        std::nth_element(times.begin(), middle, times.end());
-        return *middle;
-    }
-
-  private:
-    using view = stream_view<std::int32_t>;
-
-    std::vector<std::int32_t> zeros_;
-    frame_scratch<std::int32_t, std::uint32_t> unused_;
-    arena headers_;
-};
-
-}}}  // namespace rill::RILL_ABI::cost::detail
-
 // ===== rill/transport/links.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -37525,6 +37705,75 @@ inline stepped_link fit_stepped_link(std::span<const round_trip> trips) {
 
 }}}  // namespace rill::RILL_ABI::cost::detail
 
+// ===== rill/cost/detail/probe_messages.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost::detail {
+
+/// The messages of a measurement: frames of int32, in growing sizes. It must live until the operation ends, because
+/// messages are read until then.
+template <class Net>
+class probe_messages {
+  public:
+    explicit probe_messages(std::size_t largest_bytes) : zeros_(largest_bytes / sizeof(std::int32_t)) {}
+
+    /// In elements.
+    std::size_t largest() const { return zeros_.size(); }
+    std::span<const std::int32_t> zeros(std::size_t count) const {
+        return std::span<const std::int32_t>(zeros_).first(count);
+    }
+    /// The bytes of a message.
+    static std::size_t bytes(std::size_t count) { return wire::header_bytes + count * sizeof(std::int32_t); }
+
+    /// Calls `visit(count)` for each size, in elements.
+    template <class Visit>
+    void for_each_size(Visit&& visit) const {
+        visit(std::size_t{0});
+        for (std::size_t count = 64; count < zeros_.size(); count *= 4) visit(count);
+        visit(zeros_.size());
+    }
+
+    void send(exchange<Net>& call, rank_t peer, std::span<const std::int32_t> values) {
+        call.send(peer, view_frame(rill::detail::frame_header_of(call), view({0, values.size()}, values),
+                                   headers_.take(wire::header_bytes).data()));
+    }
+    /// Receives a frame of `count` values and calls `use(values)` on them.
+    template <class Use>
+    void receive(exchange<Net>& call, rank_t peer, std::size_t count, Use&& use) {
+        call.expect(peer, {});
+        const auto message = call.receive(peer);
+        const frame f = only_frame<std::int32_t, std::uint32_t>(call, peer, message.pieces(), {0, count});
+        const view content = read_from(call, peer, [&] { return content_of(f, unused_); });
+        if (!content.is_dense()) call.scene().refuse(peer, "sent a sparse stream where a dense one was due");
+        use(content.values());
+    }
+    void receive(exchange<Net>& call, rank_t peer, std::size_t count) {
+        receive(call, peer, count, [](std::span<const std::int32_t>) {});
+    }
+
+    /// The median time of so many calls of `trip()`, after one that warms up.
+    template <class Trip>
+    static duration median_time(exchange<Net>& call, int repetitions, Trip&& trip) {
+        std::vector<duration> times;
+        for (int i = -1; i < repetitions; ++i) {
+            const time_point start = call.net().now();
+            trip();
+            if (i >= 0) times.push_back(call.net().now() - start);
+        }
+        const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+        std::nth_element(times.begin(), middle, times.end());
+        return *middle;
+    }
+
+  private:
+    using view = stream_view<std::int32_t>;
+
+    std::vector<std::int32_t> zeros_;
+    frame_scratch<std::int32_t, std::uint32_t> unused_;
+    arena headers_;
+};
+
+}}}  // namespace rill::RILL_ABI::cost::detail
+
 // ===== rill/cost/measure_link.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
@@ -37646,68 +37895,6 @@ network_link measure_link(Group& group, link_probe probe = {}) {
 }
 
 }}}  // namespace rill::RILL_ABI::cost
-
-// ===== rill/cost/detail/memory_probe.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace cost::detail {
-
-/// One rank's part in the measurement of what memory costs that ranks share, or caches that their cores share: all
-/// ranks at once send a vector to the next rank, which reads it, and then write it anew.
-template <class Net>
-class memory_probe {
-  public:
-    explicit memory_probe(const link_probe& probe)
-        : probe_(probe), messages_(probe.largest_bytes), own_(messages_.largest()) {}
-
-    std::size_t largest() const { return own_.size(); }
-
-    /// In nanoseconds per byte: what it costs more to read a message for the first time than again, and to write what
-    /// another rank has read than what no other rank has. This object must live until the operation ends, because its
-    /// messages are read until then.
-    std::array<double, 2> run(exchange<Net>& call) {
-        const rank_t self = call.net().rank(), ranks = call.net().size();
-        const rank_t next = (self + 1) % ranks, previous = (self + ranks - 1) % ranks;
-        std::vector<std::int64_t> reading, writing;
-        const auto more = [&](auto&& work) {
-            const time_point start = call.net().now();
-            work();
-            const time_point between = call.net().now();
-            work();
-            return ((between - start) - (call.net().now() - between)).ns;
-        };
-        for (int i = -1; i < probe_.repetitions; ++i) {
-            const std::int64_t written = more([&] { std::iota(own_.begin(), own_.end(), i); });
-            messages_.send(call, next, own_);
-            std::int64_t read = 0;
-            messages_.receive(call, previous, own_.size(), [&](std::span<const std::int32_t> values) {
-                read = more([&] {
-                    for (const std::int32_t value : values) sum_ += static_cast<std::uint32_t>(value);
-                });
-            });
-            messages_.send(call, previous, messages_.zeros(0));  // it has been read
-            messages_.receive(call, next, 0);
-            if (i < 0) continue;
-            writing.push_back(written);
-            reading.push_back(read);
-        }
-        return {per_byte(reading), per_byte(writing)};
-    }
-
-  private:
-    double per_byte(std::vector<std::int64_t>& times) const {
-        const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-        std::nth_element(times.begin(), middle, times.end());
-        const auto bytes = static_cast<double>(own_.size() * sizeof(std::int32_t));
-        return std::max(0.0, static_cast<double>(*middle) / bytes);
-    }
-
-    link_probe probe_;
-    probe_messages<Net> messages_;
-    std::vector<std::int32_t> own_;
-    std::uint32_t sum_ = 0;  ///< it may wrap around
-};
-
-}}}  // namespace rill::RILL_ABI::cost::detail
 
 // ===== rill/cost/measured_link.hpp
 
@@ -37854,6 +38041,14 @@ inline constexpr std::array measured_codings{index_coding::raw,         index_co
                                              index_coding::elias_fano,  index_coding::huffman,
                                              index_coding::packed_gaps, index_coding::whole_rows};
 
+/// The topologies over which small sums are measured, and among which `choose` chooses.
+inline constexpr std::array<topology::any, 6> measured_topologies{topology::recursive_doubling{},
+                                                                  topology::split_allgather{},
+                                                                  topology::ring{},
+                                                                  topology::halving_doubling{},
+                                                                  topology::tree{},
+                                                                  topology::star{}};
+
 /// What a rank's own computing costs, in nanoseconds, while all ranks compute: of float32 values, with indices of 32
 /// bits.
 struct computing_costs {
@@ -37862,37 +38057,53 @@ struct computing_costs {
     double copy = 0;        ///< to copy an element of a dense vector to its place
     double copy_entry = 0;  ///< to copy an entry of a stream to its place in the result
     double select = 0;      ///< to look at an element for the selection of the largest
-    double fetch = 0;       ///< to read a byte of a message for the first time, more than again
-    double rewrite = 0;     ///< to write a byte that another rank has read, more than one that only this rank knows
     /// To write, and to read, an entry of a frame, by the codings of `measured_codings`.
     std::array<double, measured_codings.size()> encode{}, decode{};
 
     friend bool operator==(const computing_costs&, const computing_costs&) = default;
 };
 
+/// What sums take over each of `measured_topologies`, one after the other, in nanoseconds. 0: not measured.
+struct sum_costs {
+    /// A sum of one element of each rank.
+    std::array<double, measured_topologies.size()> small_dense{}, small_streams{};
+    /// An element, or entry, of the sum more. Measured where ranks read each other's memory: then a link has no
+    /// bandwidth by which this could be predicted.
+    std::array<double, measured_topologies.size()> dense{}, streams{};
+
+    friend bool operator==(const sum_costs&, const sum_costs&) = default;
+};
+
 /// What was measured: all that is needed to choose how gradients are added up.
 struct measured_costs {
     int ranks = 1;
-    bool share_memory = false;  ///< whether ranks reach each other's memory, so that dense sums may need no messages
     measured_link link{};
     computing_costs computing{};
+    sum_costs sums{};
 
     friend bool operator==(const measured_costs&, const measured_costs&) = default;
 };
 
 namespace detail {
 
-inline constexpr std::size_t computing_figures = 7 + 2 * measured_codings.size();
-
 /// Calls `visit(figure)` for each of `computing_costs`.
-template <class Costs, class Visit>
-void visit_computing(Costs& of, Visit&& visit) {
-    for (auto* each : {&of.fold, &of.merge, &of.copy, &of.copy_entry, &of.select, &of.fetch, &of.rewrite}) visit(*each);
+template <class Computing, class Visit>
+void visit_computing(Computing& of, Visit&& visit) {
+    for (auto* each : {&of.fold, &of.merge, &of.copy, &of.copy_entry, &of.select}) visit(*each);
     for (auto* codings : {&of.encode, &of.decode})
         for (auto& each : *codings) visit(each);
 }
 
-inline constexpr std::size_t measured_figures = 8 + computing_figures;
+/// Calls `visit(figure)` for each of those that each rank measures, of which those of the slowest count.
+template <class Costs, class Visit>
+void visit_slowest(Costs& of, Visit&& visit) {
+    visit_computing(of.computing, visit);
+    for (auto* sums : {&of.sums.small_dense, &of.sums.small_streams, &of.sums.dense, &of.sums.streams})
+        for (auto& each : *sums) visit(each);
+}
+
+inline constexpr std::size_t slowest_figures = 5 + 2 * measured_codings.size() + 4 * measured_topologies.size();
+inline constexpr std::size_t measured_figures = 7 + slowest_figures;
 
 /// Calls `visit(figure)` for each of `measured_costs`, in the order in which they are saved.
 template <class Costs, class Visit>
@@ -37902,8 +38113,7 @@ void visit_figures(Costs& of, Visit&& visit) {
     for (auto* each : {&of.link.link.bandwidth, &of.link.both_ways, &of.link.all_to_one, &of.link.one_to_all,
                        &of.link.round_trip_from})
         visit(*each);
-    visit(of.share_memory);
-    visit_computing(of.computing, visit);
+    visit_slowest(of, visit);
 }
 
 }  // namespace detail
@@ -37915,16 +38125,15 @@ struct costs_probe {
     std::size_t dimension = std::size_t{1} << 18;  ///< of the streams and vectors
     std::uint16_t row_length = 1;                  ///< entries come in rows of so many adjacent coordinates
 
-    /// The coordinates that a stream has, at random: whole rows, in ascending order; `mirrored`: others.
-    std::vector<std::uint32_t> support(bool mirrored) const {
+    /// The coordinates that a stream has, at random: whole rows, in ascending order. Each `stream` has others.
+    std::vector<std::uint32_t> support(std::uint64_t stream) const {
         const std::size_t rows = (dimension - 1) / row_length + 1;
         const auto count = std::clamp<std::size_t>(
             static_cast<std::size_t>(std::llround(static_cast<double>(rows) * density)), 1, rows);
         std::vector<std::uint32_t> chosen = detail::some_indices<std::uint32_t>(count, rows), entries;
-        if (mirrored) {
-            std::reverse(chosen.begin(), chosen.end());
-            for (std::uint32_t& row : chosen) row = static_cast<std::uint32_t>(rows - 1) - row;
-        }
+        const std::size_t shift = mix64(stream) % rows;
+        for (std::uint32_t& row : chosen) row = static_cast<std::uint32_t>((row + shift) % rows);
+        std::sort(chosen.begin(), chosen.end());
         for (const std::uint32_t row : chosen)
             for (std::size_t i = std::size_t{row} * row_length;
                  i < std::min(dimension, (row + std::size_t{1}) * row_length); ++i)
@@ -37936,6 +38145,10 @@ struct costs_probe {
 };
 
 namespace detail {
+
+/// The bytes of an entry in raw coding. A dense part of a stream counts as many entries as it has times these bytes.
+inline constexpr std::size_t entry_bytes = sizeof(float) + sizeof(std::uint32_t);
+inline double entries_of(std::size_t bytes) { return static_cast<double>(bytes) / entry_bytes; }
 
 /// Measures this rank's computing by the clock of `net`.
 template <class Net>
@@ -37966,7 +38179,7 @@ class computing_probe {
         std::vector<float> values(dimension), sum(dimension);
         for (std::size_t i = 0; i < dimension; ++i)
             values[i] = static_cast<float>(mix64(i) % 4096);  // exact in float32, and without an order
-        const std::vector<std::uint32_t> indices = probe_.support(false), others = probe_.support(true);
+        const std::vector<std::uint32_t> indices = probe_.support(0), others = probe_.support(1);
         const std::size_t count = indices.size();
         const auto entries = std::span<const float>(values).first(count);
         const view mine({0, dimension}, sparse_view<float, std::uint32_t>{indices, entries});
@@ -38046,48 +38259,119 @@ double least_sharing(Group& group, double own) {
     return least < none ? least : 0;
 }
 
-/// See `memory_probe::run`. The messages have the size of a contribution, up to 4 MiB.
-template <class Group>
-std::array<double, 2> measure_memory(Group& group, const costs_probe& probe) {
-    if (group.size() == 1) return {};
-    constexpr std::size_t least = 8192, most = std::size_t{1} << 22;
-    const double bytes = static_cast<double>(probe.dimension) * std::min<double>(8 * probe.density, sizeof(float));
-    link_probe sizes = probe.link;
-    sizes.largest_bytes = std::clamp(static_cast<std::size_t>(bytes), least, most);
-    sizes.repetitions = std::min(sizes.repetitions, 3);
-    return run_probe<memory_probe<typename Group::transport_type>>(group, sizes, 2);
+/// What a call takes in which all ranks take part, in nanoseconds: of averages over some milliseconds of calls the
+/// median, after a call that warms up.
+template <class Group, class Call>
+double time_of_call(Group& group, int repetitions, Call&& call) {
+    const auto timed = [&](int calls) {
+        const time_point start = group.net().now();
+        for (int i = 0; i < calls; ++i) call();
+        return static_cast<double>((group.net().now() - start).ns) / calls;
+    };
+    call();
+    double once = timed(1);
+    all_reduce(group, std::span(&once, 1), std::span(&once, 1), aggregate::max{});
+    const int calls = static_cast<int>(std::clamp(3e6 / std::max(once, 1.0), 1.0, 1000.0));
+    std::vector<double> times;
+    for (int i = 0; i < repetitions; ++i) times.push_back(timed(calls));
+    const auto middle = times.begin() + repetitions / 2;
+    std::nth_element(times.begin(), middle, times.end());
+    return *middle;
 }
+
+/// Measures sums by the clock of the transport, on one rank.
+template <class Group>
+class sums_probe {
+  public:
+    sums_probe(Group& group, const costs_probe& probe) : group_(group), probe_(probe) {
+        options_ = group.options();
+        options_.name = "measured sums";
+    }
+
+    sum_costs run() {
+        const auto ranks = static_cast<std::size_t>(group_.size()), self = static_cast<std::size_t>(group_.rank());
+        const std::vector<std::uint32_t> one{static_cast<std::uint32_t>(self)};
+        sum_costs found;
+        count(ranks, one, found.small_dense, found.small_streams);
+        if constexpr (!SharedMemoryTransport<net_type>) return found;
+        const double entries = count(probe_.dimension, probe_.support(self), found.dense, found.streams);
+        for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
+            found.dense[i] -= found.small_dense[i];
+            found.streams[i] -= found.small_streams[i];
+            found.dense[i] = std::max(0.0, found.dense[i] / static_cast<double>(probe_.dimension));
+            found.streams[i] = std::max(0.0, found.streams[i] / entries);
+        }
+        return found;
+    }
+
+  private:
+    using net_type = typename Group::transport_type;
+    using figures = std::array<double, measured_topologies.size()>;
+
+    /// Writes the times of sums over each topology. Returns the entries of a sum of streams.
+    double count(std::size_t dimension, const std::vector<std::uint32_t>& support, figures& dense, figures& streams) {
+        std::vector<float> values(dimension, 1.0F), sum(dimension);
+        stream<float> mine(dimension), all;
+        for (const std::uint32_t i : support) mine.push_back(i, 1.0F);
+        for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
+            rill::group<net_type, topology::any> workers(group_.net(), measured_topologies[i], options_);
+            dense[i] = time_of([&] { all_reduce(workers, values, sum); });
+            streams[i] = time_of([&] { all_reduce(workers, mine, all, aggregate::sum{}, stream_codings{}); });
+        }
+        return entries_of(all.is_dense() ? dimension * sizeof(float) : all.values().size() * entry_bytes);
+    }
+
+    /// The time of a call in which all ranks take part: of averages over some milliseconds of calls the median.
+    template <class Call>
+    double time_of(Call&& call) {
+        const auto timed = [&](int calls) {
+            const time_point start = group_.net().now();
+            for (int i = 0; i < calls; ++i) call();
+            return static_cast<double>((group_.net().now() - start).ns) / calls;
+        };
+        call();  // warms up
+        double once = timed(1);
+        all_reduce(group_, std::span(&once, 1), std::span(&once, 1), aggregate::max{});
+        const int calls = static_cast<int>(std::clamp(3e6 / std::max(once, 1.0), 1.0, 1000.0));
+        std::vector<double> times;
+        for (int i = 0; i < probe_.link.repetitions; ++i) times.push_back(timed(calls));
+        const auto middle = times.begin() + probe_.link.repetitions / 2;
+        std::nth_element(times.begin(), middle, times.end());
+        return *middle;
+    }
+
+    Group& group_;
+    costs_probe probe_;
+    group_options options_;
+};
 
 }  // namespace detail
 
-/// Measures what an exchange of gradients costs: a link, alone and under load, and each rank's computing, of which the
-/// slowest rank's counts.
+/// Measures what an exchange of gradients costs: a link, alone and under load, each rank's computing, and whole sums.
+/// The slowest rank's figures count.
 ///
 /// Collective: every rank calls it with the same `probe` and gets the same figures. The clock is that of the transport:
-/// in a simulated network computing takes no time and is not measured, and the figures are exact and do not change.
-/// Where ranks share cores, computing counts as much longer as all take at once than one alone. Cost: that of
-/// `measure_loaded_link`, 20 ms and some 100 ns of computing per element of `probe.dimension`, four messages of the
-/// size of a contribution to another rank, and an `all_reduce` of 19 numbers. Memory: some 24 bytes per element.
+/// in a simulated network computing takes no time, it and sums are not measured, and the figures are exact and do
+/// not change. Where ranks share cores, computing counts as much longer as all take at once than one alone. Cost: that
+/// of `measure_loaded_link`, 20 ms and some 100 ns of computing per element of `probe.dimension`, and 12
+/// (`probe.link.repetitions` + 2) small sums or 40 ms, whichever is longer; where ranks share memory, as many of
+/// `probe.dimension`. Memory: some 24 bytes per element.
 /// Errors: those of `measure_link`.
 template <class Group>
 measured_costs measure_costs(Group& group, const costs_probe& probe = {}) {
     RILL_EXPECTS(probe.density > 0 && probe.density <= 1 && probe.dimension >= 1 && probe.row_length >= 1,
                  "cost::measure_costs: needs a density above 0 and up to 1, and a coordinate in a row");
-    measured_costs found{.ranks = group.size(),
-                         .share_memory = SharedMemoryTransport<typename Group::transport_type>,
-                         .link = measure_loaded_link(group, probe.link)};
-    const std::array<double, 2> memory = detail::measure_memory(group, probe);
+    measured_costs found{.ranks = group.size(), .link = measure_loaded_link(group, probe.link)};
     detail::computing_probe computing(group.net(), probe);
     barrier(group);
     const double own = computing.sharing(), sharing = detail::least_sharing(group, own);
     if (own > 0) found.computing = computing.run();
-    found.computing.fetch = memory[0];
-    found.computing.rewrite = memory[1];
-    std::array<double, detail::computing_figures> figures{};
-    detail::visit_computing(found.computing, [&, i = std::size_t{0}](double each) mutable { figures[i++] = each; });
+    if (sharing > 0 && group.size() > 1) found.sums = detail::sums_probe(group, probe).run();
+    detail::visit_computing(found.computing, [&](double& each) { each *= sharing; });
+    std::array<double, detail::slowest_figures> figures{};
+    detail::visit_slowest(found, [&, i = std::size_t{0}](double each) mutable { figures[i++] = each; });
     all_reduce(group, figures, figures, aggregate::max{});
-    detail::visit_computing(found.computing,
-                            [&, i = std::size_t{0}](double& most) mutable { most = figures[i++] * sharing; });
+    detail::visit_slowest(found, [&, i = std::size_t{0}](double& most) mutable { most = figures[i++]; });
     return found;
 }
 
@@ -38467,20 +38751,15 @@ struct entry_costs {
     double decode = 0;
     double copy = 0;    ///< of a receiver in the copy phase
     double result = 0;  ///< of each rank at the end, for every entry of the sum
-    bool sends = true;  ///< false: ranks read each other's vectors, and write each other's results
 };
 
 /// The messages of a model, of which long ones take a round trip more, as so many bytes more. Counts the computing of
-/// each rank, and its access to memory that others read or have written. Models `FollowingMessageModel`.
+/// each rank. Models `FollowingMessageModel`.
 template <MessageModel Messages>
 class computed_messages {
   public:
     computed_messages(Messages& messages, const measured_costs& costs, const entry_costs& each)
-        : messages_(messages),
-          each_(each),
-          fetch_(each.sends ? costs.computing.fetch : 0),
-          rewrite_(each.sends ? costs.computing.rewrite : 0),
-          announced_from_(costs.link.round_trip_from) {
+        : messages_(messages), each_(each), announced_from_(costs.link.round_trip_from) {
         const network_link& link = costs.link.link;
         const double bytes = 2 * link.latency.seconds() * static_cast<double>(link.bandwidth);
         announcement_ = static_cast<std::uint64_t>(std::llround(bytes));
@@ -38498,13 +38777,11 @@ class computed_messages {
     }
     void receive(rank_t rank, std::span<const transfer> from, action kind) {
         for (const transfer& each : from) {
-            const double bytes = payload(each.peer, each.parts, kind), entries = bytes / each_.bytes;
-            at(rank) += bytes * fetch_ + entries * (each_.decode + (kind == action::copy ? each_.copy : each_.fold));
-            const double written = bytes * rewrite_ + entries * each_.encode;
-            if (kind != action::copy)  // contributions are sent as they are, unless they are coded
-                at(each.peer) += is_first_ && each_.encode == 0 ? 0 : written;
-            else if (!has_copied_ && !owners_[static_cast<std::size_t>(each.peer)])
-                at(each.peer) += written;  // once; others forward it as it is
+            const double entries = payload(each.peer, each.parts, kind) / each_.bytes;
+            at(rank) += entries * (each_.decode + (kind == action::copy ? each_.copy : each_.fold));
+            // A finished part is coded once; others forward it as it is.
+            if (kind != action::copy || (!has_copied_ && !owners_[static_cast<std::size_t>(each.peer)]))
+                at(each.peer) += entries * each_.encode;
             if (kind == action::copy) owners_[static_cast<std::size_t>(each.peer)] = is_copying_ = true;
         }
         if (kind != action::copy && each_.folds_own)
@@ -38515,7 +38792,6 @@ class computed_messages {
     }
     void end_round() {
         has_copied_ = is_copying_;
-        is_first_ = false;
         if constexpr (FollowingMessageModel<Messages>) messages_.end_round();
     }
 
@@ -38533,26 +38809,58 @@ class computed_messages {
 
     Messages& messages_;
     entry_costs each_;
-    double fetch_, rewrite_;
     std::uint64_t announced_from_;
     std::uint64_t announcement_ = 0;
     std::vector<double> computing_;
     std::vector<bool> owners_;  ///< who has sent a finished part
     int parts_ = 1;
-    bool is_first_ = true;  ///< round
     bool is_copying_ = false, has_copied_ = false;
 };
 
-/// Predicts `of.topology`'s `all_reduce`, and writes what it takes into `of`.
+/// What sums over a topology were measured to take, and what a small one takes by the measured link.
+struct sum_times {
+    struct form {
+        duration small{};  ///< 0: not measured
+        double more = 0;   ///< nanoseconds of an entry more; 0: not measured
+    };
+    form dense{}, streams{};
+    duration predicted{};
+
+    /// `i`: of `measured_topologies`.
+    template <Topology Shape>
+    static sum_times over(const Shape& shape, std::size_t i, const measured_costs& costs) {
+        const auto small = [](double ns) { return duration(std::llround(ns)); };
+        const sum_costs& sums = costs.sums;
+        return {
+            .dense = {small(sums.small_dense[i]), sums.dense[i]},
+            .streams = {small(sums.small_streams[i]), sums.streams[i]},
+            .predicted =
+                predict_all_reduce(shape, costs.ranks, dense_messages<float>(0), measured_network::of(costs)).elapsed};
+    }
+};
+
+/// Predicts `of.topology`'s `all_reduce`, and writes what it takes into `of`. Where a small sum was measured, only what
+/// this one takes more is predicted, by an entry more where that was measured too.
 template <class Candidate, MessageModel Messages>
-void predict_measured(Candidate& of, const measured_costs& costs, const entry_costs& each, Messages messages) {
+void predict_measured(Candidate& of, const measured_costs& costs, entry_costs each, Messages messages,
+                      const sum_times& times) {
+    const sum_times::form& measured = of.compress ? times.streams : times.dense;
+    if (measured.more > 0)
+        each = {.bytes = each.bytes, .encode = each.encode, .decode = each.decode, .result = measured.more};
     computed_messages<Messages> computed(messages, costs, each);
     const prediction found = predict_all_reduce(of.topology, costs.ranks, computed, measured_network::of(costs));
     of.rounds = found.rounds;
-    of.network = found.elapsed;
-    // A rank that has lent its memory waits at the end until the others have read it.
-    if (costs.share_memory && each.sends && costs.ranks > 1) of.network = of.network + costs.link.link.latency;
     of.computing = computed.computing();
+    if (measured.small > duration{}) {
+        of.least = of.network = measured.small;
+        // Both overlap in part: the longer alone would be too short, and their sum too long.
+        const auto bytes = static_cast<double>(std::max(found.elapsed - times.predicted, duration{}).ns);
+        if (measured.more == 0)
+            of.network = duration(std::llround(std::hypot(static_cast<double>(measured.small.ns), bytes)));
+    } else {
+        of.least = costs.link.link.latency * found.rounds;
+        of.network = found.elapsed;
+    }
 }
 
 }}}  // namespace rill::RILL_ABI::cost::detail
@@ -38844,7 +39152,8 @@ struct exchange_candidate {
     bool compress = false;     ///< whether streams are exchanged, rather than dense vectors
     stream_codings codings{};  ///< of the streams
     int rounds = 0;
-    duration network{};    ///< by `predict`
+    duration least{};      ///< the part of `network` that a small sum takes too
+    duration network{};    ///< by `predict`, and by the measured small sums
     duration computing{};  ///< of the rank that computes longest
 
     duration time() const { return network + computing; }
@@ -38876,20 +39185,19 @@ struct exchange_choice {
 namespace detail {
 
 template <Topology Shape>
-exchange_candidate dense_candidate(const Shape& shape, const measured_costs& costs, const gradient_shape& gradient) {
+exchange_candidate dense_candidate(const Shape& shape, const measured_costs& costs, const sum_times& times,
+                                   const gradient_shape& gradient) {
     exchange_candidate made{.topology = shape, .codings = {.when = dense_switch{0}}};
-    const entry_costs each{.bytes = sizeof(float),
-                           .fold = costs.computing.fold,
-                           .copy = costs.computing.copy,
-                           .sends = !(costs.share_memory && folds_at_owners(shape))};
-    predict_measured(made, costs, each, dense_messages<float>(gradient.dimension));
+    const entry_costs each{.bytes = sizeof(float), .fold = costs.computing.fold, .copy = costs.computing.copy};
+    predict_measured(made, costs, each, dense_messages<float>(gradient.dimension), times);
     return made;
 }
 
 /// `i`: of `measured_codings`.
 template <Topology Shape>
-exchange_candidate stream_candidate(const Shape& shape, const measured_costs& costs, const gradient_shape& gradient,
-                                    std::size_t i, dense_switch when, value_coding values, value_coding copied) {
+exchange_candidate stream_candidate(const Shape& shape, const measured_costs& costs, const sum_times& times,
+                                    const gradient_shape& gradient, std::size_t i, dense_switch when,
+                                    value_coding values, value_coding copied) {
     const auto code = [&](value_coding each) {
         coding made{.values = each, .indices = measured_codings[i], .bucket = gradient.bucket};
         if (made.indices == index_coding::whole_rows) made.row = static_cast<std::uint16_t>(gradient.row_length);
@@ -38916,7 +39224,7 @@ exchange_candidate stream_candidate(const Shape& shape, const measured_costs& co
         gradient.union_growth == 0
             ? shared_support{.density = gradient.density}
             : shared_support::of(gradient.density, costs.ranks, std::min<double>(gradient.union_growth, costs.ranks));
-    predict_measured(made, costs, each, stream_messages(gradient.dimension, supports, made.codings));
+    predict_measured(made, costs, each, stream_messages(gradient.dimension, supports, made.codings), times);
     if (gradient.selects)
         made.computing =
             made.computing + duration(std::llround(costs.computing.select * static_cast<double>(gradient.dimension)));
@@ -38930,12 +39238,15 @@ constexpr bool is_meant_for_rows(index_coding codes, bool are_rows) {
 }
 
 /// The fastest first. Of equally fast ones the first stays first: the simpler one.
-template <Topology Shape>
-std::vector<exchange_candidate> all_candidates(std::initializer_list<Shape> shapes, const measured_costs& costs,
+template <Topology Shape, std::size_t Count>
+std::vector<exchange_candidate> all_candidates(const std::array<Shape, Count>& shapes, const measured_costs& costs,
                                                const gradient_shape& gradient) {
     std::vector<exchange_candidate> all;
-    all.reserve(shapes.size());
-    for (const auto& shape : shapes) all.push_back(dense_candidate(shape, costs, gradient));
+    std::array<sum_times, Count> times;
+    for (std::size_t s = 0; s < Count; ++s) {
+        times[s] = sum_times::over(shapes[s], s, costs);
+        all.push_back(dense_candidate(shapes[s], costs, times[s], gradient));
+    }
     const auto permitted = [](value_coding lossy) {
         std::vector<value_coding> codes{value_coding::raw};
         if (!is_lossless(lossy)) codes.push_back(lossy);
@@ -38944,12 +39255,12 @@ std::vector<exchange_candidate> all_candidates(std::initializer_list<Shape> shap
     for (std::size_t i = 0; i < measured_codings.size(); ++i) {
         if (!is_meant_for_rows(measured_codings[i], gradient.row_length > 1)) continue;
         for (const double factor : {1.0, 0.5})
-            for (const auto& shape : shapes)
+            for (std::size_t s = 0; s < Count; ++s)
                 for (const value_coding values : permitted(gradient.values))
                     for (const value_coding copied : permitted(gradient.copy))
-                        if (is_lossless(copied) || has_copy_phase(shape))
-                            all.push_back(
-                                stream_candidate(shape, costs, gradient, i, dense_switch{factor}, values, copied));
+                        if (is_lossless(copied) || has_copy_phase(shapes[s]))
+                            all.push_back(stream_candidate(shapes[s], costs, times[s], gradient, i,
+                                                           dense_switch{factor}, values, copied));
     }
     std::stable_sort(all.begin(), all.end(),
                      [](const exchange_candidate& a, const exchange_candidate& b) { return a.time() < b.time(); });
@@ -38986,15 +39297,15 @@ inline std::string describe(const exchange_candidate& of) {
 }
 
 /// What saves the most time of `chosen` against `other`.
-inline std::string what_decides(const exchange_candidate& chosen, const exchange_candidate& other, duration latency) {
-    const auto rounds = static_cast<double>((latency * (other.rounds - chosen.rounds)).ns);
-    const auto computing = static_cast<double>((other.computing - chosen.computing).ns);
-    const auto bytes = static_cast<double>((other.network - chosen.network).ns) - rounds;
+inline std::string what_decides(const exchange_candidate& chosen, const exchange_candidate& other) {
+    const duration least = other.least - chosen.least, computing = other.computing - chosen.computing,
+                   bytes = other.network - chosen.network - least;
     if (other.time() == chosen.time()) return "Both take equally long; the simpler one is taken.";
-    if (computing > std::max(rounds, bytes)) return "Less computing decides.";
-    if (rounds > bytes)
+    if (computing > std::max(least, bytes)) return "Less computing decides.";
+    if (least > bytes && chosen.rounds < other.rounds)
         return "Fewer rounds decide: " + std::to_string(chosen.rounds) + " instead of " + std::to_string(other.rounds) +
                ".";
+    if (least > bytes) return "Less time for a small sum decides.";
     return "Less time for bytes on the line decides.";
 }
 
@@ -39071,8 +39382,7 @@ inline std::string exchange_choice::reason() const {
     const exchange_candidate other =
         fastest([&](const exchange_candidate& each) { return each.compress != best.compress; });
     std::string text = compress ? "" : "Do not compress: ";
-    text += detail::describe(best) + ". Next: " + detail::describe(next) + ". " +
-            detail::what_decides(best, next, costs.link.link.latency);
+    text += detail::describe(best) + ". Next: " + detail::describe(next) + ". " + detail::what_decides(best, next);
     if (next.compress == best.compress)
         text += (compress ? " Without compression: " : " The best streams: ") + detail::describe(other) + ".";
     return text;
@@ -39083,8 +39393,10 @@ inline std::string exchange_choice::reason() const {
 /// The candidates are all topologies of `topology::any`, with dense vectors and with streams. Streams have each of
 /// `measured_codings` that suits the gradient, two dense switches, and the codings of values that `gradient` permits.
 /// The predicted time is that of the network, which `predict` computes from the measured link, plus the computing of
-/// the busiest rank. The one measured link counts for all ranks. Messages both ways between two ranks share it.
-/// Messages of one rank to or from several share its network card. How fast that is was measured too.
+/// the busiest rank. Where small sums were measured, the network takes the root of the sum of two squares: of a small
+/// sum's time, and of the time that more bytes are predicted to take. The one measured link counts for all ranks.
+/// Messages both ways between two ranks share it. Messages of one rank to or from several share its network card. How
+/// fast that is was measured too.
 ///
 /// It is a template so that a translation unit which does not call it does not compile the predictions.
 /// Cost: some 70 predictions, each of O(messages); with `values` or `copy` about twice as many, with both some 230.
@@ -39093,13 +39405,9 @@ template <class = void>
 exchange_choice choose(const measured_costs& costs, const gradient_shape& gradient) {
     detail::require_gradient(gradient);
     detail::require_costs(costs);
-    exchange_choice made{
-        .gradient = gradient,
-        .costs = costs,
-        .candidates = detail::all_candidates<rill::topology::any>(
-            {rill::topology::recursive_doubling{}, rill::topology::split_allgather{}, rill::topology::ring{},
-             rill::topology::halving_doubling{}, rill::topology::tree{}, rill::topology::star{}},
-            costs, gradient)};
+    exchange_choice made{.gradient = gradient,
+                         .costs = costs,
+                         .candidates = detail::all_candidates(measured_topologies, costs, gradient)};
     const exchange_candidate& best = made.candidates.front();
     made.topology = best.topology;
     made.codings = best.codings;
@@ -39123,7 +39431,9 @@ exchange_choice choose(Net& net, const gradient_shape& gradient, duration timeou
     const std::size_t largest = std::max<std::size_t>(gradient.dimension * sizeof(float), 4096);
     probe.link.largest_bytes = std::min(probe.link.largest_bytes, largest);
     probe.dimension = std::clamp<std::size_t>(gradient.dimension, 1, std::size_t{1} << 22);
-    probe.density = std::max(gradient.density, 1.0 / static_cast<double>(probe.dimension));
+    // As many entries as the gradient has, up to 16,384 also where it has more coordinates.
+    const double entries = std::clamp(gradient.density * static_cast<double>(gradient.dimension), 1.0, 16384.0);
+    probe.density = std::clamp(entries / static_cast<double>(probe.dimension), gradient.density, 1.0);
     probe.row_length = static_cast<std::uint16_t>(gradient.row_length);
     return choose(measure_costs(workers, probe), gradient);
 }
@@ -41571,7 +41881,11 @@ class lookout {
     }
 
     /// True the first time that it is said.
-    bool ends(rank_t peer) { return std::exchange(ended_[static_cast<std::size_t>(peer)], char{1}) == 0; }
+    bool ends(rank_t peer) {
+        if (has_ended(peer)) return false;
+        ended_[static_cast<std::size_t>(peer)] = 1;
+        return true;
+    }
     bool has_ended(rank_t peer) const { return ended_[static_cast<std::size_t>(peer)] != 0; }
     /// It has begun anew, in a life that is not fenced.
     void begins(rank_t peer) {
@@ -42235,7 +42549,13 @@ class board {
     static constexpr std::uint64_t places = calls_remembered;
     static constexpr std::size_t slot_bytes = std::size_t{1} << 14;
 
-    explicit board(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
+    board(int ranks, std::uint64_t of, board* following)
+        : context(of), next(following), ranks_(static_cast<std::size_t>(ranks)) {}
+
+    const std::uint64_t context;
+    // Guarded by the mutex of `boards`.
+    int handles = 0;
+    board* next;
 
     int size() const { return static_cast<int>(ranks_.size()); }
     place& at(rank_t rank, std::uint64_t number) { return of(rank).exposed[index_of(number)]; }
@@ -42251,23 +42571,24 @@ class board {
     /// The call that a rank has exposed under `number`. Only for callers that have not left that call: until then the
     /// place is not reused. `entered_later` gives the exposed call with the highest number beyond `number`.
     std::optional<call_signature> entered(rank_t rank, std::uint64_t number) {
-        place& due = at(rank, number);
+        const place& due = at(rank, number);
         if (due.exposed() != number) return std::nullopt;
         return due.what.call;
     }
     std::optional<call_signature> entered_later(rank_t rank, std::uint64_t number) {
         std::optional<call_signature> latest;
         for (std::uint64_t i = 0; i < places; ++i) {
-            const std::uint64_t other = at(rank, i).exposed();
-            if (other > number && (!latest || other > latest->number)) latest = at(rank, i).what.call;
+            const place& other = at(rank, i);
+            const std::uint64_t its = other.exposed();
+            if (its > number && (!latest || its > latest->number)) latest = other.what.call;
         }
         return latest;
     }
 
   private:
     struct of_rank {
-        alignas(128) std::array<std::atomic<std::uint64_t>, places> left{};
-        std::array<place, board::places> exposed{};
+        alignas(128) std::atomic<std::uint64_t> left[places]{};
+        place exposed[places]{};
     };
     of_rank& of(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
     static std::size_t index_of(std::uint64_t number) { return static_cast<std::size_t>(number % places); }
@@ -42280,37 +42601,68 @@ class board {
 /// The boards of all contexts; a board lives as long as some rank has a handle to it.
 class boards {
   public:
-    [[gnu::cold, gnu::noinline]] std::shared_ptr<board> of(std::uint64_t context, int ranks) {
+    /// A rank's handle to a board. It costs the compiler a small part of what a `std::shared_ptr` costs.
+    class handle {
+      public:
+        handle(boards& all, std::uint64_t context, int ranks) : all_(&all), board_(all.open(context, ranks)) {}
+        handle(const handle& other) : all_(other.all_), board_(other.board_) { all_->keep(*board_); }
+        handle(handle&& other) noexcept : all_(other.all_), board_(other.board_) { other.board_ = nullptr; }
+        handle& operator=(handle other) noexcept {
+            std::swap(all_, other.all_);
+            std::swap(board_, other.board_);
+            return *this;
+        }
+        ~handle() {
+            if (board_ != nullptr) all_->leave(*board_);
+        }
+        board* operator->() const { return board_; }
+
+      private:
+        boards* all_;
+        board* board_;
+    };
+
+    /// What `board::entered` says, and `board::entered_later`; nothing where the context has no board.
+    [[gnu::noinline]] std::optional<call_signature> entered(std::uint64_t context, rank_t rank, std::uint64_t number) {
         const std::lock_guard lock(mutex_);
-        plain_vector<entry> kept;
-        for (entry& each : all_)
-            if (!each.made.expired()) kept.add(std::move(each));
-        all_ = std::move(kept);
-        std::shared_ptr<board> found = made_for(context);
-        if (found == nullptr) all_.add({context, found = std::make_shared<board>(ranks)});
-        return found;
+        board* const shared = find(context);
+        return shared == nullptr ? std::nullopt : shared->entered(rank, number);
     }
-    /// The board of a context, or null.
-    [[gnu::noinline]] std::shared_ptr<board> find(std::uint64_t context) {
+    [[gnu::cold, gnu::noinline]] std::optional<call_signature> entered_later(std::uint64_t context, rank_t rank,
+                                                                             std::uint64_t number) {
         const std::lock_guard lock(mutex_);
-        return made_for(context);
+        board* const shared = find(context);
+        return shared == nullptr ? std::nullopt : shared->entered_later(rank, number);
     }
 
   private:
-    struct entry {
-        std::uint64_t context;
-        std::weak_ptr<board> made;
-    };
-
-    std::shared_ptr<board> made_for(std::uint64_t context) const {
-        for (const entry& each : all_)
-            if (each.context == context)
-                if (auto found = each.made.lock()) return found;
-        return nullptr;
+    [[gnu::cold, gnu::noinline]] board* open(std::uint64_t context, int ranks) {
+        const std::lock_guard lock(mutex_);
+        board* found = find(context);
+        if (found == nullptr) first_ = found = new board(ranks, context, first_);
+        ++found->handles;
+        return found;
+    }
+    void keep(board& of) {
+        const std::lock_guard lock(mutex_);
+        ++of.handles;
+    }
+    [[gnu::cold, gnu::noinline]] void leave(board& of) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (--of.handles != 0) return;
+        board** at = &first_;
+        while (*at != &of) at = &(*at)->next;
+        *at = of.next;
+        delete &of;
+    }
+    board* find(std::uint64_t context) const {
+        board* found = first_;
+        while (found != nullptr && found->context != context) found = found->next;
+        return found;
     }
 
     std::mutex mutex_;
-    plain_vector<entry> all_;
+    board* first_ = nullptr;
 };
 
 }}}  // namespace rill::RILL_ABI::in_process::detail
@@ -42363,8 +42715,10 @@ class undelivered {
     }
     template <class Which, class Visit>
     void for_each_of(rank_t source, Which which, Visit visit) {
-        for (Node* n = of(source).first; n != nullptr;)
-            if (Node* const seen = std::exchange(n, n->next); which(*seen)) visit(*seen);
+        for (Node *n = of(source).first, *next = nullptr; n != nullptr; n = next) {
+            next = n->next;
+            if (which(*n)) visit(*n);
+        }
     }
 
   private:
@@ -42640,11 +42994,9 @@ class call_table {
         return made_.add({key}).count;
     }
 
-    plain_vector<state>& like(std::uint64_t context) {
-        return contexts_[static_cast<std::size_t>(context % contexts_.size())];
-    }
+    plain_vector<state>& like(std::uint64_t context) { return contexts_[static_cast<std::size_t>(context % buckets)]; }
     const state* find(std::uint64_t context) const {
-        for (const state& each : contexts_[static_cast<std::size_t>(context % contexts_.size())])
+        for (const state& each : contexts_[static_cast<std::size_t>(context % buckets)])
             if (each.context == context) return &each;
         return nullptr;
     }
@@ -42657,12 +43009,13 @@ class call_table {
         plain_vector<state>& among = like(context);
         for (state& each : among)
             if (each.context == context) {
-                std::swap(each, among.back());
+                each = std::move(among.back());
                 return among.pop_back();
             }
     }
 
-    std::array<plain_vector<state>, 16> contexts_{};  ///< by their remainders
+    static constexpr std::size_t buckets = 16;
+    plain_vector<state> contexts_[buckets];  ///< by their remainders
     /// How many contexts each key has given: one entry for each view and session name, since a key that is forgotten
     /// and comes again would give a context twice, and another one than on ranks that remember it.
     chain<counter> made_;
@@ -42777,7 +43130,7 @@ class bells {
     static constexpr std::size_t channels = 16, meetings = 32;
 
     struct alignas(64) apart : bell {};
-    std::array<apart, 1 + channels + meetings> all_;
+    apart all_[1 + channels + meetings];
     std::atomic<std::size_t> meetings_made_{0};
 };
 
@@ -42856,9 +43209,13 @@ class notice_board {
   public:
     bool is_empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
+    struct added {
+        abort_notice holds;
+        bool is_new;
+    };
     /// Adds a notice unless its context has one; a notice of all contexts counts for each context. Returns the notice
     /// that holds, and whether it is this one.
-    std::pair<abort_notice, bool> add(const abort_notice& notice, bool goes_on) {
+    added add(const abort_notice& notice, bool goes_on) {
         const std::lock_guard lock(mutex_);
         if (const abort_notice* first = find({notice.context, notice.first_tag}, goes_on)) return {*first, false};
         notices_.add(notice);
@@ -43183,19 +43540,19 @@ class world : public waits {
             const std::lock_guard lock(at(rank).mutex);
             if (const auto call = at(rank).calls.entered(context, number)) return call;
         }
-        const auto shared = boards_.find(context);
-        return shared == nullptr ? std::nullopt : shared->entered(rank, number);
+        return boards_.entered(context, rank, number);
     }
 
     [[gnu::noinline]] std::optional<call_signature> inquire(rank_t self, rank_t peer, std::uint64_t context,
                                                             std::uint64_t number, deadline until) {
         const inquirer waiting(*this);
+        const call_signature departed{.number = number, .kind = operation::departure};
         std::optional<call_signature> answer;
         const auto look = [&] {
             const bool has_ended = at(peer).has_ended.load(std::memory_order_seq_cst);
             answer = announced(peer, context, number);
             if (!answer && has_ended) answer = announced_later(peer, context, number);
-            if (!answer && has_ended) answer = {.number = number, .kind = operation::departure};
+            if (!answer && has_ended) answer = departed;
             return answer.has_value();
         };
         if (wait_commonly(self, {context, tag_of(number)}, until, look)) return answer;
@@ -43254,7 +43611,9 @@ class world : public waits {
         static std::atomic<std::uint64_t> lives{0};
         std::uint64_t none = 0;
         const std::uint64_t life = ++lives << 16U | static_cast<std::uint16_t>(rank + 1);
-        if (!at(rank).incarnation.compare_exchange_strong(none, life, std::memory_order_seq_cst)) return false;
+        if (!at(rank).incarnation.compare_exchange_strong(none, life, std::memory_order_seq_cst,
+                                                          std::memory_order_seq_cst))
+            return false;
         {
             const std::lock_guard lock(at(rank).mutex);
             at(rank).is_free = false;
@@ -43326,16 +43685,11 @@ class world : public waits {
     /// The latest call that a rank has announced or exposed, from `number` on.
     [[gnu::cold, gnu::noinline]] std::optional<call_signature> announced_later(rank_t rank, std::uint64_t context,
                                                                                std::uint64_t number) {
-        const auto exposed = exposed_later(rank, context, number);
+        const auto exposed = boards_.entered_later(context, rank, number);
         const std::lock_guard lock(at(rank).mutex);
         const auto announced = at(rank).calls.entered_or_later(context, number);
         if (!exposed || !announced) return exposed ? exposed : announced;
         return exposed->number < announced->number ? announced : exposed;
-    }
-    [[gnu::cold, gnu::noinline]] std::optional<call_signature> exposed_later(rank_t rank, std::uint64_t context,
-                                                                             std::uint64_t number) {
-        const auto shared = boards_.find(context);
-        return shared == nullptr ? std::nullopt : shared->entered_later(rank, number);
     }
 
     bool try_hand_over(rank_t from, rank_t to, channel on, buffer&& bytes) {
@@ -43374,9 +43728,9 @@ class world : public waits {
     }
 
     bool all_failed(std::span<const rank_t> peers) {
-        return !peers.empty() && std::all_of(peers.begin(), peers.end(), [this](rank_t peer) {
-            return at(peer).has_ended.load(std::memory_order_seq_cst) && at(peer).failure;
-        });
+        for (const rank_t peer : peers)
+            if (!at(peer).has_ended.load(std::memory_order_seq_cst) || !at(peer).failure) return false;
+        return !peers.empty();
     }
     [[noreturn, gnu::cold, gnu::noinline]] void throw_failure(rank_t of, channel on) {
         abort_notice notice = *at(of).failure;
@@ -43804,7 +44158,7 @@ class window {
 
     [[gnu::cold, gnu::noinline]] window(detail::world& world, rank_t rank, std::uint64_t context)
         : world_(&world),
-          board_(world.boards().of(context, world.size())),
+          board_(world.boards(), context, world.size()),
           context_(context),
           rank_(rank),
           left_by_(static_cast<std::size_t>(world.size())) {}
@@ -43965,15 +44319,15 @@ class window {
     slot_use& last_slot() { return slots_[(slots_used_ + slots_.size() - 1) % slots_.size()]; }
 
     detail::world* world_;
-    std::shared_ptr<detail::board> board_;
+    detail::boards::handle board_;
     std::uint64_t context_;
     rank_t rank_;
     std::array<slot_use, 3> slots_{};  ///< one that others still read, one that is filled, one that is prepared
     std::size_t slots_used_ = 0;
-    std::vector<std::uint64_t> left_by_;  ///< for each rank an operation that it has left
-    std::uint64_t left_last_ = 0;         ///< the last operation left by this handle
-    std::uint64_t free_below_ = 0;        ///< the places of all operations below this number are free
-    std::uint64_t room_for_ = 0;          ///< an operation for which room was found; 0: none
+    plain_vector<std::uint64_t> left_by_;  ///< for each rank an operation that it has left
+    std::uint64_t left_last_ = 0;          ///< the last operation left by this handle
+    std::uint64_t free_below_ = 0;         ///< the places of all operations below this number are free
+    std::uint64_t room_for_ = 0;           ///< an operation for which room was found; 0: none
 };
 
 }}}  // namespace rill::RILL_ABI::in_process
