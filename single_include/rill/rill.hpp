@@ -38259,26 +38259,6 @@ double least_sharing(Group& group, double own) {
     return least < none ? least : 0;
 }
 
-/// What a call takes in which all ranks take part, in nanoseconds: of averages over some milliseconds of calls the
-/// median, after a call that warms up.
-template <class Group, class Call>
-double time_of_call(Group& group, int repetitions, Call&& call) {
-    const auto timed = [&](int calls) {
-        const time_point start = group.net().now();
-        for (int i = 0; i < calls; ++i) call();
-        return static_cast<double>((group.net().now() - start).ns) / calls;
-    };
-    call();
-    double once = timed(1);
-    all_reduce(group, std::span(&once, 1), std::span(&once, 1), aggregate::max{});
-    const int calls = static_cast<int>(std::clamp(3e6 / std::max(once, 1.0), 1.0, 1000.0));
-    std::vector<double> times;
-    for (int i = 0; i < repetitions; ++i) times.push_back(timed(calls));
-    const auto middle = times.begin() + repetitions / 2;
-    std::nth_element(times.begin(), middle, times.end());
-    return *middle;
-}
-
 /// Measures sums by the clock of the transport, on one rank.
 template <class Group>
 class sums_probe {
