@@ -830,13 +830,14 @@ struct element_layout {
 /// types. Its owner gives the same layout with each call, and releases it.
 class element_memory {
   public:
+    element_memory(const element_memory&) = delete;
+    element_memory& operator=(const element_memory&) = delete;
+
     std::size_t size() const { return size_; }
     bool empty() const { return size_ == 0; }
 
   protected:
     element_memory() = default;
-    element_memory(const element_memory&) = delete;
-    element_memory& operator=(const element_memory&) = delete;
     ~element_memory() = default;
 
     /// Room for `room` elements or more; those that are there move as bytes. Where it throws (`std::bad_alloc`),
@@ -14097,13 +14098,14 @@ struct element_layout {
 /// types. Its owner gives the same layout with each call, and releases it.
 class element_memory {
   public:
+    element_memory(const element_memory&) = delete;
+    element_memory& operator=(const element_memory&) = delete;
+
     std::size_t size() const { return size_; }
     bool empty() const { return size_ == 0; }
 
   protected:
     element_memory() = default;
-    element_memory(const element_memory&) = delete;
-    element_memory& operator=(const element_memory&) = delete;
     ~element_memory() = default;
 
     /// Room for `room` elements or more; those that are there move as bytes. Where it throws (`std::bad_alloc`),
@@ -38263,8 +38265,7 @@ double least_sharing(Group& group, double own) {
 template <class Group>
 class sums_probe {
   public:
-    sums_probe(Group& group, const costs_probe& probe) : group_(group), probe_(probe) {
-        options_ = group.options();
+    sums_probe(Group& group, const costs_probe& probe) : group_(group), probe_(probe), options_(group.options()) {
         options_.name = "measured sums";
     }
 
@@ -38313,8 +38314,8 @@ class sums_probe {
         double once = timed(1);
         all_reduce(group_, std::span(&once, 1), std::span(&once, 1), aggregate::max{});
         const int calls = static_cast<int>(std::clamp(3e6 / std::max(once, 1.0), 1.0, 1000.0));
-        std::vector<double> times;
-        for (int i = 0; i < probe_.link.repetitions; ++i) times.push_back(timed(calls));
+        std::vector<double> times(static_cast<std::size_t>(probe_.link.repetitions));
+        for (double& each : times) each = timed(calls);
         const auto middle = times.begin() + probe_.link.repetitions / 2;
         std::nth_element(times.begin(), middle, times.end());
         return *middle;
@@ -42995,7 +42996,7 @@ class call_table {
     }
 
     static constexpr std::size_t buckets = 16;
-    plain_vector<state> contexts_[buckets];  ///< by their remainders
+    std::array<plain_vector<state>, buckets> contexts_{};  ///< by their remainders
     /// How many contexts each key has given: one entry for each view and session name, since a key that is forgotten
     /// and comes again would give a context twice, and another one than on ranks that remember it.
     chain<counter> made_;

@@ -269,8 +269,7 @@ double least_sharing(Group& group, double own) {
 template <class Group>
 class sums_probe {
   public:
-    sums_probe(Group& group, const costs_probe& probe) : group_(group), probe_(probe) {
-        options_ = group.options();
+    sums_probe(Group& group, const costs_probe& probe) : group_(group), probe_(probe), options_(group.options()) {
         options_.name = "measured sums";
     }
 
@@ -319,8 +318,8 @@ class sums_probe {
         double once = timed(1);
         all_reduce(group_, std::span(&once, 1), std::span(&once, 1), aggregate::max{});
         const int calls = static_cast<int>(std::clamp(3e6 / std::max(once, 1.0), 1.0, 1000.0));
-        std::vector<double> times;
-        for (int i = 0; i < probe_.link.repetitions; ++i) times.push_back(timed(calls));
+        std::vector<double> times(static_cast<std::size_t>(probe_.link.repetitions));
+        for (double& each : times) each = timed(calls);
         const auto middle = times.begin() + probe_.link.repetitions / 2;
         std::nth_element(times.begin(), middle, times.end());
         return *middle;

@@ -23,13 +23,14 @@ struct element_layout {
 /// types. Its owner gives the same layout with each call, and releases it.
 class element_memory {
   public:
+    element_memory(const element_memory&) = delete;
+    element_memory& operator=(const element_memory&) = delete;
+
     std::size_t size() const { return size_; }
     bool empty() const { return size_ == 0; }
 
   protected:
     element_memory() = default;
-    element_memory(const element_memory&) = delete;
-    element_memory& operator=(const element_memory&) = delete;
     ~element_memory() = default;
 
     /// Room for `room` elements or more; those that are there move as bytes. Where it throws (`std::bad_alloc`),

@@ -7,6 +7,7 @@
 #include <rill/core/random.hpp>
 #include <rill/transport/detail/call_history.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -95,7 +96,7 @@ class call_table {
     }
 
     static constexpr std::size_t buckets = 16;
-    plain_vector<state> contexts_[buckets];  ///< by their remainders
+    std::array<plain_vector<state>, buckets> contexts_{};  ///< by their remainders
     /// How many contexts each key has given: one entry for each view and session name, since a key that is forgotten
     /// and comes again would give a context twice, and another one than on ranks that remember it.
     chain<counter> made_;
