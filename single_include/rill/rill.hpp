@@ -4295,7 +4295,7 @@ class exchange {
     traffic counted_{};
     plain_vector<sent> sent_;
     std::size_t oldest_ = 0;   // all sends before this one are done
-    void* lent_by_ = nullptr;  ///< a window, of which groups that lend nothing compile nothing
+    void* lent_by_ = nullptr;  ///< a window; untyped, so that groups which lend nothing do not compile its code
     void (*withdraw_)(void* window, std::uint64_t number) noexcept = nullptr;
     plain_vector<message> kept_;
     plain_vector<arrival<message>> arrivals_;
@@ -38274,13 +38274,13 @@ class sums_probe {
         const std::vector<std::uint32_t> one{static_cast<std::uint32_t>(self)};
         sum_costs found;
         count(ranks, one, found.small_dense, found.small_streams);
-        if constexpr (!SharedMemoryTransport<net_type>) return found;
-        const double entries = count(probe_.dimension, probe_.support(self), found.dense, found.streams);
-        for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
-            found.dense[i] -= found.small_dense[i];
-            found.streams[i] -= found.small_streams[i];
-            found.dense[i] = std::max(0.0, found.dense[i] / static_cast<double>(probe_.dimension));
-            found.streams[i] = std::max(0.0, found.streams[i] / entries);
+        if constexpr (SharedMemoryTransport<net_type>) {
+            const double entries = count(probe_.dimension, probe_.support(self), found.dense, found.streams);
+            const auto elements = static_cast<double>(probe_.dimension);
+            for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
+                found.dense[i] = std::max(0.0, (found.dense[i] - found.small_dense[i]) / elements);
+                found.streams[i] = std::max(0.0, (found.streams[i] - found.small_streams[i]) / entries);
+            }
         }
         return found;
     }
@@ -42586,7 +42586,9 @@ class boards {
     class handle {
       public:
         handle(boards& all, std::uint64_t context, int ranks) : all_(&all), board_(all.open(context, ranks)) {}
-        handle(const handle& other) : all_(other.all_), board_(other.board_) { all_->keep(*board_); }
+        handle(const handle& other) : all_(other.all_), board_(other.board_) {
+            if (board_ != nullptr) all_->keep(*board_);
+        }
         handle(handle&& other) noexcept : all_(other.all_), board_(other.board_) { other.board_ = nullptr; }
         handle& operator=(handle other) noexcept {
             std::swap(all_, other.all_);

@@ -249,7 +249,7 @@ class exchange {
     traffic counted_{};
     plain_vector<sent> sent_;
     std::size_t oldest_ = 0;   // all sends before this one are done
-    void* lent_by_ = nullptr;  ///< a window, of which groups that lend nothing compile nothing
+    void* lent_by_ = nullptr;  ///< a window; untyped, so that groups which lend nothing do not compile its code
     void (*withdraw_)(void* window, std::uint64_t number) noexcept = nullptr;
     plain_vector<message> kept_;
     plain_vector<arrival<message>> arrivals_;

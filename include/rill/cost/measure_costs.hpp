@@ -278,13 +278,13 @@ class sums_probe {
         const std::vector<std::uint32_t> one{static_cast<std::uint32_t>(self)};
         sum_costs found;
         count(ranks, one, found.small_dense, found.small_streams);
-        if constexpr (!SharedMemoryTransport<net_type>) return found;
-        const double entries = count(probe_.dimension, probe_.support(self), found.dense, found.streams);
-        for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
-            found.dense[i] -= found.small_dense[i];
-            found.streams[i] -= found.small_streams[i];
-            found.dense[i] = std::max(0.0, found.dense[i] / static_cast<double>(probe_.dimension));
-            found.streams[i] = std::max(0.0, found.streams[i] / entries);
+        if constexpr (SharedMemoryTransport<net_type>) {
+            const double entries = count(probe_.dimension, probe_.support(self), found.dense, found.streams);
+            const auto elements = static_cast<double>(probe_.dimension);
+            for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
+                found.dense[i] = std::max(0.0, (found.dense[i] - found.small_dense[i]) / elements);
+                found.streams[i] = std::max(0.0, (found.streams[i] - found.small_streams[i]) / entries);
+            }
         }
         return found;
     }

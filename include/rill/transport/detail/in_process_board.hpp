@@ -104,7 +104,9 @@ class boards {
     class handle {
       public:
         handle(boards& all, std::uint64_t context, int ranks) : all_(&all), board_(all.open(context, ranks)) {}
-        handle(const handle& other) : all_(other.all_), board_(other.board_) { all_->keep(*board_); }
+        handle(const handle& other) : all_(other.all_), board_(other.board_) {
+            if (board_ != nullptr) all_->keep(*board_);
+        }
         handle(handle&& other) noexcept : all_(other.all_), board_(other.board_) { other.board_ = nullptr; }
         handle& operator=(handle other) noexcept {
             std::swap(all_, other.all_);
