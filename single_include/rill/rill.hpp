@@ -30437,6 +30437,23 @@ class elastic_groups {
 
 }}}  // namespace rill::RILL_ABI::detail
 
+// ===== rill/core/detail/rank_list.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// "3, 5".
+[[gnu::cold, gnu::noinline]] inline std::string rank_list(std::span<const rank_t> ranks) {
+    std::string all;
+    for (const rank_t rank : ranks) all += text_of({all.empty() ? "" : ", ", rank});
+    return all;
+}
+/// "rank 3", "ranks 3, 5".
+[[gnu::cold, gnu::noinline]] inline std::string text_of_ranks(std::span<const rank_t> ranks) {
+    return text_of({ranks.size() == 1 ? "rank " : "ranks ", rank_list(ranks)});
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/protocol/detail/agreement_frame.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -30592,13 +30609,6 @@ inline agreement_frame read_agreement_frame(byte_view bytes, int seats) {
 // ===== rill/protocol/detail/elastic_mail.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// "rank 3", "ranks 3, 5".
-inline std::string text_of_ranks(const std::vector<rank_t>& ranks) {
-    std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-    for (std::size_t i = 0; i < ranks.size(); ++i) text += text_of({i == 0 ? "" : ", ", ranks[i]});
-    return text;
-}
 
 /// Whether this life of a rank is a member.
 inline bool lists(const view& in, rank_t rank, std::uint64_t life) {
@@ -41899,12 +41909,6 @@ class lookout {
     plain_vector<channel> channels_;
     plain_vector<char> ended_, silent_, fenced_;  ///< by rank
 };
-
-inline std::string rank_list(std::span<const rank_t> ranks) {
-    std::string all;
-    for (const rank_t rank : ranks) all += text_of({all.empty() ? "" : ", ", rank});
-    return all;
-}
 
 /// Why a wait throws where `waits_for_silent`. It names both ends of the link.
 [[gnu::cold, gnu::noinline]] inline abort_notice notice_of_silence(rank_t self, std::span<const rank_t> peers,

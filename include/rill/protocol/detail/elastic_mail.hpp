@@ -6,7 +6,6 @@
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
-#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/core/view.hpp>
@@ -25,13 +24,6 @@
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// "rank 3", "ranks 3, 5".
-inline std::string text_of_ranks(const std::vector<rank_t>& ranks) {
-    std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-    for (std::size_t i = 0; i < ranks.size(); ++i) text += text_of({i == 0 ? "" : ", ", ranks[i]});
-    return text;
-}
 
 /// Whether this life of a rank is a member.
 inline bool lists(const view& in, rank_t rank, std::uint64_t life) {

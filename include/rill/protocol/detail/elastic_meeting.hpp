@@ -2,6 +2,7 @@
 
 #include <rill/concept/peer_event.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/detail/rank_list.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/text.hpp>
 #include <rill/core/time.hpp>

@@ -2,6 +2,7 @@
 
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/detail/rank_list.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/plain_vector.hpp>
 #include <rill/core/text.hpp>
@@ -87,12 +88,6 @@ class lookout {
     plain_vector<channel> channels_;
     plain_vector<char> ended_, silent_, fenced_;  ///< by rank
 };
-
-inline std::string rank_list(std::span<const rank_t> ranks) {
-    std::string all;
-    for (const rank_t rank : ranks) all += text_of({all.empty() ? "" : ", ", rank});
-    return all;
-}
 
 /// Why a wait throws where `waits_for_silent`. It names both ends of the link.
 [[gnu::cold, gnu::noinline]] inline abort_notice notice_of_silence(rank_t self, std::span<const rank_t> peers,

@@ -2,6 +2,7 @@
 
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/detail/rank_list.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
@@ -93,14 +94,11 @@ class meeting_host final : public arrival {
             std::count_if(come_.begin() + 1, end, [](const newcomer& each) { return !each.has_told; }));
     }
     std::string who_is_missing() const {
-        std::string who, more;
+        std::vector<rank_t> absent;
         for (rank_t peer = 1; peer < chosen_.ranks; ++peer)
-            if (!come_[static_cast<std::size_t>(peer)].has_told) {
-                more = who.empty() ? "" : "s";
-                who += (who.empty() ? "" : ", ") + std::to_string(peer);
-            }
-        return "rank" + more + " " + who + (more.empty() ? " has" : " have") + " not come to " + chosen_.meeting +
-               within() + (stranger_.empty() ? "" : ": " + stranger_);
+            if (!come_[static_cast<std::size_t>(peer)].has_told) absent.push_back(peer);
+        return rill::detail::text_of_ranks(absent) + (absent.size() == 1 ? " has" : " have") + " not come to " +
+               chosen_.meeting + within() + (stranger_.empty() ? "" : ": " + stranger_);
     }
 
     void decide(pending_connection& guest) override {
