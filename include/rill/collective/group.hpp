@@ -62,7 +62,7 @@ class group {
 template <Transport Net, Topology Shape, Executor Exec>
 class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec> {
   public:
-    [[gnu::cold, gnu::noinline]] explicit group(Net& net, Shape shape = {}, group_options options = {},
+    [[gnu::noinline]] explicit group(Net& net, Shape shape = {}, group_options options = {},
                                                 Exec executor = {})
         : detail::group_base<Net, Shape, Exec>{{.session = session_of(net, shape, options),
                                                 .shape = shape,
@@ -99,7 +99,7 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
         return {net, options.name, options.timeout};
     }
 
-    [[gnu::cold, gnu::noinline]] void shake_hands() {
+    [[gnu::noinline]] void shake_hands() {
         constexpr option_names names{{"version", "topology", "seed", "timeout"}};
         this->guarded(
             {.kind = operation::handshake,

@@ -43,7 +43,7 @@ class lane {
     using executor_type = Exec;
     using lane_type = lane;
 
-    [[gnu::cold, gnu::noinline]] explicit lane(detail::membership<Net, Shape, Exec>& of)
+    [[gnu::noinline]] explicit lane(detail::membership<Net, Shape, Exec>& of)
         : of_(&of), window_(of.window), exchange_(of.session) {}
     lane(const lane&) = delete;
     lane& operator=(const lane&) = delete;

@@ -39,7 +39,7 @@ class text_piece {
 
 /// Composes a message: `text_of({"rank ", rank, " sent nothing"})`. It is compiled once; a chain of `+` would be
 /// compiled anew wherever a message is made.
-[[gnu::cold, gnu::noinline]] inline std::string text_of(std::initializer_list<text_piece> pieces) {
+[[gnu::noinline]] inline std::string text_of(std::initializer_list<text_piece> pieces) {
     std::string all;
     char digits[512];  // room for the largest double
     for (const text_piece& each : pieces) {

@@ -76,7 +76,7 @@ class session {
     channel on(std::uint32_t tag) const { return {context_, tag}; }
 
     /// What becomes of the other ranks is told on `tag` from now on; see `MonitoredTransport`.
-    [[gnu::cold, gnu::noinline]] void monitor(std::uint32_t tag)
+    [[gnu::noinline]] void monitor(std::uint32_t tag)
         requires MonitoredTransport<Net>
     {
         net_->monitor(on(tag));

@@ -57,7 +57,7 @@ class workshop {
             if (each.type == type) return each.object.get();
         return nullptr;
     }
-    [[gnu::cold, gnu::noinline]] void* add(const void* type, owned object) {
+    [[gnu::noinline]] void* add(const void* type, owned object) {
         return made_.add({type, std::move(object)}).object.get();
     }
 

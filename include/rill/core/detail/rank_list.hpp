@@ -10,13 +10,13 @@
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// "3, 5".
-[[gnu::cold, gnu::noinline]] inline std::string rank_list(std::span<const rank_t> ranks) {
+[[gnu::noinline]] inline std::string rank_list(std::span<const rank_t> ranks) {
     std::string all;
     for (const rank_t rank : ranks) all += text_of({all.empty() ? "" : ", ", rank});
     return all;
 }
 /// "rank 3", "ranks 3, 5".
-[[gnu::cold, gnu::noinline]] inline std::string text_of_ranks(std::span<const rank_t> ranks) {
+[[gnu::noinline]] inline std::string text_of_ranks(std::span<const rank_t> ranks) {
     return text_of({ranks.size() == 1 ? "rank " : "ranks ", rank_list(ranks)});
 }
 

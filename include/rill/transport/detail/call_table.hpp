@@ -34,7 +34,7 @@ class call_table {
         return found == nullptr ? std::nullopt : found->calls.entered_or_later(number);
     }
 
-    [[gnu::cold, gnu::noinline]] void close(std::uint64_t context) {
+    [[gnu::noinline]] void close(std::uint64_t context) {
         state& closing = made_for(context);
         if (closing.closed) return;
         closing.closed = true;
@@ -53,7 +53,7 @@ class call_table {
         return found != nullptr && found->closed;
     }
 
-    [[gnu::cold, gnu::noinline]] std::uint64_t next_context(std::uint64_t key) {
+    [[gnu::noinline]] std::uint64_t next_context(std::uint64_t key) {
         constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
         return mix64(family, key, ++made_of(key));
     }

@@ -74,7 +74,7 @@ class fault_control {
     }
 
     /// A rank that is asked tells the notice of that channel that it knows.
-    [[gnu::cold, gnu::noinline]] void forward(rank_t from, rank_t to, channel on, duration now) {
+    [[gnu::noinline]] void forward(rank_t from, rank_t to, channel on, duration now) {
         const std::lock_guard lock(mutex_);
         for (const issued* each : of(from).known) {
             const bool is_meant = each->notice.context == on.context || each->notice.context == every_context;
@@ -86,14 +86,14 @@ class fault_control {
     }
 
     /// What a rank has heard ends with its life, and so does what it has sent and what is lost.
-    [[gnu::cold, gnu::noinline]] void forget(rank_t rank) {
+    [[gnu::noinline]] void forget(rank_t rank) {
         const std::lock_guard lock(mutex_);
         of(rank) = {};
         for (of_rank& each : ranks_)
             std::erase_if(each.coming, [&](const letter& sent) { return sent.way.source() == rank; });
     }
     /// A rank has begun anew: the others tell it their notices again.
-    [[gnu::cold, gnu::noinline]] void catch_up(rank_t rank, duration now) {
+    [[gnu::noinline]] void catch_up(rank_t rank, duration now) {
         const std::lock_guard lock(mutex_);
         for (const issued& each : issued_)
             if (each.by != rank && knows(each.by, each)) of(rank).coming.push_back({&each, {each.by, rank, now}});
@@ -120,7 +120,7 @@ class fault_control {
         return std::find(known.begin(), known.end(), &one) != known.end();
     }
 
-    [[gnu::cold, gnu::noinline]] std::optional<abort_notice> look(rank_t self, channel on, duration now,
+    [[gnu::noinline]] std::optional<abort_notice> look(rank_t self, channel on, duration now,
                                                                   letter_judge judge) {
         const std::lock_guard lock(mutex_);
         std::erase_if(of(self).coming, [&](letter& each) {

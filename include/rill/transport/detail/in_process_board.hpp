@@ -137,7 +137,7 @@ class boards {
     }
 
   private:
-    [[gnu::cold, gnu::noinline]] board* open(std::uint64_t context, int ranks) {
+    [[gnu::noinline]] board* open(std::uint64_t context, int ranks) {
         const std::lock_guard lock(mutex_);
         board* found = find(context);
         if (found == nullptr) first_ = found = new board(ranks, context, first_);
@@ -148,7 +148,7 @@ class boards {
         const std::lock_guard lock(mutex_);
         ++of.handles;
     }
-    [[gnu::cold, gnu::noinline]] void leave(board& of) noexcept {
+    [[gnu::noinline]] void leave(board& of) noexcept {
         const std::lock_guard lock(mutex_);
         if (--of.handles != 0) return;
         board** at = &first_;

@@ -43,7 +43,7 @@ struct node {
 /// guards everything except `retire`.
 class mailbox {
   public:
-    [[gnu::cold, gnu::noinline]] explicit mailbox(int ranks) : waiting_(ranks) {}
+    [[gnu::noinline]] explicit mailbox(int ranks) : waiting_(ranks) {}
 
     /// Bytes handed over and not yet taken.
     std::size_t held_bytes() const { return held_bytes_; }

@@ -45,7 +45,7 @@ class notice_board {
     }
 
   private:
-    [[gnu::cold, gnu::noinline]] std::optional<abort_notice> found(channel on, bool goes_on) {
+    [[gnu::noinline]] std::optional<abort_notice> found(channel on, bool goes_on) {
         const std::lock_guard lock(mutex_);
         const abort_notice* first = find(on, goes_on);
         return first == nullptr ? std::nullopt : std::optional(*first);

@@ -22,7 +22,7 @@ using rill::detail::lookout;
 
 /// The state of one rank that other ranks access.
 struct alignas(64) rank_state {
-    [[gnu::cold, gnu::noinline]] explicit rank_state(int ranks) : box(ranks), watch(ranks) {}
+    [[gnu::noinline]] explicit rank_state(int ranks) : box(ranks), watch(ranks) {}
 
     std::mutex mutex;  ///< guards box, calls, watch, is_free and awaiting_room; bells may be rung while it is held
     mailbox box;
@@ -42,13 +42,13 @@ struct alignas(64) rank_state {
 /// Keeps a sender on the list of those to wake when the mailbox has room.
 class room_request {
   public:
-    [[gnu::cold, gnu::noinline]] room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {
+    [[gnu::noinline]] room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {
         const std::lock_guard lock(target_.mutex);
         target_.awaiting_room.add(sender_);
     }
     room_request(const room_request&) = delete;
     room_request& operator=(const room_request&) = delete;
-    [[gnu::cold, gnu::noinline]] ~room_request() {
+    [[gnu::noinline]] ~room_request() {
         const std::lock_guard lock(target_.mutex);
         auto& all = target_.awaiting_room;
         std::size_t own = 0;

@@ -20,7 +20,7 @@ class rank_threads {
   public:
     using rank_body = void (*)(void* context, world& shared, rank_t rank);
 
-    [[gnu::cold, gnu::noinline]] rank_threads(world& shared, rank_body body, void* context)
+    [[gnu::noinline]] rank_threads(world& shared, rank_body body, void* context)
         : world_(shared), body_(body), context_(context), thrown_(static_cast<std::size_t>(shared.size())) {
         world_.set_starter(
             {[](void* self, rank_t rank) { return static_cast<rank_threads*>(self)->start(rank); }, this});
@@ -28,7 +28,7 @@ class rank_threads {
 
     /// Runs the ranks below `ranks`, and those that they start, until they have ended; rethrows the exception of the
     /// culprit, or else of the first rank that threw.
-    [[gnu::cold, gnu::noinline]] void run(int ranks) {
+    [[gnu::noinline]] void run(int ranks) {
         std::exception_ptr not_started;
         for (rank_t rank = 0; rank < ranks; ++rank) world_.take_seat(rank);
         rank_t rank = 0;
@@ -48,24 +48,24 @@ class rank_threads {
 
   private:
     /// Starts a rank on a free seat; false where it is not free.
-    [[gnu::cold, gnu::noinline]] bool start(rank_t rank) {
+    [[gnu::noinline]] bool start(rank_t rank) {
         if (!world_.take_seat(rank)) return false;
         world_.threads_changed(1);
         begin(rank);
         return true;
     }
-    [[gnu::cold, gnu::noinline]] void begin(rank_t rank) {
+    [[gnu::noinline]] void begin(rank_t rank) {
         const std::lock_guard lock(mutex_);
         threads_.reserve(threads_.size() + 1);  // a thread that could not be kept would end the program
         threads_.add(std::thread([this, rank] { run_one(rank); }));
     }
     /// A thread that runs, or has run; none when all are joined. A running rank may start others until it is joined.
-    [[gnu::cold, gnu::noinline]] std::thread unjoined() {
+    [[gnu::noinline]] std::thread unjoined() {
         const std::lock_guard lock(mutex_);
         return joined_ == threads_.size() ? std::thread() : std::move(threads_[joined_++]);
     }
 
-    [[gnu::cold, gnu::noinline]] void run_one(rank_t rank) noexcept {
+    [[gnu::noinline]] void run_one(rank_t rank) noexcept {
         try {
             body_(context_, world_, rank);
             world_.end(rank);
@@ -91,7 +91,7 @@ class rank_threads {
         world_.fail(rank, notice);
     }
 
-    [[gnu::cold, gnu::noinline]] void rethrow() {
+    [[gnu::noinline]] void rethrow() {
         if (first_ == no_rank) return;
         const rank_t culprit = world_.first_failure()->culprit;
         if (0 <= culprit && culprit < world_.size())

@@ -28,7 +28,7 @@ class waits {
   public:
     using condition = function_ref<bool()>;
 
-    [[gnu::cold]] waits(int ranks, polling most)
+    waits(int ranks, polling most)
         : most_(most),
           ranks_(static_cast<std::size_t>(ranks), ranks),
           threads_(ranks),

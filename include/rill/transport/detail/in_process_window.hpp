@@ -27,7 +27,7 @@ class window {
     static constexpr std::uint64_t places = detail::board::places;
     static constexpr std::size_t slot_bytes = detail::board::slot_bytes;
 
-    [[gnu::cold, gnu::noinline]] window(detail::world& world, rank_t rank, std::uint64_t context)
+    [[gnu::noinline]] window(detail::world& world, rank_t rank, std::uint64_t context)
         : world_(&world),
           board_(world.boards(), context, world.size()),
           context_(context),

@@ -47,7 +47,7 @@ namespace detail {
 /// What the ranks share: their messages, the calls that they announce, and how they wait.
 class world : public waits {
   public:
-    [[gnu::cold, gnu::noinline]] world(int ranks, const options& chosen)
+    [[gnu::noinline]] world(int ranks, const options& chosen)
         : waits(std::max(ranks, chosen.seats), {.spins = chosen.spins, .yields = chosen.yields}),
           mailbox_bytes_(chosen.mailbox_bytes) {
         threads_changed(ranks - size());
@@ -149,7 +149,7 @@ class world : public waits {
         return announced_later(peer, context, number);
     }
 
-    [[gnu::cold, gnu::noinline]] void close(rank_t self, std::uint64_t context) {
+    [[gnu::noinline]] void close(rank_t self, std::uint64_t context) {
         rank_state& own = at(self);
         const std::lock_guard lock(own.mutex);
         own.calls.close(context);
@@ -158,7 +158,7 @@ class world : public waits {
         offer_room(own);
     }
 
-    [[gnu::cold, gnu::noinline]] std::uint64_t next_context(rank_t self, std::uint64_t key) {
+    [[gnu::noinline]] std::uint64_t next_context(rank_t self, std::uint64_t key) {
         const std::lock_guard lock(at(self).mutex);
         return at(self).calls.next_context(key);
     }
@@ -167,7 +167,7 @@ class world : public waits {
 
     std::uint64_t incarnation(rank_t rank) { return at(rank).incarnation.load(std::memory_order_acquire); }
 
-    [[gnu::cold, gnu::noinline]] void monitor(rank_t self, channel on) {
+    [[gnu::noinline]] void monitor(rank_t self, channel on) {
         rank_state& own = at(self);
         {
             const std::lock_guard lock(own.mutex);
@@ -184,7 +184,7 @@ class world : public waits {
         own.bells.ring_all();
     }
 
-    [[gnu::cold, gnu::noinline]] void fence(rank_t self, rank_t peer, std::uint64_t life) {
+    [[gnu::noinline]] void fence(rank_t self, rank_t peer, std::uint64_t life) {
         if (life == 0 || life != incarnation(peer)) return;
         rank_state& own = at(self);
         {
@@ -197,7 +197,7 @@ class world : public waits {
     }
 
     /// A rank takes its seat; false where it is not free.
-    [[gnu::cold, gnu::noinline]] bool take_seat(rank_t rank) {
+    [[gnu::noinline]] bool take_seat(rank_t rank) {
         static std::atomic<std::uint64_t> lives{0};
         std::uint64_t none = 0;
         const std::uint64_t life = ++lives << 16U | static_cast<std::uint16_t>(rank + 1);
@@ -218,10 +218,10 @@ class world : public waits {
         void* context = nullptr;
     };
     void set_starter(starter chosen) { starter_ = chosen; }
-    [[gnu::cold, gnu::noinline]] bool start(rank_t rank) const { return starter_.start(starter_.context, rank); }
+    [[gnu::noinline]] bool start(rank_t rank) const { return starter_.start(starter_.context, rank); }
 
     /// The body of this rank has returned, after all that it sent.
-    [[gnu::cold, gnu::noinline]] void end(rank_t rank) {
+    [[gnu::noinline]] void end(rank_t rank) {
         at(rank).has_ended.store(true, std::memory_order_seq_cst);
         tell_others(rank, peer_change::ended);
         tell_all();
@@ -252,7 +252,7 @@ class world : public waits {
         return !target.calls.is_closed(on.context) && !target.watch.is_fenced(from) && !target.is_free;
     }
 
-    [[gnu::cold, gnu::noinline]] void tell_others(rank_t rank, peer_change change) {
+    [[gnu::noinline]] void tell_others(rank_t rank, peer_change change) {
         for (rank_t peer = 0; peer < size(); ++peer) {
             rank_state& other = at(peer);
             {
@@ -264,11 +264,11 @@ class world : public waits {
             other.bells.ring_all();
         }
     }
-    [[gnu::cold, gnu::noinline]] void tell(rank_state& other, rank_t peer, rank_t of, peer_change change) {
+    [[gnu::noinline]] void tell(rank_state& other, rank_t peer, rank_t of, peer_change change) {
         if (other.watch.is_fenced(of)) return;
         for (const channel on : other.watch.channels()) say(other, peer, of, on, change);
     }
-    [[gnu::cold, gnu::noinline]] void say(rank_state& other, rank_t peer, rank_t of, channel on, peer_change change) {
+    [[gnu::noinline]] void say(rank_state& other, rank_t peer, rank_t of, channel on, peer_change change) {
         other.box.hand_over(of, peer, on, to_message({.kind = change, .incarnation = incarnation(of)}));
     }
 

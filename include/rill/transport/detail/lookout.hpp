@@ -19,7 +19,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// What one rank watches and has been told of the others, for a `MonitoredTransport`. Its owner guards it.
 class lookout {
   public:
-    [[gnu::cold, gnu::noinline]] explicit lookout(int ranks)
+    [[gnu::noinline]] explicit lookout(int ranks)
         : ended_(static_cast<std::size_t>(ranks)),
           silent_(static_cast<std::size_t>(ranks)),
           fenced_(static_cast<std::size_t>(ranks)) {}
