@@ -1,5 +1,5 @@
-"""rill as a user's own flags and headers meet it: no warning when optimised, libstdc++'s debug mode, `using namespace rill`
-together with the headers of POSIX.
+"""rill as a user's own flags and headers meet it: no warning when optimised, a user's own loop optimised for speed, libstdc++'s
+debug mode, `using namespace rill` together with the headers of POSIX.
 
 usage: user_code_test.py TEST COMMAND...      (a method of UserCode, and the compiler's command)
 
@@ -93,6 +93,33 @@ class UserCode(unittest.TestCase):
 
     def test_no_warning_at_O3(self):
         self.no_warning("-O3")
+
+    def test_loops_of_users_are_optimised_for_speed(self):
+        """A function that has to call what is marked cold is compiled for size, and all that only it calls."""
+        unit = """#include <rill/rill.hpp>
+            #include <rill/transport/in_process.hpp>
+            #include <rill/transport/simulated.hpp>
+            template <class Net>
+            void loop(Net& net, std::span<float> gradient) {
+                rill::group workers{net, rill::topology::ring{}};
+                for (int step = 0; step < 10; ++step) rill::barrier(workers);
+                for (float& each : gradient) each += 1;
+            }
+            template void loop(rill::in_process::endpoint&, std::span<float>);
+            template void loop(rill::simulated::endpoint&, std::span<float>);
+            void run_threads(std::span<float> gradient) { rill::in_process::run(2, [&](auto& net) { loop(net, gradient); }); }
+            void give_up() { throw rill::invalid_value("is unlikely"); }
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            made = pathlib.Path(folder, "loops.o")
+            command = [*self.optimising(), "-O2", "-c", "-o", made, "-x", "c++", "-"]
+            subprocess.run(command, input=unit, text=True, cwd=ROOT, check=True)
+            listed = subprocess.run(["nm", "--demangle", "--format=sysv", made], capture_output=True, text=True, check=True).stdout
+        functions = [line.split("|") for line in listed.splitlines() if "|" in line]
+        section = {name.strip(): last.strip() for name, *_, last in functions if re.match(r"(void )?(loop|run_threads|give_up)", name)}
+        self.assertEqual(len(section), 4, section)
+        unlikely = {name for name, where in section.items() if "unlikely" in where}
+        self.assertEqual(unlikely, {"give_up()"})
 
     def test_debug_mode_of_the_standard_library(self):
         flags = ["-D_GLIBCXX_DEBUG", "-D_GLIBCXX_ASSERTIONS"]
