@@ -298,20 +298,31 @@ std::int64_t time_of(const cost::exchange_choice& found, const topology::any& sh
 
 }  // namespace
 
-TEST_CASE("choose: a measured small sum and what more bytes take overlap in part") {
-    cost::measured_costs costs{.ranks = 8, .link = {.link = {microseconds(5), gigabit}}};
+TEST_CASE("choose: more bytes take longer than a measured small sum by what an idle line does not let pass at once") {
+    cost::measured_costs costs{.ranks = 8, .link = {.link = {microseconds(5), gigabit}}, .sums = {.few = 2}};
+    const cost::detail::small_sum few{8, 2};
     const cost::gradient_shape gradient{.dimension = 64, .density = 0.1};
     const auto predicted = cost::choose(costs, gradient);
     for (std::size_t i = 0; i < cost::measured_topologies.size(); ++i) {
         const auto& shape = cost::measured_topologies[i];
-        costs.sums.small_dense[i] = costs.sums.small_streams[i] = 1e6 + static_cast<double>(i);
-        const auto rounds =
-            cost::predict_all_reduce(shape, 8, cost::dense_messages<float>(0), uniform_links{costs.link.link})
-                .elapsed.ns;
-        const auto measured = cost::choose(costs, gradient);
+        const auto predict = [&](auto messages) {
+            return cost::predict_all_reduce(shape, 8, messages, uniform_links{costs.link.link});
+        };
+        const cost::prediction empty = predict(cost::dense_messages<float>(0));
         for (const bool compress : {false, true}) {
-            const auto bytes = static_cast<double>(time_of(predicted, shape, compress) - rounds);
-            CHECK(time_of(measured, shape, compress) == std::llround(std::hypot(1e6 + static_cast<double>(i), bytes)));
+            const duration of_small = (compress ? predict(cost::stream_messages(few.dimension(), few))
+                                                : predict(cost::dense_messages<float>(2)))
+                                          .elapsed;
+            const std::int64_t line = (of_small - empty.elapsed).ns,
+                               more = std::max<std::int64_t>(time_of(predicted, shape, compress) - of_small.ns, 0);
+            for (const std::int64_t idle : {0, 40, 1'000'000})
+                for (const std::int64_t at_once : {0, 10, 1 << 20}) {  // 10 bytes take 80 ns
+                    const std::int64_t small = 1 + line + idle, passed = at_once * 8 * empty.rounds;
+                    costs.sums.small_dense[i] = costs.sums.small_streams[i] = static_cast<double>(small);
+                    costs.link.at_once = static_cast<std::uint64_t>(at_once);
+                    CHECK(time_of(cost::choose(costs, gradient), shape, compress) ==
+                          small + more - std::min({more, idle + 1, passed}));
+                }
         }
     }
     // Where ranks share cores, few messages are faster than few rounds.

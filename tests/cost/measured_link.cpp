@@ -77,17 +77,22 @@ TEST_CASE("from times with a step: the size from which a message costs a round t
     CHECK(static_cast<double>(found.link.bandwidth) == doctest::Approx(125e6).epsilon(0.05));
     for (round_trip& each : trips) each.time = nanoseconds(20'000 + static_cast<std::int64_t>(each.bytes) * 16 + 40);
     CHECK(cost::detail::fit_stepped_link(trips).round_trip_from == 0);
+    CHECK(cost::detail::fit_stepped_link(trips).at_once == 0);
 }
 
 TEST_CASE("under load the longest messages say the speed, where a burst lets shorter ones pass at once") {
     using cost::detail::round_trip;
     std::vector<round_trip> trips;
-    for (const std::int64_t bytes : {96, 352, 1120, 4192, 16480, 65632, 262240}) {
+    for (const std::int64_t bytes : {96, 352, 1120, 4192, 16480, 65632, 262240, 1048672}) {
         const std::int64_t queued = bytes > 32'768 ? bytes - 32'768 : 0;
         trips.push_back({static_cast<std::uint64_t>(bytes), nanoseconds(2 * (50'000 + bytes + queued * 40))});
     }
     CHECK(static_cast<double>(cost::detail::speed_of_long(trips)) == doctest::Approx(1e9 / 41).epsilon(1e-6));
     CHECK(cost::detail::nearest_link(trips).bandwidth > 30'000'000);
+    const auto seen = cost::detail::fit_stepped_link(trips);
+    CHECK(seen.round_trip_from == 0);
+    CHECK(seen.link.bandwidth == cost::detail::speed_of_long(trips));
+    CHECK(static_cast<double>(seen.at_once) == doctest::Approx(32'768).epsilon(0.05));
     trips.back().time = trips.front().time;
     CHECK(cost::detail::speed_of_long(trips) == cost::detail::nearest_link(trips).bandwidth);
     const std::vector<round_trip> exact{{100, nanoseconds(2 * 1100)}, {1100, nanoseconds(2 * 2100)}};

@@ -16,6 +16,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/segment.hpp>
 #include <rill/core/sparse_view.hpp>
 #include <rill/core/time.hpp>
 #include <rill/cost/frame_bytes.hpp>
@@ -71,7 +72,8 @@ struct computing_costs {
 
 /// What sums take over each of `measured_topologies`, one after the other, in nanoseconds. 0: not measured.
 struct sum_costs {
-    /// A sum of one element of each rank.
+    int few = 0;  ///< how many entries of each rank, or elements, a small sum has
+    /// A small sum of dense vectors, and of streams.
     std::array<double, measured_topologies.size()> small_dense{}, small_streams{};
     /// An element, or entry, of the sum more. Measured where ranks read each other's memory: then a link has no
     /// bandwidth by which this could be predicted.
@@ -109,7 +111,7 @@ void visit_slowest(Costs& of, Visit&& visit) {
 }
 
 inline constexpr std::size_t slowest_figures = 5 + 2 * measured_codings.size() + 4 * measured_topologies.size();
-inline constexpr std::size_t measured_figures = 7 + slowest_figures;
+inline constexpr std::size_t measured_figures = 9 + slowest_figures;
 
 /// Calls `visit(figure)` for each of `measured_costs`, in the order in which they are saved.
 template <class Costs, class Visit>
@@ -117,8 +119,9 @@ void visit_figures(Costs& of, Visit&& visit) {
     visit(of.ranks);
     visit(of.link.link.latency.ns);
     for (auto* each : {&of.link.link.bandwidth, &of.link.both_ways, &of.link.all_to_one, &of.link.one_to_all,
-                       &of.link.round_trip_from})
+                       &of.link.round_trip_from, &of.link.at_once})
         visit(*each);
+    visit(of.sums.few);
     visit_slowest(of, visit);
 }
 
@@ -265,6 +268,23 @@ double least_sharing(Group& group, double own) {
     return least < none ? least : 0;
 }
 
+/// The streams of a small sum: each rank has a few entries at coordinates of its own, and the sum has a quarter of all
+/// coordinates, so that it does not switch to the dense form. Models `UnionModel`.
+struct small_sum {
+    int ranks = 1;
+    int few = 0;
+
+    std::size_t dimension() const { return 4 * static_cast<std::size_t>(ranks) * static_cast<std::size_t>(few); }
+    std::vector<std::uint32_t> support(rank_t rank) const {
+        std::vector<std::uint32_t> found;
+        for (int i = 0; i < few; ++i) found.push_back(4 * static_cast<std::uint32_t>(i * ranks + rank));
+        return found;
+    }
+    double operator()(segment range, int contributors) const {
+        return static_cast<double>(range.size()) * contributors / (4 * ranks);
+    }
+};
+
 /// Measures sums by the clock of the transport, on one rank.
 template <class Group>
 class sums_probe {
@@ -274,12 +294,15 @@ class sums_probe {
     }
 
     sum_costs run() {
-        const auto ranks = static_cast<std::size_t>(group_.size()), self = static_cast<std::size_t>(group_.rank());
-        const std::vector<std::uint32_t> one{static_cast<std::uint32_t>(self)};
-        sum_costs found;
-        count(ranks, one, found.small_dense, found.small_streams);
+        const std::vector<std::uint32_t> support = probe_.support(static_cast<std::uint64_t>(group_.rank()));
+        sum_costs found{.few = 1};
+        if constexpr (!SharedMemoryTransport<net_type>)
+            found.few = static_cast<int>(std::min(support.size(), most_of_few));
+        const small_sum few{group_.size(), found.few};
+        count(static_cast<std::size_t>(found.few), few.dimension(), few.support(group_.rank()), found.small_dense,
+              found.small_streams);
         if constexpr (SharedMemoryTransport<net_type>) {
-            const double entries = count(probe_.dimension, probe_.support(self), found.dense, found.streams);
+            const double entries = count(probe_.dimension, probe_.dimension, support, found.dense, found.streams);
             const auto elements = static_cast<double>(probe_.dimension);
             for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
                 found.dense[i] = std::max(0.0, (found.dense[i] - found.small_dense[i]) / elements);
@@ -293,9 +316,13 @@ class sums_probe {
     using net_type = typename Group::transport_type;
     using figures = std::array<double, measured_topologies.size()>;
 
+    /// Messages of so many entries take several packets, as those of most gradients do.
+    static constexpr std::size_t most_of_few = 256;
+
     /// Writes the times of sums over each topology. Returns the entries of a sum of streams.
-    double count(std::size_t dimension, const std::vector<std::uint32_t>& support, figures& dense, figures& streams) {
-        std::vector<float> values(dimension, 1.0F), sum(dimension);
+    double count(std::size_t elements, std::size_t dimension, const std::vector<std::uint32_t>& support, figures& dense,
+                 figures& streams) {
+        std::vector<float> values(elements, 1.0F), sum(elements);
         stream<float> mine(dimension), all;
         for (const std::uint32_t i : support) mine.push_back(i, 1.0F);
         for (std::size_t i = 0; i < measured_topologies.size(); ++i) {

@@ -25,6 +25,7 @@ struct measured_link {
     std::uint64_t all_to_one = 0;       ///< of what one rank receives from all others at once
     std::uint64_t one_to_all = 0;       ///< of what one rank sends to all others at once
     std::uint64_t round_trip_from = 0;  ///< the bytes from which a message costs a round trip more; 0: none does
+    std::uint64_t at_once = 0;          ///< the bytes that pass after a pause before the bandwidth limits them
 
     friend bool operator==(const measured_link&, const measured_link&) = default;
 };
@@ -60,7 +61,8 @@ class loaded_probe {
                 .both_ways = read(2),
                 .all_to_one = read(3),
                 .one_to_all = read(4),
-                .round_trip_from = read(5)};
+                .round_trip_from = read(5),
+                .at_once = read(6)};
     }
 
   private:
@@ -87,6 +89,7 @@ class loaded_probe {
         write(0, static_cast<std::uint64_t>(found.link.latency.ns));
         write(1, found.link.bandwidth);
         write(5, found.round_trip_from);
+        write(6, found.at_once);
         write(2, speed(call, [&](std::size_t count) {
                   messages_.send(call, probe_.to, messages_.zeros(0));
                   messages_.send(call, probe_.to, messages_.zeros(count));
@@ -129,7 +132,7 @@ class loaded_probe {
     link_probe probe_;
     ping_pong<Net> alone_;
     probe_messages<Net> messages_;
-    std::array<std::int32_t, 12> figures_{};
+    std::array<std::int32_t, 14> figures_{};
 };
 
 }  // namespace detail

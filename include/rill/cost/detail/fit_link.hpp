@@ -97,11 +97,26 @@ inline std::uint64_t speed_of_long(std::span<const round_trip> trips) {
     return static_cast<std::uint64_t>(static_cast<double>(longest.bytes - next.bytes) / seconds);
 }
 
-/// A link on which messages of `round_trip_from` bytes or more cost a round trip more than shorter ones; 0: none do.
+/// A link on which messages of `round_trip_from` bytes or more cost a round trip more than shorter ones, or which lets
+/// `at_once` bytes pass after a pause before its bandwidth limits them; 0: it does not.
 struct stepped_link {
     network_link link{};
     std::uint64_t round_trip_from = 0;
+    std::uint64_t at_once = 0;
 };
+
+/// The bytes by which each of the three longest messages at least is faster than the link would let it pass. Less than
+/// a tenth of the shortest of them is taken for noise.
+inline std::uint64_t bytes_at_once(const network_link& link, std::span<const round_trip> trips) {
+    if (trips.size() < 4 || link.bandwidth == 0) return 0;
+    const auto longest = trips.last(3);
+    double least = static_cast<double>(longest.back().bytes);
+    for (const round_trip& each : longest) {
+        const duration saved = link.latency + transfer_time(each.bytes, link.bandwidth) - each.time / 2;
+        least = std::min(least, saved.seconds() * static_cast<double>(link.bandwidth));
+    }
+    return least * 10 < static_cast<double>(longest.front().bytes) ? 0 : static_cast<std::uint64_t>(least);
+}
 
 /// The sum of the squared relative errors with which a link explains times.
 inline double error_of(const network_link& link, std::span<const round_trip> trips) {
@@ -116,10 +131,11 @@ inline double error_of(const network_link& link, std::span<const round_trip> tri
 }
 
 /// Fits a link to short messages and one to long ones, and takes them where they explain the times much better than one
-/// link, and where the long ones have at least twice the latency. `trips` ascend in bytes.
+/// link, and where the long ones have at least twice the latency. Otherwise the longest messages say the bandwidth.
+/// `trips` ascend in bytes.
 inline stepped_link fit_stepped_link(std::span<const round_trip> trips) {
-    if (const auto exact = exact_link(trips)) return {*exact, 0};
-    stepped_link best{nearest_link(trips), 0};
+    if (const auto exact = exact_link(trips)) return {.link = *exact};
+    stepped_link best{.link = nearest_link(trips)};
     double least = error_of(best.link, trips) / 4;
     for (std::size_t i = 2; i + 2 <= trips.size(); ++i) {
         const auto small = trips.first(i), large = trips.subspan(i);
@@ -129,6 +145,9 @@ inline stepped_link fit_stepped_link(std::span<const round_trip> trips) {
         least = error;
         best = {{of_small.latency, of_large.bandwidth}, large.front().bytes};
     }
+    if (best.round_trip_from != 0) return best;
+    best.link.bandwidth = speed_of_long(trips);
+    best.at_once = bytes_at_once(best.link, trips);
     return best;
 }
 

@@ -9,6 +9,7 @@
 #include <rill/cost/measured_link.hpp>
 #include <rill/cost/predict.hpp>
 #include <rill/cost/prediction.hpp>
+#include <rill/cost/stream_messages.hpp>
 #include <rill/stream/wire.hpp>
 #include <rill/transport/links.hpp>
 #include <rill/transport/network_card.hpp>
@@ -121,25 +122,30 @@ class computed_messages {
     bool is_copying_ = false, has_copied_ = false;
 };
 
-/// What sums over a topology were measured to take, and what a small one takes by the measured link.
+/// What sums over a topology were measured to take, and what small ones take by the measured link.
 struct sum_times {
     struct form {
-        duration small{};  ///< 0: not measured
-        double more = 0;   ///< nanoseconds of an entry more; 0: not measured
+        duration small{};      ///< 0: not measured
+        double more = 0;       ///< nanoseconds of an entry more; 0: not measured
+        duration predicted{};  ///< of the small sum
     };
     form dense{}, streams{};
-    duration predicted{};
+    duration empty{};  ///< of messages without content
 
     /// `i`: of `measured_topologies`.
     template <Topology Shape>
     static sum_times over(const Shape& shape, std::size_t i, const measured_costs& costs) {
         const auto small = [](double ns) { return duration(std::llround(ns)); };
+        const auto predicted = [&](auto messages) {
+            return predict_all_reduce(shape, costs.ranks, messages, measured_network::of(costs)).elapsed;
+        };
         const sum_costs& sums = costs.sums;
-        return {
-            .dense = {small(sums.small_dense[i]), sums.dense[i]},
-            .streams = {small(sums.small_streams[i]), sums.streams[i]},
-            .predicted =
-                predict_all_reduce(shape, costs.ranks, dense_messages<float>(0), measured_network::of(costs)).elapsed};
+        const small_sum few{costs.ranks, sums.few};
+        return {.dense = {small(sums.small_dense[i]), sums.dense[i],
+                          predicted(dense_messages<float>(static_cast<std::size_t>(sums.few)))},
+                .streams = {small(sums.small_streams[i]), sums.streams[i],
+                            predicted(stream_messages(few.dimension(), few))},
+                .empty = predicted(dense_messages<float>(0))};
     }
 };
 
@@ -157,10 +163,12 @@ void predict_measured(Candidate& of, const measured_costs& costs, entry_costs ea
     of.computing = computed.computing();
     if (measured.small > duration{}) {
         of.least = of.network = measured.small;
-        // Both overlap in part: the longer alone would be too short, and their sum too long.
-        const auto bytes = static_cast<double>(std::max(found.elapsed - times.predicted, duration{}).ns);
-        if (measured.more == 0)
-            of.network = duration(std::llround(std::hypot(static_cast<double>(measured.small.ns), bytes)));
+        if (measured.more > 0) return;
+        // In each round the line is idle for a time. What it then lets pass at once makes up for that.
+        const duration more = std::max(found.elapsed - measured.predicted, duration{}),
+                       idle = std::max(measured.small - (measured.predicted - times.empty), duration{}),
+                       at_once = transfer_time(costs.link.at_once, costs.link.link.bandwidth) * found.rounds;
+        of.network = measured.small + more - std::min({more, idle, at_once});
     } else {
         of.least = costs.link.link.latency * found.rounds;
         of.network = found.elapsed;
