@@ -310,7 +310,7 @@ TEST_CASE("choose: more bytes take longer than a measured small sum by what an i
         };
         const cost::prediction empty = predict(cost::dense_messages<float>(0));
         for (const bool compress : {false, true}) {
-            const duration of_small = (compress ? predict(cost::stream_messages(few.dimension(), few))
+            const duration of_small = (compress ? predict(cost::stream_messages(few.dimension(), few, few.codings()))
                                                 : predict(cost::dense_messages<float>(2)))
                                           .elapsed;
             const std::int64_t line = (of_small - empty.elapsed).ns,

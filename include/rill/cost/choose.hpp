@@ -308,8 +308,9 @@ inline std::string exchange_choice::reason() const {
 /// The candidates are all topologies of `topology::any`, with dense vectors and with streams. Streams have each of
 /// `measured_codings` that suits the gradient, two dense switches, and the codings of values that `gradient` permits.
 /// The predicted time is that of the network, which `predict` computes from the measured link, plus the computing of
-/// the busiest rank. Where small sums were measured, the network takes the root of the sum of two squares: of a small
-/// sum's time, and of the time that more bytes are predicted to take. The one measured link counts for all ranks.
+/// the busiest rank. Where small sums were measured, the network takes the time of a small sum, and that which more
+/// bytes are predicted to take, less what the line lets pass at once after it was idle. Exchanges follow each other
+/// without a pause. The one measured link counts for all ranks.
 /// Messages both ways between two ranks share it. Messages of one rank to or from several share its network card. How
 /// fast that is was measured too.
 ///

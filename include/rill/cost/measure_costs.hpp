@@ -280,6 +280,11 @@ struct small_sum {
         for (int i = 0; i < few; ++i) found.push_back(4 * static_cast<std::uint32_t>(i * ranks + rank));
         return found;
     }
+    /// Of short frames, so that a small sum takes longer than the line needs for its bytes.
+    static stream_codings codings() {
+        constexpr coding short_ones{.indices = index_coding::elias_fano};
+        return {.contribution = short_ones, .partial = short_ones, .copy = short_ones};
+    }
     double operator()(segment range, int contributors) const {
         return static_cast<double>(range.size()) * contributors / (4 * ranks);
     }
@@ -295,14 +300,13 @@ class sums_probe {
 
     sum_costs run() {
         const std::vector<std::uint32_t> support = probe_.support(static_cast<std::uint64_t>(group_.rank()));
-        sum_costs found{.few = 1};
-        if constexpr (!SharedMemoryTransport<net_type>)
-            found.few = static_cast<int>(std::min(support.size(), most_of_few));
+        constexpr bool shares_memory = SharedMemoryTransport<net_type>;
+        sum_costs found{.few = shares_memory ? 1 : static_cast<int>(std::min(support.size(), most_of_few))};
         const small_sum few{group_.size(), found.few};
-        count(static_cast<std::size_t>(found.few), few.dimension(), few.support(group_.rank()), found.small_dense,
-              found.small_streams);
-        if constexpr (SharedMemoryTransport<net_type>) {
-            const double entries = count(probe_.dimension, probe_.dimension, support, found.dense, found.streams);
+        count(static_cast<std::size_t>(found.few), few.dimension(), few.support(group_.rank()),
+              shares_memory ? stream_codings{} : few.codings(), found.small_dense, found.small_streams);
+        if constexpr (shares_memory) {
+            const double entries = count(probe_.dimension, probe_.dimension, support, {}, found.dense, found.streams);
             const auto elements = static_cast<double>(probe_.dimension);
             for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
                 found.dense[i] = std::max(0.0, (found.dense[i] - found.small_dense[i]) / elements);
@@ -317,18 +321,18 @@ class sums_probe {
     using figures = std::array<double, measured_topologies.size()>;
 
     /// Messages of so many entries take several packets, as those of most gradients do.
-    static constexpr std::size_t most_of_few = 256;
+    static constexpr std::size_t most_of_few = 128;
 
     /// Writes the times of sums over each topology. Returns the entries of a sum of streams.
-    double count(std::size_t elements, std::size_t dimension, const std::vector<std::uint32_t>& support, figures& dense,
-                 figures& streams) {
+    double count(std::size_t elements, std::size_t dimension, const std::vector<std::uint32_t>& support,
+                 const stream_codings& codings, figures& dense, figures& streams) {
         std::vector<float> values(elements, 1.0F), sum(elements);
         stream<float> mine(dimension), all;
         for (const std::uint32_t i : support) mine.push_back(i, 1.0F);
         for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
             rill::group<net_type, topology::any> workers(group_.net(), measured_topologies[i], options_);
             dense[i] = time_of([&] { all_reduce(workers, values, sum); });
-            streams[i] = time_of([&] { all_reduce(workers, mine, all, aggregate::sum{}, stream_codings{}); });
+            streams[i] = time_of([&] { all_reduce(workers, mine, all, aggregate::sum{}, codings); });
         }
         return entries_of(all.is_dense() ? dimension * sizeof(float) : all.values().size() * entry_bytes);
     }

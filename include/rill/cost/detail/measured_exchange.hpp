@@ -144,7 +144,7 @@ struct sum_times {
         return {.dense = {small(sums.small_dense[i]), sums.dense[i],
                           predicted(dense_messages<float>(static_cast<std::size_t>(sums.few)))},
                 .streams = {small(sums.small_streams[i]), sums.streams[i],
-                            predicted(stream_messages(few.dimension(), few))},
+                            predicted(stream_messages(few.dimension(), few, few.codings()))},
                 .empty = predicted(dense_messages<float>(0))};
     }
 };
