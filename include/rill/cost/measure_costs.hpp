@@ -320,7 +320,7 @@ class sums_probe {
     using net_type = typename Group::transport_type;
     using figures = std::array<double, measured_topologies.size()>;
 
-    /// Messages of so many entries take several packets, as those of most gradients do.
+    /// So many entries of several ranks take more than one packet, as messages of most gradients do.
     static constexpr std::size_t most_of_few = 128;
 
     /// Writes the times of sums over each topology. Returns the entries of a sum of streams.
