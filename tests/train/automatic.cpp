@@ -158,15 +158,14 @@ TEST_CASE("automatic: a checkpoint goes on under the choice under which it was s
 }
 
 TEST_CASE("automatic: measured figures are restored as they were saved") {
-    cost::measured_costs costs{
-        .ranks = 3,
-        .link = {.link = {nanoseconds(4), 5},
-                 .both_ways = 6,
-                 .all_to_one = 7,
-                 .one_to_all = 8,
-                 .round_trip_from = 9,
-                 .at_once = 10},
-        .computing = {.fold = 0.1, .merge = 0.2, .copy = 0.3, .copy_entry = 0.4, .select = 0.5}};
+    cost::measured_costs costs{.ranks = 3,
+                               .link = {.link = {nanoseconds(4), 5},
+                                        .both_ways = 6,
+                                        .all_to_one = 7,
+                                        .one_to_all = 8,
+                                        .round_trip_from = 9,
+                                        .at_once = 10},
+                               .computing = {.fold = 0.1, .merge = 0.2, .copy = 0.3, .copy_entry = 0.4, .select = 0.5}};
     for (std::size_t i = 0; i < cost::measured_codings.size(); ++i) {
         costs.computing.encode[i] = 1.5 + static_cast<double>(i);
         costs.computing.decode[i] = 11.5 + static_cast<double>(i);
