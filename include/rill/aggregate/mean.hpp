@@ -4,6 +4,7 @@
 #include <rill/concept/aggregator.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <span>
 
 namespace rill { inline namespace RILL_ABI { namespace aggregate {
@@ -29,7 +30,7 @@ struct mean {
     static constexpr void finish(std::span<T> values, double weight) noexcept {
         if (weight == 0) return;
         const T divisor = static_cast<T>(weight);
-        for (T& value : values) value /= divisor;
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] /= divisor;
     }
 
     friend constexpr bool operator==(mean, mean) = default;

@@ -5,6 +5,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/detail/elements.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/core/span_of.hpp>
@@ -13,7 +14,6 @@
 #include <rill/kernel/magnitude.hpp>
 #include <rill/stream/stream_view.hpp>
 
-#include <algorithm>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -101,7 +101,7 @@ class error_feedback_codec {
     /// See `LearnsReceived`.
     void take_received(const stream_view<T, index_type>& piece) {
         if (!unbiased_rounding_ && codings().contribution.is_unbiased()) return;
-        received_.append(piece.values().begin(), piece.values().end());
+        received_.append(piece.values().data(), piece.values().size());
     }
 
     void decode(std::span<const T> folded, std::span<T> output)
@@ -144,9 +144,9 @@ class error_feedback_codec {
         if constexpr (!is_coordinatewise)
             inner_.erase_sent(received, span_of(residual_));
         else if (!is_rounded && sent.is_dense())
-            std::fill(residual_.begin(), residual_.end(), T{});
+            rill::detail::fill_elements(residual_.data(), residual_.size(), T{});
         else if (!is_rounded)
-            for (const index_type i : sent.indices()) residual_[i] = T{};
+            for (std::size_t j = 0; j < sent.count(); ++j) residual_[sent.indices()[j]] = T{};
         else if (sent.is_dense())
             most_ = kernel::add_scaled<T>(residual(), received, T{-1}, span_of(residual_));
         else

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <rill/core/detail/elements.hpp>
 #include <rill/core/span_of.hpp>
 #include <rill/core/types.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -142,15 +142,19 @@ std::size_t size_of(const X& x) {
     return traits_of<X>::size(x);
 }
 
+/// A type whose `view(x)` may be called for every object, and converts to `To`.
+template <class X, class To>
+concept AlwaysViewableAs = ViewableAs<X, To> && !requires(X& x) { traits_of<X>::is_contiguous(x); };
+
 /// Whether `view(x)` may be called and converts to `To`.
 template <class To, class X>
 bool has_view(X& x) {
     if constexpr (!ViewableAs<X, To>)
         return false;
-    else if constexpr (requires { traits_of<X>::is_contiguous(x); })
-        return traits_of<X>::is_contiguous(x);
-    else
+    else if constexpr (AlwaysViewableAs<X, To>)
         return true;
+    else
+        return traits_of<X>::is_contiguous(x);
 }
 
 /// Copies the elements of `x` to `to`, which has the same size.
@@ -160,7 +164,7 @@ void read_tensor(const X& x, std::span<tensor_element<X>> to) {
     if constexpr (ViewableAs<const X, elements>)
         if (has_view<elements>(x)) {
             const elements from = traits_of<X>::view(x);
-            std::copy(from.begin(), from.end(), to.begin());
+            copy_elements(from.data(), from.size(), to.data());
             return;
         }
     if constexpr (requires { traits_of<X>::read(x, to); }) traits_of<X>::read(x, to);
@@ -173,7 +177,7 @@ void write_tensor(std::span<const tensor_element<X>> from, X& x) {
     if constexpr (ViewableAs<X, elements>)
         if (has_view<elements>(x)) {
             const elements to = traits_of<X>::view(x);
-            std::copy(from.begin(), from.end(), to.begin());
+            copy_elements(from.data(), from.size(), to.data());
             return;
         }
     if constexpr (requires { traits_of<X>::write(from, x); }) traits_of<X>::write(from, x);

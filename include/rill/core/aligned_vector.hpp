@@ -3,6 +3,7 @@
 #include <rill/core/buffer_shelf.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/detail/element_memory.hpp>
+#include <rill/core/detail/elements.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -63,13 +64,13 @@ class aligned_vector : detail::element_memory {
     void resize(std::size_t count, const T& value) {
         const T kept = value;
         grow(layout, count);
-        if (count > size_) std::fill(end(), data() + count, kept);
+        if (count > size_) detail::fill_elements(end(), count - size_, kept);
         size_ = count;
     }
     void assign(std::size_t count, const T& value) {
         const T kept = value;
         renew(layout, count);
-        std::fill(data(), data() + count, kept);
+        detail::fill_elements(data(), count, kept);
         size_ = count;
     }
     template <std::forward_iterator From>
@@ -78,6 +79,12 @@ class aligned_vector : detail::element_memory {
         renew(layout, count);
         std::copy(first, last, data());
         size_ = count;
+    }
+    /// The elements must not be this vector's own.
+    void append(const T* from, std::size_t count) {
+        const std::size_t before = size_;
+        resize(before + count);
+        detail::copy_elements(from, count, data() + before);
     }
     /// The range must not be one of this vector's own.
     template <std::forward_iterator From>

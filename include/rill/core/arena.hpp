@@ -12,7 +12,7 @@ namespace rill { inline namespace RILL_ABI {
 class arena {
   public:
     /// `size` uninitialised bytes, aligned to a cache line.
-    byte_span take(std::size_t size) {
+    [[gnu::noinline]] byte_span take(std::size_t size) {
         while (block_ < blocks_.size() && blocks_[block_].size() - used_ < size) {
             ++block_;
             used_ = 0;

@@ -3,6 +3,7 @@
 
 #include <rill/concept/executor.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/detail/elements.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/kernel/detail/collect.hpp>
@@ -64,10 +65,11 @@ std::size_t select_in_bucket(std::span<const T> x, std::size_t first, std::size_
     for (; i < x.size(); ++i)
         if (magnitude(x[i]) >= reach) found.append(first + i, magnitude(x[i]));
     if (found.count == k) {
-        std::copy_n(found.indices, k, out);
+        rill::detail::copy_elements(found.indices, k, out);
     } else {
         const std::size_t padded = (found.count + block - 1) / block * block;
-        std::fill(found.keys + found.count, found.keys + padded, 0);  // padding: no bound above zero counts it
+        // padding: no bound above zero counts it
+        rill::detail::fill_elements(found.keys + found.count, padded - found.count, magnitude_key<T>{0});
         const auto at = cut_by_bisection(found.keys, padded, k, reach, columns.most());
         emit_candidates<T, Index, Steps>(found, at, k, out);
     }

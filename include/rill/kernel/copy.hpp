@@ -2,9 +2,9 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/detail/elements.hpp>
 #include <rill/core/types.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -33,7 +33,7 @@ inline void stream_line(const unsigned char* source, unsigned char* target) {
     _mm_stream_si128(to + 2, c);
     _mm_stream_si128(to + 3, d);
 #else
-    std::copy_n(source, 64, target);
+    rill::detail::copy_elements(source, 64, target);
 #endif
 }
 
@@ -62,8 +62,8 @@ void copy(std::span<const T> source, std::span<T> target) {
         detail::end_streaming();
     }
 #endif
-    std::copy_n(source.data(), first, target.data());
-    std::copy_n(source.data() + last, source.size() - last, target.data() + last);
+    rill::detail::copy_elements(source.data(), first, target.data());
+    rill::detail::copy_elements(source.data() + last, source.size() - last, target.data() + last);
 }
 
 }}}  // namespace rill::RILL_ABI::kernel

@@ -3,6 +3,7 @@
 
 #include <rill/concept/executor.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/detail/elements.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/core/types.hpp>
@@ -33,9 +34,9 @@ void fold_part(std::span<const std::span<const T>> inputs, segment part, std::sp
     alignas(64) T acc[fold_block];  // a local array: no output can alias an input within a block
     std::size_t i = part.begin;
     for (; i + fold_block <= part.end; i += fold_block) {
-        std::copy_n(inputs[0].data() + i, fold_block, acc);
+        rill::detail::copy_elements(inputs[0].data() + i, fold_block, acc);
         for (std::size_t k = 1; k < inputs.size(); ++k) fold_into(acc, inputs[k].data() + i, fold);
-        std::copy_n(acc, fold_block, out.data() + i);
+        rill::detail::copy_elements(acc, fold_block, out.data() + i);
     }
     const std::size_t rest = std::min(part.end - i, fold_block);  // g++ 12 warns of an index without a bound
     for (std::size_t j = 0; j < rest; ++j) {
@@ -65,8 +66,8 @@ template <Element T, class Fold, Executor Exec = serial>
 void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold,
                   const Exec& executor = {}) {
     RILL_EXPECTS(!inputs.empty(), "fold_dense_k: there is nothing to fold");
-    for ([[maybe_unused]] const auto& input : inputs)
-        RILL_EXPECTS(input.size() == out.size(), "fold_dense_k: an input differs in length from the output");
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+        RILL_EXPECTS(inputs[k].size() == out.size(), "fold_dense_k: an input differs in length from the output");
     run_tasks(executor, tasks_for(executor, out.size(), detail::fold_block),
               [&](segment part) { detail::fold_part(inputs, part, out, fold); });
 }

@@ -54,7 +54,7 @@ inline void fold_lines(const T* const* inputs, std::size_t i, T* acc, Fold& fold
         ((value = K == 0 ? value : fold(value, x[K][j])), ...);
         made[j] = value;
     }
-    std::copy_n(made, line<T>, acc);
+    rill::detail::copy_elements(made, line<T>, acc);
 }
 
 /// Calls `run` with an index sequence of length min(count, inputs_at_once).
@@ -125,7 +125,8 @@ std::size_t fold_whole_lines(std::span<const T* const> inputs, std::span<T* cons
         if (is_single) continue;
         const auto* const bytes = reinterpret_cast<const unsigned char*>(acc);
         for (std::size_t k = 0; k < streamed; ++k) stream_line(bytes, reinterpret_cast<unsigned char*>(outputs[k] + i));
-        for (std::size_t k = streamed; k < outputs.size(); ++k) std::copy_n(acc, line<T>, outputs[k] + i);
+        for (std::size_t k = streamed; k < outputs.size(); ++k)
+            rill::detail::copy_elements(acc, line<T>, outputs[k] + i);
     }
     return i;
 }
@@ -137,7 +138,7 @@ void fold_rest(std::span<const T* const> inputs, std::span<T* const> outputs, se
     T rest[line<T>];
     for (std::size_t j = 0; j < part.size(); ++j) rest[j] = fold_entry(inputs, part.begin + j, fold);
     finish(std::span<T>(rest, part.size()));
-    for (T* const out : outputs) std::copy_n(rest, part.size(), out + part.begin);
+    for (T* const out : outputs) rill::detail::copy_elements(rest, part.size(), out + part.begin);
 }
 
 }  // namespace detail

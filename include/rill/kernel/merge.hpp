@@ -3,6 +3,7 @@
 
 #include <rill/core/addition.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/detail/elements.hpp>
 #include <rill/core/sparse_view.hpp>
 #include <rill/kernel/detail/add_avx512.hpp>
 #include <rill/kernel/detail/pick.hpp>
@@ -29,8 +30,8 @@ struct sparse_sink {
         values[count++] = value;
     }
     void append(sparse_view<T, Index> x, std::size_t first, std::size_t last) {
-        std::copy_n(x.indices.data() + first, last - first, indices + count);
-        std::copy_n(x.values.data() + first, last - first, values + count);
+        rill::detail::copy_elements(x.indices.data() + first, last - first, indices + count);
+        rill::detail::copy_elements(x.values.data() + first, last - first, values + count);
         count += last - first;
     }
 };
@@ -126,8 +127,8 @@ void merge_halves(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<
     }
     const std::size_t below = merge_rest(a, b, out, lower, fold), end = merge_rest(a, b, out, upper, fold);
     if (below != middle) {
-        std::copy(out.indices + middle, out.indices + end, out.indices + below);
-        std::copy(out.values + middle, out.values + end, out.values + below);
+        rill::detail::copy_elements(out.indices + middle, end - middle, out.indices + below);
+        rill::detail::copy_elements(out.values + middle, end - middle, out.values + below);
     }
     out.count = below + (end - middle);
 }

@@ -4,6 +4,7 @@
 #include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/detail/elements.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/core/sparse_view.hpp>
@@ -47,10 +48,10 @@ std::size_t merge_tiles(std::span<const sparse_view<T, Index>> inputs, Index* in
         scratch.tile.assign(sizeof(tile<T>), std::byte{});  // zeroed, because sums may read entries that nothing wrote
     tile<T>& dense = *reinterpret_cast<tile<T>*>(scratch.tile.data());
     std::size_t* cursors = room<std::size_t>(scratch.cursors, inputs.size());
-    std::fill_n(cursors, inputs.size(), std::size_t{0});
+    rill::detail::fill_elements(cursors, inputs.size(), std::size_t{0});
     Index last = 0;
-    for (const auto& input : inputs)
-        if (input.count() != 0) last = std::max(last, input.indices.back());
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+        if (inputs[k].count() != 0) last = std::max(last, inputs[k].indices.back());
     bool any = false, fresh = true;
     for (Index base = lowest_index(inputs, cursors, any); any; base = lowest_index(inputs, cursors, any)) {
         const std::size_t extent = last - base < merge_tile ? static_cast<std::size_t>(last - base) + 1 : merge_tile;
@@ -68,7 +69,7 @@ template <Element T, IndexType Index, class Fold>
 std::size_t merge_in_turn(std::span<const sparse_view<T, Index>> inputs, Index* indices, T* values, Fold& fold,
                           merge_scratch& scratch) {
     std::size_t most = 0;
-    for (const auto& input : inputs) most += input.count();
+    for (std::size_t k = 0; k < inputs.size(); ++k) most += inputs[k].count();
     Index* other_indices = room<Index>(scratch.indices, most);
     T* other_values = room<T>(scratch.values, most);
     sparse_view<T, Index> acc = inputs.empty() ? sparse_view<T, Index>{} : inputs[0];
@@ -97,7 +98,8 @@ bool tiles_pay(std::span<const sparse_view<T, Index>> inputs) {
     const std::size_t sparse = coordinates_per_entry<T, Index, Fold>(inputs.size());
     std::size_t entries = 0;
     Index first = static_cast<Index>(-1), last = 0;
-    for (const auto& input : inputs) {
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+        const auto& input = inputs[k];
         if (input.count() == 0) continue;
         entries += input.count();
         first = std::min(first, input.indices.front());
@@ -150,9 +152,9 @@ std::size_t merge_by_tree(std::span<const sparse_view<T, Index>> inputs, Index* 
 template <Element T, IndexType Index>
 bool one_outweighs(std::span<const sparse_view<T, Index>> inputs) {
     std::size_t longest = 0, entries = 0;
-    for (const auto& input : inputs) {
-        longest = std::max(longest, input.count());
-        entries += input.count();
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+        longest = std::max(longest, inputs[k].count());
+        entries += inputs[k].count();
     }
     return entries - longest < longest / much_longer;
 }
@@ -190,7 +192,7 @@ template <class Value>
 void close_gaps(Value* values, const tasks& all, const task_counts& from, const task_counts& counts) {
     std::size_t to = counts[0];
     for (std::size_t t = 1; t < all.count(); ++t) {
-        if (to != from[t]) std::copy_n(values + from[t], counts[t], values + to);
+        if (to != from[t]) rill::detail::copy_elements(values + from[t], counts[t], values + to);
         to += counts[t];
     }
 }
@@ -236,9 +238,9 @@ template <Element T, IndexType Index, class Fold, Executor Exec = serial>
 std::size_t merge_k(std::span<const sparse_view<T, Index>> inputs, std::span<Index> indices, std::span<T> values,
                     Fold&& fold, merge_scratch& scratch, [[maybe_unused]] const Exec& executor = {}) {
     std::size_t most = 0;
-    for (const auto& input : inputs) {
-        RILL_EXPECTS(input.indices.size() == input.values.size(), "merge_k: each index has one value");
-        most += input.count();
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+        RILL_EXPECTS(inputs[k].indices.size() == inputs[k].values.size(), "merge_k: each index has one value");
+        most += inputs[k].count();
     }
     RILL_EXPECTS(indices.size() >= most && values.size() >= most, "merge_k: too little room for the result");
     if constexpr (may_divide<Exec>)

@@ -3,6 +3,7 @@
 
 #include <rill/concept/executor.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/detail/elements.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/kernel/detail/collect.hpp>
@@ -35,8 +36,8 @@ cut<magnitude_key<T>> cut_by_digits(std::span<const T> x, std::size_t k) {
         const int low = high > digit ? high - digit : 0;
         std::size_t histogram[digits]{};
         const key known = high == bits ? key{0} : static_cast<key>(~key{0} << high);
-        for (const T value : x) {
-            const key m = magnitude(value);
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const key m = magnitude(x[i]);
             if ((m & known) == prefix) ++histogram[static_cast<std::size_t>((m & ~known) >> low)];
         }
         std::size_t d = digits - 1;
@@ -83,6 +84,15 @@ middle_keys<magnitude_key<T>> gather_middle(const candidates<T, Index>& above, m
     return middle;
 }
 
+/// Writes two ascending runs of indices, of which none is in both, as one.
+template <IndexType Index>
+void merge_ascending(const Index* a, std::size_t of_a, const Index* b, std::size_t of_b, Index* out) {
+    std::size_t i = 0, j = 0;
+    while (i < of_a && j < of_b) *out++ = b[j] < a[i] ? b[j++] : a[i++];
+    rill::detail::copy_elements(a + i, of_a - i, out);
+    rill::detail::copy_elements(b + j, of_b - j, out + (of_a - i));
+}
+
 /// Writes the `k` coordinates of `x` that a cut selects.
 template <Element T, IndexType Index>
 void emit_cut(std::span<const T> x, std::size_t first, cut<magnitude_key<T>> at, std::size_t k, Index* out,
@@ -90,9 +100,9 @@ void emit_cut(std::span<const T> x, std::size_t first, cut<magnitude_key<T>> at,
     auto above = room_for_candidates<T, Index>(scratch, k);
     auto ties = room_for_ties<Index>(scratch, at.ties);
     collect(x, first, at.key, above, ties);
-    const auto largest = above.count > 0 ? range_of(above.keys, above.count).second : at.key;
+    const auto largest = above.count > 0 ? range_of(above.keys, above.count).high : at.key;
     if (largest > largest_magnitude<T>) refuse_nan(x, first);
-    std::merge(above.indices, above.indices + above.count, ties.indices, ties.indices + ties.count, out);
+    merge_ascending<Index>(above.indices, above.count, ties.indices, ties.count, out);
 }
 
 /// Returns the cut below the `k` largest candidates.
@@ -101,7 +111,7 @@ cut<magnitude_key<T>> cut_candidates(const candidates<T, Index>& above, middle_k
                                      std::size_t k) {
     const std::size_t sure = above.count - middle.count;
     if (sure < k) return cut_keys(middle.keys, middle.count, k - sure);
-    std::copy_n(above.keys, above.count, middle.keys);
+    rill::detail::copy_elements(above.keys, above.count, middle.keys);
     return cut_keys(middle.keys, above.count, k);
 }
 
@@ -140,19 +150,19 @@ void emit_candidates(const candidates<T, Index>& above, cut<magnitude_key<T>> at
 template <Element T, IndexType Index>
 bool select_by_sample(std::span<const T> x, std::size_t first, std::size_t k, Index* out, select_scratch& scratch) {
     const auto guess = sample_bounds(x, k, scratch);
-    if (!guess) return false;
-    auto above = room_for_candidates<T, Index>(scratch, std::max(guess->capacity, k));
+    if (guess.capacity == 0) return false;
+    auto above = room_for_candidates<T, Index>(scratch, std::max(guess.capacity, k));
     auto ties = room_for_ties<Index>(scratch, k);
-    ties.capacity = guess->ties;
-    if (!collect(x, first, guess->ties > 0 ? guess->low : guess->low - 1, above, ties)) return false;
-    const auto middle = gather_middle(above, guess->high, scratch);
-    if (guess->low > largest_magnitude<T> || middle.largest > largest_magnitude<T>) refuse_nan(x, first);
+    ties.capacity = guess.ties;
+    if (!collect(x, first, guess.ties > 0 ? guess.low : guess.low - 1, above, ties)) return false;
+    const auto middle = gather_middle(above, guess.high, scratch);
+    if (guess.low > largest_magnitude<T> || middle.largest > largest_magnitude<T>) refuse_nan(x, first);
     if (above.count >= k) {
         emit_candidates(above, cut_candidates(above, middle, k), k, out);
         return true;
     }
     if (above.count + ties.count < k) return false;
-    std::merge(above.indices, above.indices + above.count, ties.indices, ties.indices + (k - above.count), out);
+    merge_ascending<Index>(above.indices, above.count, ties.indices, k - above.count, out);
     return true;
 }
 

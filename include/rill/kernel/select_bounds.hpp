@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rill/core/bytes.hpp>
+#include <rill/core/detail/elements.hpp>
 #include <rill/core/detail/real.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
@@ -14,9 +15,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
@@ -39,9 +38,14 @@ struct cut {
     std::size_t ties = 0;
 };
 
+template <class Key>
+struct key_range {
+    Key low;
+    Key high;
+};
 /// The least and the largest of `count` keys, count > 0.
 template <class Key>
-std::pair<Key, Key> range_of(const Key* keys, std::size_t count) {
+key_range<Key> range_of(const Key* keys, std::size_t count) {
     Key low = keys[0], high = keys[0];
     std::size_t i = 0;
     for (; i + block <= count; i += block) {
@@ -142,20 +146,20 @@ struct bounds {
     std::size_t ties = 0;      ///< how many keys equal to `low` suffice; zero if few equal it
 };
 
-/// Returns bounds from a random sample, or nothing when k is so close to n that they would exclude nothing.
+/// Returns bounds from a random sample; their capacity is zero when k is so close to n that they would exclude nothing.
 template <Element T>
-std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std::size_t k, select_scratch& scratch) {
+bounds<magnitude_key<T>> sample_bounds(std::span<const T> x, std::size_t k, select_scratch& scratch) {
     using key = magnitude_key<T>;
     const std::size_t n = x.size();
     const std::size_t count = std::min<std::size_t>(64 + n / 128, 16384);
     const double rank = static_cast<double>(k) * static_cast<double>(count) / static_cast<double>(n);
     const double spread = 4 * rill::detail::square_root(rank) + 4;
     const auto low = static_cast<std::size_t>(rank + spread);
-    if (low >= count) return std::nullopt;
+    if (low >= count) return {};
 
     const std::size_t padded = (count + block - 1) / block * block;
     key* sample = room<key>(scratch.middle, padded);
-    std::fill(sample + count, sample + padded, key{0});
+    rill::detail::fill_elements(sample + count, padded - count, key{0});
     random_sequence random(random_key{0x73656C656374U});
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t at = n >> 32 == 0 ? (random.bits() * std::uint64_t{n}) >> 32 : random.below(n);
@@ -168,9 +172,13 @@ std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std:
         result.high = reached_by(sample, padded, static_cast<std::size_t>(rank - spread) + 1, result.low, largest);
     const double most = (static_cast<double>(low) + 4 * rill::detail::square_root(static_cast<double>(low)) + 8) /
                         static_cast<double>(count);
-    if (result.low == 0 || std::count(sample, sample + count, result.low) > 1) {
-        const auto above =
-            static_cast<double>(std::count_if(sample, sample + count, [&](key m) { return m > result.low; }));
+    std::size_t equal = 0, larger = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        equal += sample[i] == result.low ? 1U : 0U;
+        larger += sample[i] > result.low ? 1U : 0U;
+    }
+    if (result.low == 0 || equal > 1) {
+        const auto above = static_cast<double>(larger);
         const double fewest =
             (above - 4 * rill::detail::square_root(above)) / static_cast<double>(count) * static_cast<double>(n);
         result.ties = k - std::min(k, fewest > 0 ? static_cast<std::size_t>(fewest) : 0);

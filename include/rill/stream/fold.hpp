@@ -40,9 +40,9 @@ template <Element T, IndexType Index, class Fold, Executor Exec>
 bool fold_all_dense(std::span<const stream_view<T, Index>> operands, std::span<T> target, const Fold& fold,
                     fold_scratch<T, Index>& scratch, const Exec& executor) {
     scratch.dense.clear();
-    for (const auto& operand : operands) {
-        if (!operand.is_dense()) return false;
-        scratch.dense.push_back(operand.values());
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+        if (!operands[k].is_dense()) return false;
+        scratch.dense.push_back(operands[k].values());
     }
     kernel::fold_dense_k(std::span<const std::span<const T>>(span_of(scratch.dense)), target, fold, executor);
     return true;
@@ -58,11 +58,11 @@ void fold_into_dense(std::span<const stream_view<T, Index>> operands, std::span<
     if (detail::fold_all_dense(operands, target, fold, scratch, executor)) return;
     // All operands are folded into one stretch of coordinates before the next one, so that the target stays in cache.
     kernel::run_tasks(executor, kernel::tasks(target.size()), [&](segment part) {
-        const std::size_t first = operands.front().range().begin;
+        const std::size_t first = operands[0].range().begin;
         const segment coordinates{first + part.begin, first + part.end};
         const auto to = target.subspan(part.begin, part.size());
-        copy_dense(operands.front().slice(coordinates), to, neutral);
-        for (const auto& operand : operands.subspan(1)) detail::fold_one(to, operand.slice(coordinates), fold);
+        copy_dense(operands[0].slice(coordinates), to, neutral);
+        for (std::size_t k = 1; k < operands.size(); ++k) detail::fold_one(to, operands[k].slice(coordinates), fold);
     });
 }
 
@@ -80,12 +80,13 @@ void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Ind
                   T neutral, dense_switch when, fold_scratch<T, Index>& scratch, const Exec& executor = {},
                   const coding& codes = {}) {
     RILL_EXPECTS(!operands.empty(), "a fold needs an operand");
-    const segment range = operands.front().range();
+    const segment range = operands[0].range();
     std::size_t total = 0;
     expected_union joined(range.size());
     bool dense = false;
     scratch.sparse.clear();
-    for (const auto& operand : operands) {
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+        const auto& operand = operands[k];
         RILL_EXPECTS(operand.range() == range, "the operands of a fold must have one range");
         total += operand.count();
         joined.add(operand.count());

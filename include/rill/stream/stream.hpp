@@ -3,6 +3,7 @@
 #include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/detail/elements.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/core/span_of.hpp>
@@ -12,7 +13,6 @@
 #include <rill/kernel/tasks.hpp>
 #include <rill/stream/stream_view.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -123,7 +123,7 @@ void copy_dense(const stream_view<T, Index>& source, std::span<T> target, T neut
             kernel::copy(piece.values(), to);
             return;
         }
-        std::fill_n(to.data(), to.size(), neutral);
+        detail::fill_elements(to.data(), to.size(), neutral);
         kernel::scatter_assign(piece.pairs(), piece.range().begin, to);
     });
 }

@@ -48,14 +48,15 @@ struct subtree {
     friend constexpr bool operator==(subtree, subtree) = default;
 
   private:
-    constexpr int chunks_before(int arity) const {
+    // Not inlined: every query of a schedule asks for it, and it divides.
+    [[gnu::noinline]] constexpr int chunks_before(int arity) const {
         const int before = root - first;
         if (before == 0 || size() - 1 == before) return smaller(arity, before);
         const int share = static_cast<int>((2LL * arity * before + size() - 1) / (2LL * (size() - 1)));
         const int most = arity > 1 ? arity - 1 : 1;
         return smaller(share < 1 ? 1 : smaller(share, most), before);
     }
-    constexpr int chunks_after(int arity) const {
+    [[gnu::noinline]] constexpr int chunks_after(int arity) const {
         const int rest = arity - chunks_before(arity);
         return smaller(rest < 1 ? 1 : rest, last - root - 1);
     }
@@ -64,7 +65,7 @@ struct subtree {
     static constexpr int largest(int n, int chunks) { return n == 0 ? 0 : (n + chunks - 1) / chunks; }
 
     /// Chunk `i` of `chunks` chunks of the `n` ranks from `begin` on; the first `n % chunks` chunks are one longer.
-    static constexpr subtree chunk(rank_t begin, int n, int chunks, int i) {
+    [[gnu::noinline]] static constexpr subtree chunk(rank_t begin, int n, int chunks, int i) {
         const int lo = begin + i * (n / chunks) + smaller(i, n % chunks);
         return {lo, lo, lo + n / chunks + (i < n % chunks ? 1 : 0)};
     }

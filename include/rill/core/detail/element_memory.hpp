@@ -50,7 +50,7 @@ class element_memory {
     }
     /// As `reserve`, with room for further elements: the room at least doubles.
     void grow(const element_layout& of, std::size_t least, element_mover move = nullptr) {
-        if (least > room_) enlarge(of, least > 2 * size_ ? least : 2 * size_, size_, move);
+        if (least > room_) double_room(of, least, move);
     }
     /// The memory of one more element, which the owner must make there at once, without a throw.
     void* next_place(const element_layout& of, element_mover move) {
@@ -75,6 +75,9 @@ class element_memory {
     std::size_t size_ = 0;
 
   private:
+    [[gnu::noinline]] void double_room(const element_layout& of, std::size_t least, element_mover move) {
+        enlarge(of, least > 2 * size_ ? least : 2 * size_, size_, move);
+    }
     [[gnu::noinline]] void enlarge(const element_layout& of, std::size_t room, std::size_t kept,
                                    element_mover move = nullptr) {
         if (room > static_cast<std::size_t>(-1) / 2 / of.bytes) throw std::bad_array_new_length();

@@ -4,6 +4,7 @@
 #include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -12,7 +13,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// "3, 5".
 [[gnu::noinline]] inline std::string rank_list(std::span<const rank_t> ranks) {
     std::string all;
-    for (const rank_t rank : ranks) all += text_of({all.empty() ? "" : ", ", rank});
+    for (std::size_t i = 0; i < ranks.size(); ++i) all += text_of({i == 0 ? "" : ", ", ranks[i]});
     return all;
 }
 /// "rank 3", "ranks 3, 5".

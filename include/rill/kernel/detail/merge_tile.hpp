@@ -1,13 +1,13 @@
 // A stretch of coordinates in which any number of sparse vectors are folded.
 #pragma once
 
+#include <rill/core/detail/elements.hpp>
 #include <rill/core/sparse_view.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/detail/little_endian.hpp>
 #include <rill/kernel/detail/pick.hpp>
 #include <rill/kernel/merge.hpp>
 
-#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,9 @@ struct tile {
     mark marks[merge_tile];
 
     /// Marks the first `extent` coordinates as absent.
-    void clear(std::size_t extent) { std::fill_n(marks, (extent + group - 1) / group * group, mark::absent); }
+    void clear(std::size_t extent) {
+        rill::detail::fill_elements(marks, (extent + group - 1) / group * group, mark::absent);
+    }
 
     /// Folds in the entries from `first` on that lie in the tile that begins at `base`. Returns the first entry beyond
     /// the tile.
@@ -74,7 +76,7 @@ struct tile {
             const auto eight = load_little<std::uint64_t>(first + 8 * i);  // the lowest bit of each byte
             result |= (eight * 0x0102040810204080U >> 56) << (8 * i);      // all of them in the product's highest
         }
-        std::fill_n(first, group, mark::absent);
+        rill::detail::fill_elements(first, group, mark::absent);
         return result;
     }
 };

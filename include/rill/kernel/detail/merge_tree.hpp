@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rill/core/bytes.hpp>
+#include <rill/core/detail/elements.hpp>
 #include <rill/core/sparse_view.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/detail/pick.hpp>
@@ -106,10 +107,10 @@ class merge_tree {
         : inputs_(inputs), runs_(inputs.size()) {
         const std::size_t ways = inputs.size();
         std::size_t longest = 0;
-        for (const auto& input : inputs) longest = std::max(longest, input.count());
+        for (std::size_t k = 0; k < ways; ++k) longest = std::max(longest, inputs[k].count());
         share_ = std::min(longest, std::max<std::size_t>(stretch / ways, 64));
         cursors_ = room<std::size_t>(cursors, 3 * ways);
-        std::fill_n(cursors_, ways, std::size_t{0});
+        rill::detail::fill_elements(cursors_, ways, std::size_t{0});
         const std::size_t size = ways * Runs::room_for(share_);
         entry* first = room<entry>(entries, 4 * size);
         for (part& each : parts_) {

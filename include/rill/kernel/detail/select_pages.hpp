@@ -65,7 +65,7 @@ class candidate_pages {
         std::size_t all = 0, middle = 0;
         for (std::size_t at = 0; at < count_; ++at) {
             const page<T>& p = sorted()[at];
-            std::copy_n(middle_ + at * entries, p.middle, middle_ + middle);
+            rill::detail::copy_elements(middle_ + at * entries, p.middle, middle_ + middle);
             middle += p.middle;
             all += p.count;
         }
@@ -194,10 +194,10 @@ class candidate_pages {
 template <Element T, IndexType Index, Executor Exec>
 bool select_by_pages(std::span<const T> x, std::size_t k, Index* out, select_scratch& scratch, const Exec& executor) {
     const auto guess = sample_bounds(x, k, scratch);
-    if (!guess || guess->low == guess->high || guess->low > largest_magnitude<T>) return false;
-    candidate_pages<T, Index> found(scratch, guess->capacity, tasks_for(executor, x.size(), block).count());
-    if (!found.collect(x, guess->low, executor)) return false;
-    const auto at = found.find_cut(k, guess->high, executor);
+    if (guess.low == guess.high || guess.low > largest_magnitude<T>) return false;
+    candidate_pages<T, Index> found(scratch, guess.capacity, tasks_for(executor, x.size(), block).count());
+    if (!found.collect(x, guess.low, executor)) return false;
+    const auto at = found.find_cut(k, guess.high, executor);
     if (!at || found.has_nan()) return false;
     found.emit(*at, out, executor);
     return true;
