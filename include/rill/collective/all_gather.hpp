@@ -3,8 +3,8 @@
 #include <rill/aggregate/sum.hpp>
 #include <rill/collective/detail/call.hpp>
 #include <rill/collective/gather_state.hpp>
+#include <rill/core/detail/elements.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,18 +14,17 @@ namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 /// Copies the input to its place in the output's elements.
-template <class In, class Out, class T>
-void place_input(const In& input, Out& output, std::span<T> at, staging<T>& stage) {
+template <class Lane, class In, class Out, class T>
+void place_input(Lane& lane, const In& input, Out& output, std::span<T> at) {
     if (!has_view<std::span<T>>(output)) return read_tensor(input, at);
     // Evaluated first, because an expression may read the elements at its place.
-    const std::span<const T> mine = elements_of_input(input, stage);
-    if (at.data() != mine.data()) std::copy(mine.begin(), mine.end(), at.begin());
+    const std::span<const T> mine = elements_of_input(input, lane);
+    if (at.data() != mine.data()) copy_elements(mine.data(), mine.size(), at.data());
 }
 
 template <class Lane, class In, class Out>
 receipt all_gather_dense(Lane& lane, const In& input, Out& output) {
     using T = tensor_element<Out>;
-    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, aggregate::sum>>();
     const std::size_t size = size_of(output);
     const auto plan = in_chunks(lane, lane.shape().all_gather(lane.size(), lane.rank()), size * sizeof(T));
@@ -35,8 +34,8 @@ receipt all_gather_dense(Lane& lane, const In& input, Out& output) {
         lane, signature_of<T>(operation::all_gather, size, fingerprint(aggregate::sum{}), {.chunks = plan.chunks()}),
         plan, state,
         [&](const wire::header& head) {
-            all = elements_of_output(output, stage);
-            place_input(input, output, all.subspan(place.begin, place.size()), stage);
+            all = elements_of_output(output, lane);
+            place_input(lane, input, output, all.subspan(place.begin, place.size()));
             state.begin(head, plan.parts(), std::span<const T>(all), all, contribution_sum{}, aggregate::sum{},
                         plan.chunks());
         },

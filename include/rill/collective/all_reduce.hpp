@@ -81,9 +81,8 @@ template <class Lane, class T, class Fold>
 template <class Lane, class In, class Out, class Fold>
 receipt all_reduce_tensors(Lane& lane, const In& input, Out& output, const Fold& fold, const contribution& own) {
     using T = tensor_element<Out>;
-    auto& stage = stage_of<T>(lane);
-    const auto give = [&] { return elements_of_input(input, stage); };
-    const auto room = [&] { return elements_of_output(output, stage); };
+    const auto give = [&] { return elements_of_input(input, lane); };
+    const auto room = [&] { return elements_of_output(output, lane); };
     const auto take = [&](std::span<const T> made) { deliver(made, output); };
     return all_reduce_dense<Lane, T>(lane, fold, own, {size_of(output), give, room, take});
 }
@@ -168,10 +167,9 @@ receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec,
                          const contribution& own, const Accept& accept) {
     using T = tensor_element<Out>;
     using state_type = stream_state_of<Lane, T, typename Codec::index_type, Fold>;
-    auto& stage = stage_of<T>(lane);
-    const auto give = [&] { return elements_of_input(input, stage); };
+    const auto give = [&] { return elements_of_input(input, lane); };
     const auto take = [&](state_type& state, part_range parts) {
-        const std::span<T> result = elements_of_output(output, stage);
+        const std::span<T> result = elements_of_output(output, lane);
         if constexpr (Codec::is_coordinatewise) {
             take_finished(state, parts, result, fold);
         } else {
@@ -190,7 +188,7 @@ template <class Lane, class In, class T, class Index, class Codec, class Fold, c
 receipt all_reduce_coded(Lane& lane, const In& input, stream<T, Index>& output, Codec& codec, const Fold& fold,
                          const contribution& own, const Accept& accept) {
     using state_type = stream_state_of<Lane, T, Index, Fold>;
-    const auto give = [&] { return elements_of_input(input, stage_of<T>(lane)); };
+    const auto give = [&] { return elements_of_input(input, lane); };
     const auto take = [&](state_type& state, part_range parts) { take_finished(state, parts, output, fold); };
     return all_reduce_taken<T, state_type>(lane, codec, folding_for(fold), own,
                                            {give, take, accept, fingerprint(fold)});

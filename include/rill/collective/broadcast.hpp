@@ -14,7 +14,6 @@ namespace detail {
 template <class Lane, class Data>
 receipt broadcast_dense(Lane& lane, Data& data, rank_t root) {
     using T = tensor_element<Data>;
-    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, aggregate::sum>>();
     const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
     const auto signature =
@@ -24,7 +23,7 @@ receipt broadcast_dense(Lane& lane, Data& data, rank_t root) {
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
-            values = elements_of_output(data, stage);
+            values = elements_of_output(data, lane);
             if (is_root && !has_view<std::span<T>>(data)) read_tensor(data, values);
             state.begin(head, plan.parts(), std::span<const T>(values), values, contribution_sum{}, aggregate::sum{});
         },

@@ -9,6 +9,7 @@
 #include <rill/concept/named_span.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
+#include <rill/core/detail/elements.hpp>
 #include <rill/core/plain_vector.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
@@ -20,7 +21,6 @@
 #include <rill/session/contribution_sum.hpp>
 #include <rill/stream/frame.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -57,7 +57,7 @@ class dense_state {
                       {input.data() == output.data() ? place::output : place::input, own, false});
         headers_.reset();
         if (own.contributors == 0) {
-            std::fill_n(output.data(), output.size(), fold.template identity<T>());
+            detail::fill_elements(output.data(), output.size(), fold.template identity<T>());
             set({0, parts}, place::output, own);
         }
     }
@@ -81,20 +81,15 @@ class dense_state {
         const rank_t self = call_->net().rank();
         contribution_sum total{0, 0, 0};
         operands_.clear();
-        const auto add = [&](std::span<const T> values, contribution_sum what) {
-            if (!detail::JointFold<Fold> || what.contributors != 0) operands_.add(values);
-            total = total + what;
-        };
-        bool own_added = false;
-        for (auto& a : arrivals) {
-            if (!own_added && self < a.from.peer) {
-                add(at(from, parts), contribution_sum_of(parts));
-                own_added = true;
-            }
-            const values_from given = expect_dense(a);
-            add(given.values, given.what);
+        const std::span<const T> own = at(from, parts);
+        std::size_t before = 0;
+        while (before < arrivals.size() && arrivals[before].from.peer < self) ++before;
+        for (std::size_t i = 0; i <= arrivals.size(); ++i) {
+            const values_from given = i == before ? values_from{own, contribution_sum_of(parts)}
+                                                  : expect_dense(arrivals[i < before ? i : i - 1]);
+            if (!detail::JointFold<Fold> || given.what.contributors != 0) operands_.add(given.values);
+            total = total + given.what;
         }
-        if (!own_added) add(at(from, parts), contribution_sum_of(parts));
         const place to = target_of_fold(from, parts);
         const std::span<T> target = writable(to, parts);
         call_->await_readers(std::as_bytes(target));
@@ -104,9 +99,9 @@ class dense_state {
     }
 
     void copy(std::span<arrival<message>> arrivals) {
-        for (auto& a : arrivals) {
-            const part_range parts = a.from.parts;
-            const values_from given = expect_dense(a);
+        for (std::size_t i = 0; i < arrivals.size(); ++i) {
+            const part_range parts = arrivals[i].from.parts;
+            const values_from given = expect_dense(arrivals[i]);
             if (parts.count() == 0) continue;
             if (const std::span<T> target = writable(place::output, parts); target.data() != given.values.data()) {
                 call_->await_readers(std::as_bytes(target));
@@ -171,7 +166,7 @@ class dense_state {
         bool is_finished = false;  // at its owner
     };
 
-    segment range(part_range parts) const {
+    [[gnu::noinline]] segment range(part_range parts) const {
         if (parts == part_range{0, static_cast<int>(parts_.size())}) return {0, output_.size()};  // needs no division
         const segment first = chunk(parts.first);
         return {first.begin, parts.count() == 0 ? first.begin : chunk(parts.last - 1).end};
@@ -206,7 +201,7 @@ class dense_state {
 
     byte_span bytes_of_place(part_range parts) { return std::as_writable_bytes(writable(place::output, parts)); }
 
-    void move_to_output(part_range parts) {
+    [[gnu::noinline]] void move_to_output(part_range parts) {
         if (place_of(parts) == place::output) return;
         const std::span<const T> source = at(place_of(parts), parts);
         const std::span<T> target = writable(place::output, parts);
@@ -230,7 +225,7 @@ class dense_state {
     }
 
     /// Moves `parts` together if they lie in different places: a message is one frame, whose values lie in one place.
-    void unite(part_range parts) {
+    [[gnu::noinline]] void unite(part_range parts) {
         const auto elsewhere = [&](int p) { return place_of({p, p + 1}) != place_of(parts); };
         for (int p = parts.first; p < parts.last; ++p)
             if (elsewhere(p)) {
@@ -258,9 +253,9 @@ class dense_state {
         const frame f = only_frame<T, std::uint32_t>(*call_, source, a.pieces(), due,
                                                      detail::frame_place::of_part(a.from.parts.first));
         if (!f.head.codes.is_lossless())  // operands of a fold are read in place: there is no room to decode several
-            call_->scene().refuse(source, "sent rounded values where exact ones were due");
+            call_->refuse(source, {"sent rounded values where exact ones were due"});
         if (f.head.codes.indices != index_coding::dense)
-            call_->scene().refuse(source, "sent a sparse stream where a dense one was due");
+            call_->refuse(source, {"sent a sparse stream where a dense one was due"});
         const auto values = read_from(*call_, source, [&] { return detail::elements_of<T>(f.values); });
         return {values, contribution_sum::of(f.head)};
     }

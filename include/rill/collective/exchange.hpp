@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <utility>
@@ -85,7 +86,7 @@ class exchange {
     [[gnu::noinline]] message receive(rank_t peer) {
         std::optional<message> received;
         wait_for(peer, round_, [&](deadline until) {
-            received = net_->receive(peer, on_, until);
+            if (auto got = net_->receive(peer, on_, until)) received.emplace(std::move(*got));
             return received.has_value();
         });
         if (expected_ != 0) --expected_;
@@ -182,6 +183,11 @@ class exchange {
 
     /// A frame of another call arrived: finds the rank whose call differs from the others' and throws `mismatch`.
     [[noreturn, gnu::cold]] void disagree(rank_t source) const { inquest().disagree(source); }
+
+    /// Ends the operation with `source` as the culprit, which `sent` what was not due.
+    [[noreturn, gnu::cold, gnu::noinline]] void refuse(rank_t source, std::initializer_list<text_piece> sent) const {
+        scene().refuse(source, sent);
+    }
 
     /// This rank's place in the operation, for messages: "all_reduce (operation 7)".
     [[gnu::cold]] detail::scene scene() const {

@@ -13,24 +13,6 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-namespace detail {
-
-[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_part(const scene& at, rank_t source, std::uint32_t given,
-                                                               std::uint32_t due) {
-    at.refuse(source, text_of({"sent part ", given, " where part ", due, " was due"}));
-}
-[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_contributors(const scene& at, rank_t source,
-                                                                       std::uint32_t given, std::uint32_t ranks) {
-    at.refuse(source, text_of({"claims ", given, " contributors among ", ranks, " ranks"}));
-}
-[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_range(const scene& at, rank_t source, segment given,
-                                                                segment due) {
-    at.refuse(source,
-              text_of({"sent [", given.begin, ", ", given.end, ") where [", due.begin, ", ", due.end, ") was due"}));
-}
-
-}  // namespace detail
-
 /// The header of the next frame of a message from `source`. If it belongs to another call, every rank learns which rank
 /// made the odd call. `place`: the part or the rank that the frame must be of.
 template <class Net>
@@ -43,9 +25,11 @@ template <class Net>
     });
     const std::uint32_t hash = call.signature().hash(), given = head.call - hash;
     if (head.context != call.context() || given >= detail::frame_place::many) call.disagree(source);
-    if (!place.is_place_of(head, hash)) detail::refuse_part(call.scene(), source, given, place.number());
+    if (!place.is_place_of(head, hash))
+        call.refuse(source, {"sent part ", given, " where part ", place.number(), " was due"});
     const auto ranks = static_cast<std::uint32_t>(call.net().size());
-    if (head.contributors > ranks) detail::refuse_contributors(call.scene(), source, head.contributors, ranks);
+    if (head.contributors > ranks)
+        call.refuse(source, {"claims ", head.contributors, " contributors among ", ranks, " ranks"});
     return head;
 }
 
@@ -60,13 +44,15 @@ frame next_frame(const exchange<Net>& call, rank_t source, frame_reader& reader,
 /// Ends the operation with `source` as the culprit unless a frame covers the range that is due.
 template <class Net>
 void expect_range(const exchange<Net>& call, rank_t source, segment given, segment due) {
-    if (given != due) detail::refuse_range(call.scene(), source, given, due);
+    if (given != due)
+        call.refuse(source,
+                    {"sent [", given.begin, ", ", given.end, ") where [", due.begin, ", ", due.end, ") was due"});
 }
 
 /// Ends the operation with `source` as the culprit if a message has more frames than were due.
 template <class Net>
 void expect_end(const exchange<Net>& call, rank_t source, const frame_reader& reader) {
-    if (!reader.done()) call.scene().refuse(source, "sent more frames than were due");
+    if (!reader.done()) call.refuse(source, {"sent more frames than were due"});
 }
 
 /// The only frame of a message, which must cover `due`.

@@ -89,7 +89,7 @@ class gather_state {
     void take(rank_t rank, const frame& f) {
         const view content = read_from(
             *call_, rank, [&] { return content_of(f.with(own_coding_), decoded_[static_cast<std::size_t>(rank)]); });
-        if (content.is_dense()) call_->scene().refuse(rank, "contributed a dense stream");
+        if (content.is_dense()) call_->refuse(rank, {"contributed a dense stream"});
         contents_[static_cast<std::size_t>(rank)] = content.pairs();
         frame_at(rank) = f.bytes;
     }
@@ -99,9 +99,8 @@ class gather_state {
             for (std::size_t b = a + 1; b < contents_.size(); ++b)
                 for (Index i : contents_[a].indices)
                     if (std::binary_search(contents_[b].indices.begin(), contents_[b].indices.end(), i))
-                        call_->scene().fail(
-                            failure::invalid_value, static_cast<rank_t>(b), static_cast<rank_t>(a),
-                            text_of({"coordinate ", i, " is contributed by rank ", a, " and by rank ", b}));
+                        call_->scene().fail(failure::invalid_value, static_cast<rank_t>(b), static_cast<rank_t>(a),
+                                            {"coordinate ", i, " is contributed by rank ", a, " and by rank ", b});
         throw protocol_error("all_gather: inconsistent union");
     }
 

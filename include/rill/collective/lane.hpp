@@ -141,7 +141,7 @@ class lane {
     [[gnu::cold]] void abandon(const detail::operation_numbers& numbers, const std::string& does) {
         const std::uint64_t number = numbers.in_context;
         const auto where = of_->session.scene(number, tag_of(number), text_of({"operation ", number}));
-        net().abort(where.of_self(text_of({" ", does})));
+        net().abort(where.of_self({" ", does}));
     }
 
     detail::membership<Net, Shape, Exec>* of_;

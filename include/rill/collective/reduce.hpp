@@ -16,7 +16,6 @@ namespace detail {
 template <class Lane, class In, class Out, class Fold>
 receipt reduce_dense(Lane& lane, const In& input, Out& output, rank_t root, const Fold& fold) {
     using T = tensor_element<Out>;
-    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
     const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
@@ -26,8 +25,8 @@ receipt reduce_dense(Lane& lane, const In& input, Out& output, rank_t root, cons
         lane, signature_of<T>(operation::reduce, size, fingerprint(fold), {.root = root}), plan, state,
         [&](const wire::header& head) {
             if (!is_root) accumulator.resize(size);
-            const std::span<const T> mine = elements_of_input(input, stage);
-            const std::span<T> target = is_root ? elements_of_output(output, stage) : std::span<T>(accumulator);
+            const std::span<const T> mine = elements_of_input(input, lane);
+            const std::span<T> target = is_root ? elements_of_output(output, lane) : std::span<T>(accumulator);
             state.begin(head, plan.parts(), mine, target, contribution_sum{}, fold);
         },
         [&](receipt& result) {

@@ -14,7 +14,6 @@ namespace detail {
 template <class Lane, class In, class Out, class Fold>
 receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fold& fold) {
     using T = tensor_element<Out>;
-    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
     const std::size_t size = size_of(input);
@@ -25,7 +24,7 @@ receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fol
         state,
         [&](const wire::header& head) {
             accumulator.resize(size);
-            state.begin(head, plan.parts(), elements_of_input(input, stage), std::span<T>(accumulator),
+            state.begin(head, plan.parts(), elements_of_input(input, lane), std::span<T>(accumulator),
                         contribution_sum{}, fold, plan.chunks());
         },
         [&](receipt& result) {

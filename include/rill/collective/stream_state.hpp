@@ -100,12 +100,12 @@ class stream_state {
     }
 
     void copy(std::span<arrival<message>> arrivals) {
-        for (auto& a : arrivals) {
-            read_frames(a, codings_.copy, [this](block b) {
+        for (std::size_t i = 0; i < arrivals.size(); ++i) {
+            read_frames(arrivals[i], codings_.copy, [this](block b) {
                 b.is_finished = true;
                 add(b);
             });
-            call_->keep(std::move(a.message));
+            call_->keep(std::move(arrivals[i].message));
         }
     }
 
@@ -284,16 +284,17 @@ class stream_state {
     /// Collects the blocks to be folded in ascending order of ranks, with this rank's own among them.
     void collect_operands(std::span<arrival<message>> arrivals, part_range parts) {
         operands_.clear();
-        const auto add_operand = [this](const block& b) { operands_.add(b); };
-        const auto add_own = [&] {
-            for (int p = parts.first; p < parts.last; p = operands_.back().parts.last)
-                add_operand(clipped(block_at(p), {p, parts.last}));
-        };
         const rank_t self = call_->net().rank();
-        auto a = arrivals.begin();
-        for (; a != arrivals.end() && a->from.peer < self; ++a) read_frames(*a, codings_.contribution, add_operand);
-        add_own();
-        for (; a != arrivals.end(); ++a) read_frames(*a, codings_.contribution, add_operand);
+        std::size_t before = 0;
+        while (before < arrivals.size() && arrivals[before].from.peer < self) ++before;
+        for (std::size_t i = 0; i <= arrivals.size(); ++i) {
+            if (i == before)
+                for (int p = parts.first; p < parts.last; p = operands_.back().parts.last)
+                    operands_.add(clipped(block_at(p), {p, parts.last}));
+            else
+                read_frames(arrivals[i < before ? i : i - 1], codings_.contribution,
+                            [this](const block& b) { operands_.add(b); });
+        }
     }
 
     void fold_operands(part_range parts) {

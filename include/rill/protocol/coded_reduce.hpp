@@ -181,11 +181,10 @@ class coded_reduce
         auto& group = this->workers();
         auto& operands = group.template workspace<detail::round_operands<T, std::uint32_t>>();
         auto& scratch = group.template workspace<detail::coded_scratch<T>>();
-        auto& stage = detail::stage_of<T>(group);
         const bool is_root = this->is_root();
         const std::size_t size = is_root ? detail::size_of(output) : detail::size_of(coded);
         std::span<const T> own;
-        if (!is_root) own = detail::elements_of_input(coded, stage);
+        if (!is_root) own = detail::elements_of_input(coded, group);
 
         wire::header head = this->template frame_header_of<T>(detail::round_kind::contribute, size);
         head.call = this->options_of_frame(0, options_.values.fingerprint());
@@ -196,7 +195,7 @@ class coded_reduce
         if (!is_root) operands.contributors.in.insert(operands.contributors.in.begin(), {group.rank(), 0, 1.0});
         std::span<T> target;
         if (is_root)
-            target = detail::elements_of_output(output, stage);
+            target = detail::elements_of_output(output, group);
         else if (!this->links().machine().is_leaf())
             target = (scratch.combined.resize(size), std::span<T>(scratch.combined));
         const std::span<const T> sum = combine(operands, scratch, own, target);
@@ -217,7 +216,7 @@ class coded_reduce
             scratch.errors.push_back(this->add_child(operands, each, head));
             scratch.survivors.push_back(each.child);
             if (operands.views().size() != scratch.survivors.size() || !operands.views().back().is_dense())
-                this->links().scene().refuse(each.rank, "sent no coded gradient");
+                this->links().scene().refuse(each.rank, {"sent no coded gradient"});
         }
         const auto late = this->links().latecomers();
         operands.contributors.late.insert(operands.contributors.late.end(), late.begin(), late.end());

@@ -150,7 +150,7 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
         }
         try {
             if (coordinates() && run_.is_cut_short())
-                session_.net().abort(service_->scene().of_self(", the coordinator, has left"));
+                session_.net().abort(service_->scene().of_self({", the coordinator, has left"}));
         } catch (...) {  // this rank has ended
         }
         run_.join();
@@ -242,10 +242,10 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
                 frame_reader frames(given.pieces());
                 const std::span<const T> values = detail::next_values<T>(frames);
                 if (values.size() != detail::size_of(model))
-                    links_->scene().fail(failure::mismatch, session_.rank(), given.source(),
-                                         text_of({"rank ", session_.rank(), " joins with a model of ",
-                                                  detail::size_of(model), " values, and rank ", given.source(),
-                                                  ", which gives it its own, has ", values.size()}));
+                    links_->scene().fail(
+                        failure::mismatch, session_.rank(), given.source(),
+                        {"rank ", session_.rank(), " joins with a model of ", detail::size_of(model),
+                         " values, and rank ", given.source(), ", which gives it its own, has ", values.size()});
                 detail::write_tensor(values, model);
             });
             return given.source();

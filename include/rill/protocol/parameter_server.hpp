@@ -368,7 +368,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         try {
             if (serves())
                 session_.net().abort(
-                    worker_.links().scene().of_self(" has destroyed its parameter_server before the run had ended"));
+                    worker_.links().scene().of_self({" has destroyed its parameter_server before the run had ended"}));
             else
                 worker_.leave();
         } catch (...) {  // the run has failed

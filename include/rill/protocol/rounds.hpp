@@ -107,7 +107,7 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start, Asked>,
             const contribution own = this->checked_contribution(input, output, weighted);
             return this->guarded([&] {
                 using own_view = stream_view<T, std::uint32_t>;
-                const std::span<const T> mine = detail::elements_of_input(input, detail::stage_of<T>(this->workers()));
+                const std::span<const T> mine = detail::elements_of_input(input, this->workers());
                 const std::size_t dimension = this->is_root() ? detail::size_of(output) : mine.size();
                 const own_view content = own.weight == 0 ? own_view({0, dimension}, sparse_view<T, std::uint32_t>{})
                                                          : own_view({0, dimension}, mine);
@@ -136,7 +136,7 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start, Asked>,
             const contribution own = this->checked_contribution(input, output, weighted);
             auto loan = detail::lend(&codec, "rounds: the compressor is in another operation, which has not ended");
             const auto encode = [&] {
-                return encode_with(codec, detail::elements_of_input(input, detail::stage_of<T>(this->workers())),
+                return encode_with(codec, detail::elements_of_input(input, this->workers()),
                                    this->workers().executor());
             };
             detail::transaction attempt(codec, encode, own.weight != 0);
@@ -199,8 +199,7 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start, Asked>,
         const auto late = this->links().latecomers();
         operands.contributors.late.insert(operands.contributors.late.end(), late.begin(), late.end());
         if (this->is_root()) {
-            auto& stage = detail::stage_of<T>(this->workers());
-            const std::span<T> result = detail::elements_of_output(output, stage);
+            const std::span<T> result = detail::elements_of_output(output, this->workers());
             take(result, [&](std::span<T> folded) {
                 operands.fold(folded, fold, this->workers().executor());
                 if constexpr (!Fold::finish_is_trivial)

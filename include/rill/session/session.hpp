@@ -144,7 +144,7 @@ class session {
         const auto last = detail::long_wait::of_any_order(peer);
         const detail::standstill origin = detail::origin_of(witnesses(), waits_, 1, rank(), last, timeout_ / 8);
         return where.notice(failure::timeout, origin.peer, origin.waiter,
-                            text_of({origin.text(timeout_), origin.waiter == where.self ? of_peer : "", of_all}));
+                            {origin.text(timeout_), origin.waiter == where.self ? of_peer : "", of_all});
     }
 
   private:
@@ -154,7 +154,7 @@ class session {
         const auto* const failed = dynamic_cast<const error*>(thrown);
         if (kind_ == session_kind::open && failed != nullptr && where.is_own(failed->notice()) &&
             failed->notice().kind == failure::timeout) {
-            if (!net_->aborted(context_)) left_ = failed->notice();
+            if (!net_->aborted(context_)) left_.emplace(failed->notice());
             return;
         }
         const abort_notice notice = where.notice_of(thrown);

@@ -43,12 +43,6 @@ template <class Lane, class T, class Index, class Fold>
 using stream_state_of =
     stream_state<typename Lane::transport_type, T, Index, folding<Fold>, typename Lane::executor_type>;
 
-/// The lane's memory for tensors whose elements are not contiguous.
-template <class T, class Lane>
-staging<T>& stage_of(Lane& lane) {
-    return lane.template workspace<staging<T>>();
-}
-
 /// This rank's segment of N elements that are split among the ranks.
 template <class Group>
 segment part_of(const Group& group, std::size_t count) {

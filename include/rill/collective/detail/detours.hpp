@@ -173,7 +173,7 @@ class detours {
         if (machine_.is_over()) return;
         for (const rank_t peer : ended_.all())
             if (!machine_.is_leaving() || machine_.waits_for() == peer)
-                call_->scene().fail(failure::exception, peer, no_rank, text_of({"rank ", peer, " has ended"}));
+                call_->scene().fail(failure::exception, peer, no_rank, {"rank ", peer, " has ended"});
     }
 
     /// The transport has told that `peer` is silent, and no rank can carry anything for it.
@@ -181,8 +181,8 @@ class detours {
         if (!machine_.is_out_of_reach(peer, now())) return;
         const rank_t self = call_->net().rank();
         call_->scene().fail(failure::exception, peer, self,
-                            text_of({"rank ", self, " waits for rank ", peer,
-                                     ", of which no rank hears anything: it hangs, or its links are cut"}));
+                            {"rank ", self, " waits for rank ", peer,
+                             ", of which no rank hears anything: it hangs, or its links are cut"});
     }
 
     void flush() {

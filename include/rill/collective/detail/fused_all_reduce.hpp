@@ -7,6 +7,7 @@
 #include <rill/concept/shared_memory.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/detail/elements.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/function_ref.hpp>
 #include <rill/core/plain_vector.hpp>
@@ -74,7 +75,7 @@ class fused_state {
         own_ = own;
         fold_ = fold;
         if (own.contributors == 0) {
-            std::fill_n(output.data(), output.size(), fold.template identity<T>());
+            fill_elements(output.data(), output.size(), fold.template identity<T>());
             input_ = output;
         }
     }

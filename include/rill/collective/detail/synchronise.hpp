@@ -43,30 +43,27 @@ class empty_state {
         return byte_pieces{byte_view(block)};
     }
 
-    void fold(std::span<arrival<message>> arrivals) {
-        for (const auto& each : arrivals) {
-            const contribution_sum given = read(each);
-            for (int part = each.from.parts.first; part < each.from.parts.last; ++part) come(part) = come(part) + given;
-        }
-    }
-    void copy(std::span<arrival<message>> arrivals) {
-        for (const auto& each : arrivals) {
-            const contribution_sum given = read(each);
-            for (int part = each.from.parts.first; part < each.from.parts.last; ++part) come(part) = given;
-        }
-    }
+    void fold(std::span<arrival<message>> arrivals) { take(arrivals, true); }
+    void copy(std::span<arrival<message>> arrivals) { take(arrivals, false); }
 
     contribution_sum total() const { return come_[0]; }
 
   private:
+    void take(std::span<arrival<message>> arrivals, bool adds) {
+        for (std::size_t i = 0; i < arrivals.size(); ++i) {
+            const contribution_sum given = read(arrivals[i]);
+            const part_range parts = arrivals[i].from.parts;
+            for (int part = parts.first; part < parts.last; ++part) come(part) = adds ? come(part) + given : given;
+        }
+    }
+
     contribution_sum& come(int part) { return come_[static_cast<std::size_t>(part)]; }
 
     contribution_sum read(const arrival<message>& from) {
         const byte_pieces bytes = from.pieces();
         const wire::header head =
             next_header(*call_, from.from.peer, frame_reader(bytes), frame_place::of_part(from.from.parts.first));
-        if (bytes.size_bytes() != wire::header_bytes)
-            call_->scene().refuse(from.from.peer, "sent data where none was due");
+        if (bytes.size_bytes() != wire::header_bytes) call_->refuse(from.from.peer, {"sent data where none was due"});
         return contribution_sum::of(head);
     }
 

@@ -61,7 +61,7 @@ decltype(auto) lasting_input(std::remove_reference_t<In>& input) {
         return static_cast<In&&>(input);
 }
 
-/// Memory of a lane for elements that are not contiguous in a tensor, for the duration of an operation.
+/// Memory for elements that are not contiguous in a tensor, for the duration of an operation.
 template <class T>
 struct staging {
     aligned_vector<T> elements;
@@ -72,30 +72,50 @@ struct staging {
     }
 };
 
-/// The elements of an input: its own memory where it has a view, else copied or evaluated into `stage`.
-template <Tensor X>
-std::span<const tensor_element<X>> elements_of_input(const X& x, staging<tensor_element<X>>& stage) {
+/// The stage of a lane or a group. Whoever has none gives its own stage.
+template <class T, class Lane>
+staging<T>& stage_of(Lane& lane) {
+    return lane.template workspace<staging<T>>();
+}
+template <class T>
+staging<T>& stage_of(staging<T>& own) {
+    return own;
+}
+
+/// The elements of an input: its own memory where it has a view, else copied or evaluated into the stage of `where`.
+template <Tensor X, class Where>
+std::span<const tensor_element<X>> elements_of_input(const X& x, [[maybe_unused]] Where& where) {
     using elements = std::span<const tensor_element<X>>;
-    if constexpr (ViewableAs<const X, elements>)
-        if (has_view<elements>(x)) return traits_of<X>::view(x);
-    const auto room = stage.room(size_of(x));
-    read_tensor(x, room);
-    return room;
+    if constexpr (AlwaysViewableAs<const X, elements>) {
+        return traits_of<X>::view(x);
+    } else {
+        if constexpr (ViewableAs<const X, elements>)
+            if (has_view<elements>(x)) return traits_of<X>::view(x);
+        const auto room = stage_of<tensor_element<X>>(where).room(size_of(x));
+        read_tensor(x, room);
+        return room;
+    }
 }
 
-/// The memory in which the elements of an output are computed: its own if it has a view, else `stage`, from which
-/// `deliver` copies them. If an input and an output share a stage, the operation runs in place.
-template <OutputTensor X>
-std::span<tensor_element<X>> elements_of_output(X& x, staging<tensor_element<X>>& stage) {
+/// The memory in which the elements of an output are computed: its own if it has a view, else the stage of `where`,
+/// from which `deliver` copies them. If an input and an output share a stage, the operation runs in place.
+template <OutputTensor X, class Where>
+std::span<tensor_element<X>> elements_of_output(X& x, [[maybe_unused]] Where& where) {
     using elements = std::span<tensor_element<X>>;
-    if constexpr (ViewableAs<X, elements>)
-        if (has_view<elements>(x)) return traits_of<X>::view(x);
-    return stage.room(size_of(x));
+    if constexpr (AlwaysViewableAs<X, elements>) {
+        return traits_of<X>::view(x);
+    } else {
+        if constexpr (ViewableAs<X, elements>)
+            if (has_view<elements>(x)) return traits_of<X>::view(x);
+        return stage_of<tensor_element<X>>(where).room(size_of(x));
+    }
 }
 
 template <OutputTensor X>
-void deliver(std::span<const tensor_element<X>> made, X& x) {
-    if (!has_view<std::span<tensor_element<X>>>(x)) write_tensor(made, x);
+void deliver([[maybe_unused]] std::span<const tensor_element<X>> made, [[maybe_unused]] X& x) {
+    using elements = std::span<tensor_element<X>>;
+    if constexpr (!AlwaysViewableAs<X, elements>)
+        if (!has_view<elements>(x)) write_tensor(made, x);
 }
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -81,7 +81,9 @@ class coordinator_service {
     static std::size_t next_handle() { return 0; }
     static void keep(message&&, const wire::header&) {}
     /// It never asks for that.
-    [[noreturn, gnu::cold]] void fail(const machine_action& asked) { scene().refuse(asked.peer, "is not waited for"); }
+    [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
+        scene().refuse(asked.peer, {"is not waited for"});
+    }
 
     const session<Net>& session_;
     coordinator_machine<Bound> machine_;

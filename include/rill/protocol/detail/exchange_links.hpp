@@ -69,7 +69,7 @@ class exchange_links {
         if (machine_.is_out()) throw_out();
         if (!machine_.is_abandoned()) return;
         require_agreed();
-        scene().fail(failure::exception, 0, session_.rank(), "rank 0, the coordinator, has ended");
+        scene().fail(failure::exception, 0, session_.rank(), {"rank 0, the coordinator, has ended"});
     }
 
   private:
@@ -78,8 +78,8 @@ class exchange_links {
 
     [[noreturn, gnu::cold]] void throw_out() const {
         scene().fail(failure::timeout, session_.rank(), 0,
-                     text_of({"rank ", session_.rank(), " has not reported its round within ",
-                              limits_.patience.seconds(), " s, and the others go on without it; join takes it back"}));
+                     {"rank ", session_.rank(), " has not reported its round within ", limits_.patience.seconds(),
+                      " s, and the others go on without it; join takes it back"});
     }
 
     void run(const machine_action& first, exchanged_model<Net>* model) {
@@ -131,13 +131,12 @@ class exchange_links {
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
         const rank_t self = session_.rank();
         if (asked.reason == exchange_machine::model_is_missing)
-            scene().fail(
-                failure::timeout, machine_.order().other, self,
-                text_of({"rank ", self, " joins, and has not got the model of rank ", machine_.order().other}));
+            scene().fail(failure::timeout, machine_.order().other, self,
+                         {"rank ", self, " joins, and has not got the model of rank ", machine_.order().other});
         require_agreed();
         scene().fail(failure::timeout, 0, self,
-                     text_of({"rank 0, the coordinator, has told rank ", self, " nothing for ",
-                              (limits_.patience + limits_.timeout).seconds(), " s"}));
+                     {"rank 0, the coordinator, has told rank ", self, " nothing for ",
+                      (limits_.patience + limits_.timeout).seconds(), " s"});
     }
     /// If the ranks have not agreed, some have never begun: throws why.
     [[gnu::cold]] void require_agreed() const {

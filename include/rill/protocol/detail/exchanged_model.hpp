@@ -90,7 +90,7 @@ class exchanged_values final : public exchanged_model<Net> {
         const wire::header head = frames.peek();
         const auto differ = [&](const std::string& how) {
             links_.scene().fail(failure::mismatch, got.source(), session_.rank(),
-                                text_of({"rank ", got.source(), " mixes ", how}));
+                                {"rank ", got.source(), " mixes ", how});
         };
         if (head.weight != static_cast<double>(model_.size()))
             differ(text_of({"a model of ", static_cast<std::uint64_t>(head.weight), " values, rank ", session_.rank(),

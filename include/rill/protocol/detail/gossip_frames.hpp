@@ -87,8 +87,7 @@ frame_reader frames_of(const session<Net>& of, const gossip_links<Net>& links, c
     of.require_own(head);
     wire::detail::require(head.kind == own.kind, "it is of another protocol");
     const auto differ = [&](const std::string& how) {
-        links.scene().fail(failure::mismatch, got.source(), of.rank(),
-                           text_of({"rank ", got.source(), " mixes ", how}));
+        links.scene().fail(failure::mismatch, got.source(), of.rank(), {"rank ", got.source(), " mixes ", how});
     };
     if (head.number != own.number)
         differ(text_of({"round ", head.number, ", rank ", of.rank(), " round ", own.number}));
@@ -103,8 +102,8 @@ template <class Links, class T>
 void require_finite(const Links& links, std::span<const T> chosen, std::span<const T> values) {
     if (!kernel::find_non_finite(chosen)) return;
     const std::size_t coordinate = kernel::find_non_finite(values).value_or(0);
-    throw_error(links.scene().of_self(text_of({" has a value that is not finite at coordinate ", coordinate}),
-                                      failure::invalid_value));
+    throw_error(
+        links.scene().of_self({" has a value that is not finite at coordinate ", coordinate}, failure::invalid_value));
 }
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -122,7 +122,7 @@ class gossip_links {
             if (has_departed(of_.witnesses().ask(what.peer, of_.context(), 1, deadline::immediate))) {
                 of_.require_ground(what.peer, of_.timeout() / 8);
                 scene().fail(failure::exception, what.peer, no_rank,
-                             text_of({"rank ", what.peer, " has returned from its body and mixes no more"}));
+                             {"rank ", what.peer, " has returned from its body and mixes no more"});
             }
             if (!attempt(start_ + (of_.timeout() - duration{of_.timeout().ns / 8 * eighths_left}))) continue;
             of_.announce({});
@@ -130,9 +130,8 @@ class gossip_links {
         }
         of_.require_ground(what.peer, of_.timeout() / 8);
         const standstill origin = origin_of(of_.witnesses(), of_.waits(), 1, of_.rank(), what, of_.timeout() / 8);
-        scene().fail(
-            failure::timeout, origin.peer, origin.waiter,
-            text_of({origin.text(of_.timeout()), ", which does not mix: slow, or the link between them is cut"}));
+        scene().fail(failure::timeout, origin.peer, origin.waiter,
+                     {origin.text(of_.timeout()), ", which does not mix: slow, or the link between them is cut"});
     }
 
     const session<Net>& of_;

@@ -115,8 +115,8 @@ class pair_service {
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
         session_.require_ground(asked.peer, session_.timeout() / 8);
         scene().fail(failure::timeout, asked.peer, session_.rank(),
-                     text_of({"rank ", session_.rank(), " is cut off from half of the ranks that live: rank ",
-                              asked.peer, " and it have waited for each other in vain"}));
+                     {"rank ", session_.rank(), " is cut off from half of the ranks that live: rank ", asked.peer,
+                      " and it have waited for each other in vain"});
     }
 
     const session<Net>& session_;

@@ -135,8 +135,8 @@ class round_links {
             case round_failure::no_room:
                 throw_error(session_.waited_in_vain(scene(), asked.peer, ", whose mailbox is full"));
             case round_failure::not_given:
-                scene().refuse(asked.peer, "contributes to round " + std::to_string(asked.number) +
-                                               ", whose state it has not been sent");
+                scene().refuse(asked.peer,
+                               {"contributes to round ", asked.number, ", whose state it has not been sent"});
             case round_failure::too_few: break;
         }
         std::string in;

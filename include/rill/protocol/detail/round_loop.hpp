@@ -6,6 +6,7 @@
 #include <rill/concept/completion.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/round_receipt.hpp>
+#include <rill/core/text.hpp>
 #include <rill/protocol/detail/round_kind.hpp>
 #include <rill/protocol/detail/round_links.hpp>
 #include <rill/session/detail/contributor_list.hpp>
@@ -23,25 +24,23 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// A child's contribution is of other options, another type or another dimension than this rank's.
 [[noreturn, gnu::cold]] inline void refuse_contribution(const scene& at, rank_t source, const wire::header& given,
                                                         const wire::header& own) {
-    const auto of = [](const wire::header& head) { return std::to_string(head.dimension); };
     const std::uint32_t difference = given.call ^ own.call;
     const bool aggregator = difference >> 16U != 0, coding = (difference & 0xFFFFU) != 0;
-    const std::string other = std::string(aggregator ? " with another aggregator" : "") +
-                              (coding ? (aggregator ? " and another coding" : " with another coding") : "");
-    const std::string its = "rank " + std::to_string(source) + " contributes", mine = "rank " + std::to_string(at.self);
-    const bool is_alike = given.element == own.element && given.dimension == own.dimension;
+    const std::string other = text_of({aggregator ? " with another aggregator" : "",
+                                       coding ? (aggregator ? " and another coding" : " with another coding") : ""});
+    if (given.element == own.element && given.dimension == own.dimension)
+        at.fail(failure::mismatch, source, no_rank, {"rank ", source, " contributes", other, " than rank ", at.self});
     at.fail(failure::mismatch, source, no_rank,
-            is_alike ? its + other + " than " + mine
-                     : its + " " + of(given) + " elements of " + name(given.element) + ", " + mine + " " + of(own) +
-                           " of " + name(own.element) + (other.empty() ? "" : "," + other));
+            {"rank ", source, " contributes ", given.dimension, " elements of ", name(given.element), ", rank ",
+             at.self, " ", own.dimension, " of ", name(own.element), other.empty() ? "" : ",", other});
 }
 
 /// This rank takes a state of another type or size than the root gives.
 [[noreturn, gnu::cold]] inline void refuse_state(const scene& at, const wire::header& given, element_type element,
                                                  std::size_t count) {
     at.fail(failure::mismatch, at.self, no_rank,
-            "rank " + std::to_string(at.self) + " takes a state of " + std::to_string(count) + " elements of " +
-                name(element) + " where the root gives " + std::to_string(given.count) + " of " + name(given.element));
+            {"rank ", at.self, " takes a state of ", count, " elements of ", name(element), " where the root gives ",
+             given.count, " of ", name(given.element)});
 }
 
 /// What all kinds of rounds have in common, whatever they do with contributions: states go down, rounds begin and end,
@@ -57,7 +56,7 @@ class round_loop {
         if (!is_root() || links_.machine().has_ended()) return;
         try {
             if (std::uncaught_exceptions() > unwinding_)
-                links_.of().net().abort(links_.scene().of_self(": an exception has passed through its rounds"));
+                links_.of().net().abort(links_.scene().of_self({": an exception has passed through its rounds"}));
             else
                 links_.end({});
         } catch (...) {  // they have ended by a failure
@@ -84,10 +83,9 @@ class round_loop {
             }
             return guarded([&] {
                 RILL_EXPECTS(number() == contributed_to_, "rounds: call reduce once in each round that next begins");
-                auto& stage = stage_of<T>(*group_);
-                const bool goes_on =
-                    is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));
-                if (!is_root() && goes_on) deliver(std::span<const T>(elements_of_output(state, stage)), state);
+                const bool goes_on = is_root() ? begin<T>(elements_of_input(state, *group_))
+                                               : take<T>(elements_of_output(state, *group_));
+                if (!is_root() && goes_on) deliver(std::span<const T>(elements_of_output(state, *group_)), state);
                 settle(was_in());
                 return goes_on;
             });

@@ -9,6 +9,7 @@
 #include <rill/core/error.hpp>
 #include <rill/core/message_kind.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
@@ -86,7 +87,7 @@ class round_starter {
     /// Ends the run on all ranks: this rank `does` it.
     [[gnu::cold]] void leave(const char* does) noexcept {
         try {
-            session_.net().abort(scene().of_self(does));
+            session_.net().abort(scene().of_self({does}));
         } catch (...) {  // all contexts have ended
         }
     }
@@ -118,8 +119,7 @@ class round_starter {
     [[gnu::cold]] abort_notice of_missing(abort_notice notice) {
         const rank_t missing = notice.culprit;
         if (!answers(missing))
-            return scene().notice(failure::timeout, missing, session_.rank(),
-                                  "rank " + std::to_string(missing) + " does not answer");
+            return scene().notice(failure::timeout, missing, session_.rank(), {"rank ", missing, " does not answer"});
         return has_joined(missing, end_of_patience()) ? notice : without_start(path_of(missing));
     }
     static abort_notice in_context(abort_notice notice, std::uint64_t context) {
@@ -146,10 +146,11 @@ class round_starter {
     /// What becomes of a rank ends the run if the rank has ended or is silent, and is of no kind otherwise.
     [[gnu::cold]] wire::header require_life(const message& got) const {
         const peer_change change = read_peer_event(got).kind;
-        const std::string rank = "rank " + std::to_string(got.source());
-        if (change == peer_change::ended) scene().fail(failure::exception, got.source(), no_rank, rank + " has ended");
+        const rank_t rank = got.source();
+        if (change == peer_change::ended)
+            scene().fail(failure::exception, rank, no_rank, {"rank ", rank, " has ended"});
         if (change == peer_change::silent)
-            scene().fail(failure::timeout, got.source(), session_.rank(), rank + " is silent: is the link cut?");
+            scene().fail(failure::timeout, rank, session_.rank(), {"rank ", rank, " is silent: is the link cut?"});
         return {};
     }
 
@@ -178,9 +179,9 @@ class round_starter {
         while (at + 1 < path.size() && !has_joined(path[at + 1], until)) ++at;
         const rank_t parent = at + 1 < path.size() ? path[at + 1] : no_rank;
         const std::string told =
-            parent == no_rank ? "" : ", whose start rank " + std::to_string(parent) + " has sent it";
+            parent == no_rank ? std::string() : text_of({", whose start rank ", parent, " has sent it"});
         return scene().notice(failure::timeout, path[at], parent == no_rank ? session_.rank() : parent,
-                              "rank " + std::to_string(path[at]) + " has not joined the round" + told);
+                              {"rank ", path[at], " has not joined the round", told});
     }
     /// Whether `rank` answers that it has joined the round before, as all have: if not, the link to it is at fault.
     bool answers(rank_t rank) {

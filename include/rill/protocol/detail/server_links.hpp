@@ -98,9 +98,9 @@ class server_links {
         const bool has_ended = late.contributors == 0;
         const std::string missing = at_end ? "it may still push" : text_of({"it is ", late.age, " pushes behind"});
         scene().fail(has_ended ? failure::exception : failure::timeout, rank, no_rank,
-                     text_of({"rank ", session_.rank(), " waits for rank ", rank, ", which ",
-                              has_ended ? "has ended" : "has not come on within the timeout", "; ", missing,
-                              "; give_up(", rank, ") lets the others go on"}));
+                     {"rank ", session_.rank(), " waits for rank ", rank, ", which ",
+                      has_ended ? "has ended" : "has not come on within the timeout", "; ", missing, "; give_up(", rank,
+                      ") lets the others go on"});
     }
 
     /// Throws a failure of another context as one of this one.
@@ -186,7 +186,7 @@ class server_links {
         if (!links_[static_cast<std::size_t>(server - servers_.front())].has_answered)
             require_joined(server, session_.timeout() / 8);
         scene().fail(failure::exception, server, session_.rank(),
-                     text_of({"rank ", server, ", a server, has ended before it has answered rank ", session_.rank()}));
+                     {"rank ", server, ", a server, has ended before it has answered rank ", session_.rank()});
     }
 
     /// Asks `rank`, which tells the failure that it has heard of, if any: that is thrown, and no other. If the ranks

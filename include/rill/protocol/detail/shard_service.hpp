@@ -94,11 +94,11 @@ class shard_service {
 
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
         if (asked.reason == machine_type::push_is_missing)
-            scene().refuse(asked.peer, text_of({"has pushed ", asked.number, " times, of which ",
-                                                machine_.clock_of(asked.peer), " have arrived"}));
+            scene().refuse(asked.peer, {"has pushed ", asked.number, " times, of which ", machine_.clock_of(asked.peer),
+                                        " have arrived"});
         scene().fail(failure::timeout, asked.peer, session_.rank(),
-                     text_of({"rank ", session_.rank(), ", a server, has heard from no worker for ",
-                              patience_.seconds(), " s; rank ", asked.peer, " has not ended its work"}));
+                     {"rank ", session_.rank(), ", a server, has heard from no worker for ", patience_.seconds(),
+                      " s; rank ", asked.peer, " has not ended its work"});
     }
 
     const session<Net>& session_;

@@ -83,7 +83,7 @@ class inquest {
     /// `source` sent a frame of another call: blames the rank whose call differs from the others'.
     [[noreturn, gnu::cold, gnu::noinline]] void disagree(rank_t source) const {
         blame_odd_one(entrants(false));
-        where_.fail(failure::mismatch, source, no_rank, text_of({"rank ", source, " sent a frame of another call"}));
+        where_.fail(failure::mismatch, source, no_rank, {"rank ", source, " sent a frame of another call"});
     }
 
     /// The timeout has passed and this rank still waits. Blames a rank that made another call or has not come; else the
@@ -91,9 +91,9 @@ class inquest {
     [[noreturn, gnu::cold, gnu::noinline]] void nothing_came(const long_wait& own) const {
         blame_odd_one(entrants(true));
         const standstill origin = origin_of(all_, waits_, signature_->number, all_.self(), own, timeout_ / 8);
-        where_.fail(failure::timeout, origin.peer, origin.waiter,
-                    text_of({origin.text(timeout_),
-                             ", which has entered the operation: slow, or the link between them is cut"}));
+        where_.fail(
+            failure::timeout, origin.peer, origin.waiter,
+            {origin.text(timeout_), ", which has entered the operation: slow, or the link between them is cut"});
     }
 
     /// Throws `peer_failure` if the body of `peer` is known to have returned without entering the operation. Does not
@@ -105,7 +105,7 @@ class inquest {
   private:
     [[noreturn, gnu::cold, gnu::noinline]] void departed(rank_t peer) const {
         where_.fail(failure::exception, peer, no_rank,
-                    text_of({"rank ", peer, " has returned from its body without entering the operation"}));
+                    {"rank ", peer, " has returned from its body without entering the operation"});
     }
 
     /// What a rank said of its wait in the operation before. Where no answer has come, the wait is over.
@@ -121,12 +121,11 @@ class inquest {
     [[noreturn, gnu::cold, gnu::noinline]] void not_come(rank_t rank) const {
         if (const long_wait its = still_waits(rank); its.peer != no_rank) {
             const standstill origin = origin_of(all_, waits_, signature_->number - 1, rank, its, timeout_ / 8);
-            where_.fail(
-                failure::timeout, origin.peer, origin.waiter,
-                text_of({origin.text(timeout_), " in the operation before: slow, or the link between them is cut"}));
+            where_.fail(failure::timeout, origin.peer, origin.waiter,
+                        {origin.text(timeout_), " in the operation before: slow, or the link between them is cut"});
         }
         where_.fail(failure::timeout, rank, all_.self(),
-                    text_of({"rank ", rank, " has not entered the operation within ", timeout_.seconds(), " s"}));
+                    {"rank ", rank, " has not entered the operation within ", timeout_.seconds(), " s"});
     }
 
     using answers = plain_vector<std::optional<call_signature>>;
@@ -172,7 +171,7 @@ class inquest {
         }
         for (rank_t r = 0; r < all_.size(); ++r)
             if (const auto& call = entered[static_cast<std::size_t>(r)]; call && *call != usual)
-                where_.fail(failure::mismatch, r, no_rank, text_of({"rank ", r, " ", difference(*call, usual)}));
+                where_.fail(failure::mismatch, r, no_rank, {"rank ", r, " ", difference(*call, usual)});
     }
 
     static std::string index_width(const call_signature& call) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
 #include <string>
 
 namespace rill { inline namespace RILL_ABI {
@@ -22,36 +23,36 @@ struct scene {
     std::string what;  ///< "all_reduce (operation 7)"
 
     [[gnu::cold, gnu::noinline]] abort_notice notice(failure kind, rank_t culprit, rank_t other,
-                                                     const std::string& why) const {
+                                                     std::initializer_list<text_piece> why) const {
         return {.context = context,
                 .operation = operation,
                 .kind = kind,
                 .culprit = culprit,
                 .other = other,
-                .reason = text_of({what, ": ", why}),
+                .reason = text_of({what, ": ", text_of(why)}),
                 .first_tag = first_tag};
     }
 
     /// This rank is to blame: it `does` (", which …", ": a NaN").
-    [[gnu::cold, gnu::noinline]] abort_notice of_self(const std::string& does,
+    [[gnu::cold, gnu::noinline]] abort_notice of_self(std::initializer_list<text_piece> does,
                                                       failure kind = failure::exception) const {
-        return notice(kind, self, no_rank, text_of({"rank ", self, does}));
+        return notice(kind, self, no_rank, {"rank ", self, text_of(does)});
     }
 
     [[noreturn, gnu::cold, gnu::noinline]] void fail(failure kind, rank_t culprit, rank_t other,
-                                                     const std::string& why) const {
+                                                     std::initializer_list<text_piece> why) const {
         throw_error(notice(kind, culprit, other, why));
     }
 
     /// Ends the operation with `source` as the culprit, which sent what was not due. The error names both ends of the
     /// link, which may have lost or repeated a message.
-    [[noreturn, gnu::cold, gnu::noinline]] void refuse(rank_t source, const std::string& sent) const {
-        fail(failure::protocol, source, self, text_of({"rank ", source, " ", sent}));
+    [[noreturn, gnu::cold, gnu::noinline]] void refuse(rank_t source, std::initializer_list<text_piece> sent) const {
+        fail(failure::protocol, source, self, {"rank ", source, " ", text_of(sent)});
     }
     /// What `source` sent could not be read.
     [[noreturn, gnu::cold, gnu::noinline]] void refuse(rank_t source, const protocol_error& wrong) const {
         if (wrong.culprit() != no_rank) throw_error(wrong.notice());
-        refuse(source, text_of({"sent bytes that are no valid frame: ", wrong.notice().reason}));
+        refuse(source, {"sent bytes that are no valid frame: ", wrong.notice().reason});
     }
 
     /// Whether an error is of this very context.
@@ -61,14 +62,14 @@ struct scene {
     /// Whatever names no culprit is this rank's own failure, and so is the failure of another group, whose ranks have
     /// other numbers.
     [[gnu::cold, gnu::noinline]] abort_notice notice_of(const std::exception* thrown) const {
-        if (thrown == nullptr) return of_self(": an exception of unknown type");
+        if (thrown == nullptr) return of_self({": an exception of unknown type"});
         const auto* const failed = dynamic_cast<const error*>(thrown);
-        if (failed == nullptr) return of_self(text_of({": ", thrown->what()}));
+        if (failed == nullptr) return of_self({": ", thrown->what()});
         abort_notice known = failed->notice();
         if (known.culprit == no_rank && known.kind != failure::deadlock)
-            return of_self(text_of({": ", known.reason}), known.kind);
+            return of_self({": ", known.reason}, known.kind);
         if (known.culprit != no_rank && !is_own(known) && known.context != every_context)
-            return of_self(text_of({": ", thrown->what()}));
+            return of_self({": ", thrown->what()});
         known.context = context;
         known.operation = operation;
         known.first_tag = first_tag;

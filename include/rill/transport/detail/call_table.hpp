@@ -1,7 +1,6 @@
 #pragma once
 
 #include <rill/core/call.hpp>
-#include <rill/core/chain.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/plain_vector.hpp>
 #include <rill/core/random.hpp>
@@ -72,7 +71,7 @@ class call_table {
     std::uint64_t& made_of(std::uint64_t key) {
         for (counter& each : made_)
             if (each.key == key) return each.count;
-        return made_.add({key}).count;
+        return made_.add({.key = key}).count;
     }
 
     plain_vector<state>& like(std::uint64_t context) { return contexts_[static_cast<std::size_t>(context % buckets)]; }
@@ -99,7 +98,7 @@ class call_table {
     std::array<plain_vector<state>, buckets> contexts_{};  ///< by their remainders
     /// How many contexts each key has given: one entry for each view and session name, since a key that is forgotten
     /// and comes again would give a context twice, and another one than on ranks that remember it.
-    chain<counter> made_;
+    plain_vector<counter> made_;
     plain_vector<std::uint64_t> closed_;  ///< a ring
     std::size_t next_ = 0;                ///< the oldest of a full ring
 };

@@ -24,7 +24,7 @@ class activity {
     ~activity() {
         if (!thread_.joinable()) return;
         if (std::uncaught_exceptions() > unwinding_) {
-            state_->stop.store(true, std::memory_order_release);
+            state_->stop.test_and_set(std::memory_order_release);
             state_->world.at(state_->rank).bells.ring_all();
         }
         thread_.join();
@@ -40,7 +40,7 @@ class activity {
     struct state {
         detail::world& world;
         rank_t rank;
-        std::atomic<bool> stop{false};
+        std::atomic_flag stop{};
         std::exception_ptr thrown{};
     };
 

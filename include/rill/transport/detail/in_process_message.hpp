@@ -56,7 +56,7 @@ class sending {
             (node_->marks.fetch_or(detail::node::abandoned, std::memory_order_acq_rel) & detail::node::released) != 0)
             retire();
     }
-    void retire() noexcept {
+    [[gnu::noinline]] void retire() noexcept {
         world_->at(node_->receiver).box.retire(*node_);
         node_ = nullptr;
     }

@@ -20,7 +20,7 @@ class notice_board {
     bool is_empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
     struct added {
-        abort_notice holds;
+        const abort_notice& holds;  ///< stays as it is, as long as the board
         bool is_new;
     };
     /// Adds a notice unless its context has one; a notice of all contexts counts for each context. Returns the notice
@@ -28,9 +28,9 @@ class notice_board {
     added add(const abort_notice& notice, bool goes_on) {
         const std::lock_guard lock(mutex_);
         if (const abort_notice* first = find({notice.context, notice.first_tag}, goes_on)) return {*first, false};
-        notices_.add(notice);
+        const abort_notice& kept = notices_.add(notice);
         count_.fetch_add(1, std::memory_order_release);
-        return {notice, true};
+        return {kept, true};
     }
 
     std::optional<abort_notice> of(channel on, bool goes_on) { return is_empty() ? std::nullopt : found(on, goes_on); }

@@ -32,8 +32,8 @@ struct alignas(64) rank_state {
     plain_vector<rank_t> awaiting_room;
     class bells bells;
     std::atomic<std::uint64_t> incarnation{0};  ///< 0: the seat is free
-    std::atomic<bool> monitors{false};          ///< it has asked what becomes of others, and goes on without them
-    std::atomic<bool> has_ended{false};         ///< its body has returned or thrown
+    std::atomic_flag monitors{};                ///< it has asked what becomes of others, and goes on without them
+    std::atomic_flag has_ended{};               ///< its body has returned or thrown
     std::optional<abort_notice> failure{};      ///< what its body has thrown, once it has ended
     alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0},
         bytes_received{0}, accesses{0}, bytes_accessed{0};  ///< without messages, in either direction

@@ -21,7 +21,7 @@
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
 /// Set while this thread runs an activity; the flag says whether the activity's waits must throw.
-inline thread_local const std::atomic<bool>* stop_requested = nullptr;
+inline thread_local const std::atomic_flag* stop_requested = nullptr;
 
 /// How ranks wait for each other, and the notices that end their waits.
 class waits {
@@ -125,13 +125,13 @@ class waits {
     };
 
     [[gnu::cold, gnu::noinline]] abort_notice abort(rank_t rank, const abort_notice& notice) {
-        const auto [first, is_new] = notices_.add(notice, at(rank).monitors);
-        if (is_new) ring_all();
-        return first;
+        const notice_board::added first = notices_.add(notice, at(rank).monitors.test());
+        if (first.is_new) ring_all();
+        return first.holds;
     }
     std::optional<abort_notice> origin_of(const abort_notice& told) { return notices_.origin_of(told); }
     std::optional<abort_notice> aborted(rank_t rank, std::uint64_t context) {
-        return notices_.of({context, last_tag}, at(rank).monitors);
+        return notices_.of({context, last_tag}, at(rank).monitors.test());
     }
     /// The first failure that has ended ranks that do not monitor.
     std::optional<abort_notice> first_failure() { return notices_.of({every_context}, false); }
@@ -151,7 +151,7 @@ class waits {
     }
 
     bool wait_at(bell& own, rank_t rank, channel on, deadline until, condition ready) {
-        return wait_at(own, rank, on, until, ready, tries(), at(rank).monitors);
+        return wait_at(own, rank, on, until, ready, tries(), at(rank).monitors.test());
     }
     [[gnu::noinline]] bool wait_at(bell& own, rank_t rank, channel on, deadline until, condition ready, polling most,
                                    bool goes_on) {
@@ -173,7 +173,7 @@ class waits {
     /// Throws if there is a notice for `on`, or if this activity has to end.
     [[gnu::cold, gnu::noinline]] void throw_what_ended(rank_t rank, channel on, bool goes_on) {
         if (const auto notice = notices_.of(on, goes_on)) throw_error(*notice);
-        if (stop_requested != nullptr && stop_requested->load(std::memory_order_acquire))
+        if (stop_requested != nullptr && stop_requested->test(std::memory_order_acquire))
             throw_error({.context = on.context,
                          .culprit = rank,
                          .reason = text_of(

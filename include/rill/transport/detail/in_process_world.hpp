@@ -139,7 +139,7 @@ class world : public waits {
         const call_signature departed{.number = number, .kind = operation::departure};
         std::optional<call_signature> answer;
         const auto look = [&] {
-            const bool has_ended = at(peer).has_ended.load(std::memory_order_seq_cst);
+            const bool has_ended = at(peer).has_ended.test();
             answer = announced(peer, context, number);
             if (!answer && has_ended) answer = announced_later(peer, context, number);
             if (!answer && has_ended) answer = departed;
@@ -171,10 +171,10 @@ class world : public waits {
         rank_state& own = at(self);
         {
             const std::lock_guard lock(own.mutex);
-            own.monitors = true;
+            own.monitors.test_and_set();
             own.watch.watch(on);
             for (rank_t peer = 0; peer < size(); ++peer) {
-                if (peer == self || !at(peer).has_ended.load(std::memory_order_seq_cst)) continue;
+                if (peer == self || !at(peer).has_ended.test()) continue;
                 if (own.watch.ends(peer))
                     tell(own, self, peer, peer_change::ended);
                 else if (!own.watch.is_fenced(peer))
@@ -222,13 +222,13 @@ class world : public waits {
 
     /// The body of this rank has returned, after all that it sent.
     [[gnu::noinline]] void end(rank_t rank) {
-        at(rank).has_ended.store(true, std::memory_order_seq_cst);
+        at(rank).has_ended.test_and_set();
         tell_others(rank, peer_change::ended);
         tell_all();
     }
     /// The body of this rank has thrown: ends all contexts of the ranks that do not monitor.
     [[gnu::cold, gnu::noinline]] void fail(rank_t rank, const abort_notice& failure) {
-        at(rank).failure = failure;
+        at(rank).failure.emplace(failure);
         abort(rank, failure);
         end(rank);
     }
@@ -257,7 +257,7 @@ class world : public waits {
             rank_state& other = at(peer);
             {
                 const std::lock_guard lock(other.mutex);
-                if (peer == rank || !other.monitors) continue;
+                if (peer == rank || !other.monitors.test()) continue;
                 if (change == peer_change::ended && !other.watch.ends(rank)) continue;
                 tell(other, peer, rank, change);
             }
@@ -305,7 +305,8 @@ class world : public waits {
             found = take(own.box);
             if (found != nullptr) offer_room(own);
             in_vain = found == nullptr && own.watch.waits_in_vain(peers, on);
-            have_failed = found == nullptr && own.monitors && !own.watch.is_open(on.context) && all_failed(peers);
+            have_failed =
+                found == nullptr && own.monitors.test() && !own.watch.is_open(on.context) && all_failed(peers);
             return found != nullptr || in_vain || have_failed;
         });
         if (in_vain) throw_error(rill::detail::notice_of_ends(self, peers, on));
@@ -318,8 +319,8 @@ class world : public waits {
     }
 
     bool all_failed(std::span<const rank_t> peers) {
-        for (const rank_t peer : peers)
-            if (!at(peer).has_ended.load(std::memory_order_seq_cst) || !at(peer).failure) return false;
+        for (std::size_t i = 0; i < peers.size(); ++i)
+            if (!at(peers[i]).has_ended.test() || !at(peers[i]).failure) return false;
         return !peers.empty();
     }
     [[noreturn, gnu::cold, gnu::noinline]] void throw_failure(rank_t of, channel on) {
