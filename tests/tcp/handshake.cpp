@@ -102,6 +102,20 @@ bool both_say(refusal reason, Change change) {
 
 }  // namespace
 
+TEST_CASE("a proof is right only where each of its bytes is") {
+    const handshake::proof right = digest(&one_key, {});
+    CHECK(equal_in_constant_time(right, right));
+    for (std::size_t i = 0; i < right.size(); ++i)
+        for (const std::byte bit : {std::byte{1}, std::byte{0x80}}) {
+            handshake::proof wrong = right;
+            wrong[i] ^= bit;
+            CHECK_FALSE(equal_in_constant_time(right, wrong));
+        }
+    CHECK_FALSE(equal_in_constant_time(right, byte_view(right).first(31)));
+    CHECK_FALSE(equal_in_constant_time(byte_view(right).first(31), right));
+    CHECK_FALSE(equal_in_constant_time(right, {}));
+}
+
 TEST_CASE("two ranks of a job agree, in pieces of any size, with a key or without") {
     for (const bool has_key : {false, true})
         for (const std::size_t piece : {1U, 2U, 5U, 7U, 63U, 1000U}) {

@@ -1,4 +1,4 @@
-// What two ranks say on a new connection before its first frame.
+// What two ranks say on a new connection before its first frame. Needs OpenSSL's libcrypto.
 #pragma once
 
 #include <rill/core/bytes.hpp>
@@ -13,7 +13,15 @@
 #include <cstdint>
 #include <vector>
 
+#include <openssl/crypto.h>
+
 namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
+
+/// Whether a proof is right. The time depends on the length only, not on where the first difference is: libcrypto
+/// promises that of CRYPTO_memcmp. So a stranger cannot guess a proof byte by byte.
+inline bool equal_in_constant_time(byte_view expected, byte_view came) {
+    return expected.size() == came.size() && CRYPTO_memcmp(expected.data(), came.data(), expected.size()) == 0;
+}
 
 /// What both ends of a handshake have in common. Four messages of fixed size, numbers little-endian:
 ///
@@ -160,11 +168,7 @@ class handshake {
     bool ends_with_proof() {
         const byte_view content = byte_view(in_).first(in_.size() - sizeof(proof));
         said_.insert(said_.end(), content.begin(), content.end());
-        const proof expected = key_(said_);
-        // Takes the same time wherever the first difference is.
-        std::byte differs{};
-        for (std::size_t i = 0; i < expected.size(); ++i) differs |= expected[i] ^ in_[content.size() + i];
-        return is_proven_ = differs == std::byte{};
+        return is_proven_ = equal_in_constant_time(key_(said_), byte_view(in_).last(sizeof(proof)));
     }
     /// Adds bytes that came; true where what was wanted is whole.
     bool collect(byte_view bytes) {
