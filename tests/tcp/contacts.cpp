@@ -123,6 +123,24 @@ TEST_CASE("a peer whose addresses all refuse is told with the number of rounds, 
     CHECK(dials.rounds == 3);
 }
 
+TEST_CASE("100 ms lie between two rounds in which a peer refuses") {
+    rank_end dials(1), other(2);
+    const time_point begin = wall_clock();
+    dials.makes.dial(3, {nobody()}, 0, begin, dials);
+    time_point refused = begin;  // at the earliest
+    go_on(dials, other, [&] {
+        if (dials.rounds == 0) refused = wall_clock();
+        return dials.rounds == 1;
+    });
+    const time_point again = dials.makes.due().at;
+    CHECK(again - refused >= milliseconds(100));
+    dials.makes.keep_time(time_point{again.ns - 1}, dials);
+    CHECK(dials.makes.due().at == again);
+    dials.makes.keep_time(again, dials);
+    CHECK(dials.makes.due().at > again);
+    go_on(dials, other, [&] { return dials.rounds == 2; });
+}
+
 TEST_CASE("a dial that is not answered is followed by others, and the first that is answered ends them") {
     const auto deaf = listen_at(resolve("127.0.0.1:0", no_rank).front(), 64);
     rank_end dials(1, {.again = milliseconds(5), .slow = milliseconds(5)}), waits(2);

@@ -162,6 +162,20 @@ TEST_CASE("strangers have limited time, and push out each other") {
     CHECK(guests.waiting().size() == 64);
     CHECK(guests.waiting().front().on().get() == rank);
 
+    std::size_t of_older_half = 0;  // who is pushed out is drawn among all of the crowd
+    for (int i = 0; i < 200; ++i) {
+        std::vector<int> before;
+        for (const auto& each : guests.waiting()) before.push_back(each.on().get());
+        admit("127.0.0.2", start + seconds(1));
+        std::size_t pushed_out = 0;
+        for (const auto& each : guests.waiting())
+            if (pushed_out < before.size() && each.on().get() == before[pushed_out]) ++pushed_out;
+        of_older_half += pushed_out < 32 ? 1 : 0;
+    }
+    CHECK(of_older_half > 40);
+    CHECK(of_older_half < 160);
+    CHECK(guests.waiting().front().on().get() == rank);
+
     guests.drop_late(start + milliseconds(4999));
     CHECK(guests.waiting().size() == 64);
     guests.drop_late(start + seconds(5));
