@@ -159,6 +159,23 @@ TEST_CASE("each side of a partition names a rank of the other side") {
     }
 }
 
+TEST_CASE("a rank that rank 0 cannot reach hears of a failure by another rank") {
+    ranks::cutting_proxy proxy(std::size_t{1} << 30, 1);
+    std::barrier<> all(4);
+    const auto waits = [&](auto& net) {
+        if (net.rank() == 0) proxy.part();
+        all.arrive_and_wait();
+        if (net.rank() == 3) throw std::runtime_error("no more rows");
+        net.receive(net.rank() == 1 ? 0 : 1, {.context = 1}, net.now() + seconds(30));
+    };
+    const auto thrown = thrown_behind(
+        proxy, 4, waits,
+        {.patience = seconds(60), .failure_timeout = milliseconds(200), .farewell_timeout = milliseconds(200)},
+        [](rank_t rank, rank_t peer) { return rank + peer == 2 && rank != peer; });
+    for (const std::size_t rank : {0U, 1U, 2U})
+        CHECK(ranks::text_of(thrown[rank]) == "rill: rank 3 failed: no more rows");
+}
+
 TEST_CASE("ranks that fail while they cannot reach each other end as soon as their options say") {
     const std::pair<const char*, duration tcp::options::*> waits[] = {
         {"none", nullptr},

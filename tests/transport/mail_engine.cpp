@@ -235,16 +235,37 @@ TEST_CASE("mail: where rank 0 is silent, any rank that knows what ended a contex
     ranks of(3);
     of.attend();
     of[0].abort({.context = 7, .culprit = 0, .reason = "one"});
+    of.step(2);
     of.net.notes[1].clear();
     of.listens[0] = false;
     CHECK(of[1].abort({.context = 7, .culprit = 1, .reason = "two"}).culprit == 0);
 }
 
+TEST_CASE("mail: a rank passes on what has ended others to one that does not hear it of those that know it first") {
+    ranks of(4);
+    std::uint64_t ended = 7;
+    std::string reason = "one";
+    SUBCASE("an abort") { of[0].abort({.context = 7, .culprit = 0, .reason = "one"}); }
+    SUBCASE("a loss") {
+        ended = every_context;
+        reason = "rank 3 has gone without a farewell";
+        of.net.losses[0].push_back(3);
+        of.step(0);
+    }
+    of.net.notes[2].clear();
+    of.step(1);
+    const auto heard = of[2].aborted(ended);
+    REQUIRE(heard.has_value());
+    CHECK(heard->reason == reason);
+    of.step_all();
+    for (const auto& each : of.net.notes) CHECK(each.empty());
+}
+
 TEST_CASE("mail: that a rank has gone which told of a failure is told to those that it has not told") {
     ranks of(3);
     of[0].abort({.context = every_context, .culprit = 0, .reason = "one"});
-    of.net.notes[2].clear();
     of.step(1);
+    of.net.notes[2].clear();
     of.net.losses[1].push_back(0);
     of.step_all();
     const auto heard = of[2].aborted(every_context);

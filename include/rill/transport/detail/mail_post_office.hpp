@@ -291,6 +291,7 @@ class post_office {
     void deliver(rank_t source, const envelope& head, const std::byte* payload);
     void keep_payload(node& n, const std::byte* payload, std::size_t size);
     void hear(rank_t source, const abort_notice& report);
+    void hear_end(const abort_notice& notice, const envelope& head, const std::byte* payload);
     bool judge();
     bool mourn();
     bool hear_goodbye();
