@@ -92,6 +92,15 @@ TEST_CASE("a job after the other meets at the same point") {
         CHECK(ranks::text_of(each) == "");
 }
 
+TEST_CASE("an endpoint that has ended listens no more") {
+    const std::string point = ranks::free_point();
+    for (const auto& each : ranks::on_threads(2, {.meeting = point}, [&](const tcp::options& own) {
+             tcp::run([](auto& net) { sum_rightly(net); }, own);
+             if (own.rank == 0) CHECK(tcp::detail::listen_at(tcp::detail::resolve(point, 0).front(), 1));
+         }))
+        CHECK(ranks::text_of(each) == "");
+}
+
 TEST_CASE("one rank needs no meeting point, interface or key") {
     tcp::options alone{.meeting = "nowhere", .interfaces = "none0"};
     for (const auto chosen : {tcp::security::keyed, tcp::security::open, tcp::security::encrypted}) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <future>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -70,6 +71,35 @@ TEST_CASE("threads of one rank wake each other while nothing comes from outside"
         }
         there.close();
         other.join();
+    });
+}
+
+TEST_CASE("small messages go there and back while a large one is on its way") {
+    constexpr std::size_t size = std::size_t{64} << 20;
+    constexpr channel bulk{.context = 1}, notes{.context = 2};
+    constexpr std::uint32_t end = ~std::uint32_t{0};
+    ranks::run(2, [&](tcp::endpoint& net) {
+        const rank_t peer = 1 - net.rank();
+        const auto memory = std::make_unique_for_overwrite<std::byte[]>(size);
+        const byte_span all(memory.get(), size);
+        if (net.rank() == 0) {
+            std::memset(memory.get(), 7, size);
+            byte_pieces pieces;
+            pieces.push(all);
+            tcp::sending sent = net.post(peer, bulk, pieces);
+            std::uint32_t rounds = 0;
+            for (; !sent.done(); ++rounds) {
+                say(net, peer, notes, rounds);
+                CHECK(hear(net, peer, notes) == rounds);
+            }
+            say(net, peer, notes, end);
+            CHECK(rounds > 10);  // one goes before the large message is asked for, one may still wait when it has come
+        } else {
+            net.expect(peer, bulk, std::span(&all, 1));
+            for (std::uint32_t number = 0; (number = hear(net, peer, notes)) != end;) say(net, peer, notes, number);
+            CHECK(net.receive_into(peer, bulk, std::span(&all, 1), net.now() + limit));
+            CHECK(memory[size - 1] == std::byte{7});
+        }
     });
 }
 
