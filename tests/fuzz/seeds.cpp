@@ -605,8 +605,10 @@ void meeting_seeds(const folder& to) {
     write("entry-of-another", true, meeting_word::of_entry(options{{{"", 1}, {"", 2}}}, zero));
     write("roster", false, meeting_word::of_roster(std::array{zero, one}));
     write("roster-of-one", false, meeting_word::of_roster(std::array{zero}));
-    write("refusal", false, meeting_word::of_refusal(failure::mismatch, "rank 1 belongs to another job"));
-    write("refusal-to-first", true, meeting_word::of_refusal(failure::timeout, ""));
+    write(
+        "refusal", false,
+        meeting_word::of_refusal({.kind = failure::mismatch, .culprit = 1, .reason = "rank 1 belongs to another job"}));
+    write("refusal-to-first", true, meeting_word::of_refusal({.kind = failure::timeout, .reason = {}}));
 }
 
 void agreement_seeds(const folder& to) {

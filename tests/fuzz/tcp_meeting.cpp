@@ -47,8 +47,7 @@ void check_word(const meeting_reader& words, byte_view said, rank_t peer) {
     if (words.kind() == kind::roster) {
         require_same(meeting_word::of_roster(words.roster()), said);
     } else if (words.kind() == kind::refusal) {
-        const auto [why, text] = words.refusal();
-        require_same(meeting_word::of_refusal(why, text), said);
+        require_same(meeting_word::of_refusal(words.refusal()), said);
     } else {
         const char* differs = nullptr;
         const roster_entry told = words.entry(own, incarnation, differs);

@@ -4,6 +4,7 @@
 #include <rill/core/time.hpp>
 #include <rill/transport/tcp.hpp>
 
+#include "impostors.hpp"
 #include "ranks.hpp"
 
 #include <doctest/doctest.h>
@@ -18,11 +19,17 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <exception>
+#include <limits>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 using namespace rill;
+using impostors::agree;
+using impostors::say;
+using impostors::told_at;
 
 namespace {
 
@@ -40,71 +47,12 @@ std::vector<std::string> meet(int count, Change&& change) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// Dials the meeting point until somebody listens there and has read what a rank of another version says.
-void come_with_another_version(const std::string& point) {
-    using namespace tcp::detail;
-    for (const time_point last = wall_clock() + seconds(30); wall_clock() < last;) {
-        const auto stranger = start_connecting(resolve(point, no_rank).front());
-        const auto await = [&](short events) {
-            pollfd one{.fd = stranger.get(), .events = events, .revents = 0};
-            wait_for({&one, 1}, last);
-        };
-        await(POLLOUT);
-        if (::send(stranger.get(), "rill\x07", 6, MSG_NOSIGNAL) == 6) return await(POLLIN);
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    FAIL("nobody listens at ", point);
-}
-
-/// What rank 1 is told where `answer(connection)` is what a process says to each that dials the meeting point.
-/// `timeout`: of the meeting, which may have a long one where it ends before.
-template <class Answer>
-std::string told_at(Answer&& answer, duration timeout = milliseconds(500)) {
-    using namespace tcp::detail;
-    const auto listener = listen_at(resolve("127.0.0.1:0", no_rank).front(), 64);
-    std::atomic<bool> is_over = false;
-    std::thread stranger([&] {
-        std::deque<tcp::detail::socket> held;
-        while (!is_over) {
-            pollfd one{.fd = listener.get(), .events = POLLIN, .revents = 0};
-            ::poll(&one, 1, 5);
-            tcp::detail::socket came(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-            if (came) held.push_back(answer(std::move(came)));
-        }
-    });
-    const tcp::options own{
-        .rank = 1, .ranks = 2, .meeting = socket_address::local_of(listener).text(), .meeting_timeout = timeout};
-    std::string said = ranks::text_of(ranks::thrown_by([&] { tcp::endpoint net(own); }));
-    is_over = true;
-    stranger.join();
-    return said;
-}
-/// Agrees as rank 0 does.
-tcp::detail::socket agree(tcp::detail::socket came) {
-    using namespace tcp::detail;
-    handshake::identity own = tcp::detail::meet({}).own;
-    own.why = handshake::purpose::meeting;
-    own.ranks = 2;
-    const int other = ::dup(came.get());
-    pending_connection guest = pending_connection::accepted(std::move(came), own, {}, wall_clock());
-    while (guest.proceed() && !guest.is_settled()) {
-        if (guest.now() == handshake::state::asks) guest.accept(0);
-        pollfd one{.fd = guest.on().get(), .events = guest.wanted(), .revents = 0};
-        wait_for({&one, 1}, wall_clock() + seconds(1));
-    }
-    return tcp::detail::socket(other);
-}
-tcp::detail::socket say(tcp::detail::socket to, const std::string& text) {
-    CHECK(::send(to.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size()));
-    return to;
-}
-
 }  // namespace
 
 TEST_CASE("who has not come by the deadline is named on every rank that has, with what came instead") {
     const auto said = meet(4, [](tcp::options& own) {
         if (own.rank != 2) return;
-        come_with_another_version(own.meeting);
+        impostors::come_with_another_version(own.meeting);
         own.ranks = 0;
     });
     for (const int rank : {0, 1, 3}) {
@@ -120,6 +68,35 @@ TEST_CASE("all that have not come are named") {
     });
     for (const std::size_t rank : {0U, 2U, 4U})
         CHECK_MESSAGE(has(said[rank], "ranks 1, 3 have not come to 127.0.0.1:"), said[rank]);
+}
+
+TEST_CASE("where the meeting fails, all that have come are told who is the culprit") {
+    const auto culprits = [](int count, auto&& change) {
+        std::vector<rank_t> named;
+        const tcp::options chosen{.meeting = ranks::free_point(), .meeting_timeout = milliseconds(300)};
+        for (const auto& each : ranks::on_threads(count, chosen, [&](tcp::options own) {
+                 change(own);
+                 if (own.ranks != 0) tcp::endpoint net(own);
+             }))
+            try {
+                if (each) std::rethrow_exception(each);
+            } catch (const error& caught) {
+                named.push_back(caught.culprit());
+            }
+        return named;
+    };
+    CHECK(culprits(5, [](tcp::options& own) {
+              if (own.rank == 1 || own.rank == 3) own.ranks = 0;
+          }) == std::vector<rank_t>{1, 1, 1});
+    CHECK(culprits(3, [](tcp::options& own) {
+              if (own.rank == 0) own.ranks = 0;
+          }) == std::vector<rank_t>{0, 0});
+    CHECK(culprits(2, [](tcp::options& own) {
+              if (own.rank == 1) own.job = "other";
+          }) == std::vector<rank_t>{1, 1});
+    CHECK(culprits(2, [](tcp::options& own) {
+              if (own.rank == 1) own.window_bytes = 4096;
+          }) == std::vector<rank_t>{1, 1});
 }
 
 TEST_CASE("without rank 0 the others name it") {
@@ -308,6 +285,10 @@ TEST_CASE("options that cannot be are refused before anybody is asked") {
         CHECK_THROWS_WITH_AS(tcp::endpoint{own}, doctest::Contains(text), contract_violation);
     };
     refused("rank must be", [](tcp::options& own) { own.rank = 2; });
+    refused("rank must be", [](tcp::options& own) { own.ranks = 0; });
+    refused("at most 65535 ranks", [](tcp::options& own) { own.ranks = 65'536; });
+    refused("at most 65535 ranks", [](tcp::options& own) { own.seats = std::numeric_limits<int>::max(); });
+    refused("joins a job with seats", [](tcp::options& own) { own.joins = true; });
     refused("eager_bytes must be", [](tcp::options& own) { own.eager_bytes = 16; });
     refused("window_bytes must not be 0", [](tcp::options& own) { own.window_bytes = 0; });
     refused("mailbox_bytes", [](tcp::options& own) { own.mailbox_bytes = 0; });
@@ -366,6 +347,8 @@ TEST_CASE("interfaces that this host has not, that need a key, or that are too m
         })[0]);
     };
     CHECK(has(said("127.0.0.1, none0"), "rank 0: this host has no network interface none0 with an address"));
+    for (const std::string name : {"eth0.77", "localhost.", "1.2.3.256", "[::1]", "::1%none0", ","})
+        CHECK(has(said(name), "rank 0: this host has no network interface " + name.substr(name == "," ? 1 : 0)));
     CHECK(has(said("192.0.2.1"), "rank 0: the interface 192.0.2.1 is not the loopback interface, and there is no key"));
     CHECK(has(said("lo,lo,lo,lo,lo,lo,lo,lo,lo"), "rank 0: interfaces names more than 8 network interfaces"));
 }
@@ -484,7 +467,10 @@ TEST_CASE("ranks meet by a link-local address, where an interface has one") {
         if (found.is_link_local()) host = text.substr(0, text.rfind(':'));
     }
     ::freeifaddrs(all);
-    if (host.empty()) return;
+    if (host.empty()) {
+        MESSAGE("skipped: no interface of this host has a link-local address");
+        return;
+    }
     CHECK(host.find('%') != host.npos);
     const tcp::options chosen{.meeting = ranks::free_point(host), .security = tcp::security::open};
     for (const auto& each : ranks::on_threads(3, chosen, [](const tcp::options& own) {

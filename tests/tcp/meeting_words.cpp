@@ -36,6 +36,10 @@ meeting_reader read(std::vector<std::byte> word, rank_t self, std::size_t piece 
     return words;
 }
 
+abort_notice no_because(rank_t culprit) {
+    return {.context = every_context, .kind = failure::mismatch, .culprit = culprit, .reason = "no"};
+}
+
 }  // namespace
 
 TEST_CASE("words of a meeting are read as they were said, in pieces of any size, and no byte behind them") {
@@ -44,13 +48,13 @@ TEST_CASE("words of a meeting are read as they were said, in pieces of any size,
         CHECK(read(meeting_word::of_entry(own, one), 0, piece, 3).entry(own, 3, differs) == one);
         CHECK(differs == nullptr);
         CHECK(read(meeting_word::of_roster(std::array{zero, one}), 1, piece, 3).roster() == std::vector{zero, one});
-        const auto [why, text] = read(meeting_word::of_refusal(failure::mismatch, "no"), 1, piece, 3).refusal();
-        CHECK(why == failure::mismatch);
-        CHECK(text == "no");
+        for (const rank_t culprit : {0, 1, no_rank}) {
+            const abort_notice why = no_because(culprit);
+            CHECK(read(meeting_word::of_refusal(why), 1, piece, 3).refusal() == why);
+        }
     }
-    const std::string long_text(10'000, 'x');
-    CHECK(read(meeting_word::of_refusal(failure::timeout, long_text), 1, 1000).refusal().second.size() ==
-          meeting_word::most_text);
+    const abort_notice long_one{.kind = failure::timeout, .reason = std::string(10'000, 'x')};
+    CHECK(read(meeting_word::of_refusal(long_one), 1, 1000).refusal().reason.size() == meeting_word::most_text);
 }
 
 TEST_CASE("the first option that differs is named") {
@@ -76,7 +80,15 @@ TEST_CASE("words that a rank may not tell are refused, and the rank is named") {
     refuses([&] { read(meeting_word::of_entry(own, zero), 0).entry(own, 5, differs); }, "the entry of another rank");
     refuses([&] { read(meeting_word::of_entry(own, one), 0).entry(own, 4, differs); }, "the entry of another rank");
     refuses([] { read(meeting_word::of_roster(std::array{zero}), 1).roster(); }, "a roster without all ranks");
-    std::vector<std::byte> refusal = meeting_word::of_refusal(failure::mismatch, "no");
+    for (const rank_t culprit : {-2, 100})
+        refuses([&] { read(meeting_word::of_refusal(no_because(culprit)), 1).refusal(); },
+                "a culprit that the job has not");
+    refuses(
+        [] {
+            read({std::byte{3}, {}, {}, {}, std::byte{4}, {}, {}, {}, {}, {}, {}, {}}, 1).refusal();
+        },
+        "a refusal that is cut off");
+    std::vector<std::byte> refusal = meeting_word::of_refusal(no_because(0));
     refusal[8] = std::byte{200};
     refuses([&] { read(refusal, 1).refusal(); }, "a failure of an unknown kind");
     std::vector<std::byte> endless = meeting_word::of_entry(own, one);

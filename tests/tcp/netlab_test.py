@@ -91,6 +91,11 @@ class Links(unittest.TestCase):
     def test_encrypted(self):
         self.check(RILL_SECURITY="encrypted")
 
+    def test_link_local(self):
+        said = netlab("exec", 0, PROGRAM, "-tc=ranks meet by a link-local address*").stdout
+        self.assertIn(" 1 passed", said)
+        self.assertNotIn("skipped: no interface", said)
+
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:

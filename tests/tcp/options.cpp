@@ -32,7 +32,7 @@ TEST_CASE("a rank beyond those that start has a seat, and joins") {
     CHECK(read(four).seats == 6);
     CHECK(read(four).comes_late());
     CHECK_FALSE(read({{"RILL_RANK", "1"}, {"RILL_RANKS", "4"}}).comes_late());
-    CHECK(read({{"RILL_RANK", "1"}, {"RILL_RANKS", "4"}, {"RILL_JOINS", "1"}}).comes_late());
+    CHECK(read({{"RILL_RANK", "1"}, {"RILL_RANKS", "4"}, {"RILL_SEATS", "4"}, {"RILL_JOINS", "1"}}).comes_late());
     CHECK_THROWS_AS(read({{"RILL_JOINS", "yes"}}), tcp::library_error);
 }
 
@@ -127,6 +127,9 @@ TEST_CASE("gaps and contradictions name the variable") {
         {{{"MASTER_ADDR", "h"}}, "the variable MASTER_ADDR is set, but MASTER_PORT is not"},
         {{{"MASTER_PORT", "1"}}, "the variable MASTER_PORT is set, but MASTER_ADDR is not"},
         {{{"MASTER_ADDR", "h"}, {"MASTER_PORT", "65536"}}, "the variable MASTER_PORT is \"65536\""},
+        {{{"RILL_JOINS", "1"}}, "the variable RILL_JOINS is 1, but RILL_SEATS is not set"},
+        {{{"RILL_RANK", "1"}, {"RILL_RANKS", "4"}, {"RILL_JOINS", "1"}, {"RILL_SEATS", "0"}},
+         "the variable RILL_JOINS is 1, but RILL_SEATS is 0"},
         {{{"RILL_KEY", "short"}}, "the variable RILL_KEY has no key of at least 22 characters"},
         {{{"RILL_KEY", " 0123456789012345678 \n "}}, "the variable RILL_KEY has no key of at least 22 characters"},
         {{{"RILL_KEY", "k"}, {"RILL_KEY_FILE", "f"}}, "the variables RILL_KEY and RILL_KEY_FILE are both set"},

@@ -61,8 +61,10 @@ void run(Body&& body, const options& chosen = options::from_environment());
 ///
 /// Any thread of the rank may call it. A thread of the endpoint makes progress while no other one waits. The destructor
 /// waits at most `options::farewell_timeout` until the peers have taken what was sent to them. Handed-over messages
-/// larger than `eager_bytes` that no receiver has asked for are then lost. Memory: about 70 KiB per peer, at most
-/// `window_bytes` of copies per peer, and the messages that have arrived.
+/// larger than `eager_bytes` that no receiver has asked for are then lost. The destructor closes all sockets, also
+/// those that listen: a peer that dials afterwards is refused, and so learns that this start of the rank has ended.
+///
+/// Memory: about 70 KiB per peer, at most `window_bytes` of copies per peer, and the messages that have arrived.
 class endpoint : public mail::endpoint<detail::port> {
   public:
     explicit endpoint(const options& chosen = options::from_environment()) : endpoint(meet(chosen), chosen) {}
@@ -89,6 +91,7 @@ class endpoint : public mail::endpoint<detail::port> {
 
     static detail::mesh meet(const options& chosen) {
         RILL_EXPECTS(0 <= chosen.rank && chosen.rank < chosen.size(), "tcp: rank must be from 0 to ranks - 1");
+        RILL_EXPECTS(chosen.size() <= options::most_ranks, "tcp: at most 65535 ranks and seats");
         RILL_EXPECTS(!chosen.comes_late() || chosen.seats != 0, "tcp: a process joins a job with seats");
         RILL_EXPECTS(chosen.eager_bytes >= mail::least_eager_bytes && chosen.eager_bytes <= std::size_t{1} << 30,
                      "tcp: eager_bytes must be between 1024 and 2^30");

@@ -104,8 +104,10 @@ class admissions {
         const char* differs = nullptr;
         roster_entry entry = who.words.entry(mesh_.alike, who.incarnation, differs);
         if (differs != nullptr)
-            return who.on.write_last(meeting_word::of_refusal(
-                failure::mismatch, text_of({"rank ", who.rank, " has another value of ", differs})));
+            return who.on.write_last(
+                meeting_word::of_refusal({.kind = failure::mismatch,
+                                          .culprit = who.rank,
+                                          .reason = text_of({"rank ", who.rank, " has another value of ", differs})}));
         if (by.fault_of_newcomer(who.rank, who.incarnation) != handshake::refusal::none) return;
         scope_link_local(entry, socket_address::local_of(who.on.on()).scope(), mesh_.at(mesh_.rank).addresses);
         by.seat(std::move(entry));

@@ -64,13 +64,14 @@ class arrival : public contacts::owner {
 
     std::string within() const { return text_of({" within ", chosen_.meeting_timeout.seconds(), " s"}); }
     [[noreturn]] void fail(const std::string& what) const { throw library_error(chosen_.rank, what); }
-    [[noreturn]] static void fail_for_all(failure kind, const std::string& text) {
-        throw_error({.context = every_context, .kind = kind, .reason = text});
+    /// What ends the meeting. The culprit may be none of the job.
+    abort_notice notice_of(failure kind, rank_t culprit, std::string text) const {
+        const bool is_known = culprit >= 0 && culprit < made_.ranks;
+        return {
+            .context = every_context, .kind = kind, .culprit = is_known ? culprit : no_rank, .reason = std::move(text)};
     }
-    [[noreturn]] static void fail_as_told(const meeting_reader& words) {
-        const auto [kind, text] = words.refusal();
-        fail_for_all(kind, text);
-    }
+    /// This rank does not belong to the others.
+    [[noreturn]] void fail_as_odd() const { throw_error(notice_of(failure::mismatch, chosen_.rank, trouble_)); }
     [[noreturn]] void fail_for_absence(rank_t culprit, const std::string& who) const {
         std::string text = text_of({who, chosen_.meeting, within()});
         if (!trouble_.empty()) text += text_of({": rank ", chosen_.rank, " cannot connect: ", trouble_});
@@ -168,6 +169,8 @@ class arrival : public contacts::owner {
     roster_entry own_entry() const {
         char host[roster_entry::most_host + 1] = "";
         ::gethostname(host, sizeof host - 1);
+        std::replace_if(
+            host, host + std::strlen(host), [](char each) { return !roster_entry::is_plain(each); }, '?');
         roster_entry made{.rank = chosen_.rank,
                           .incarnation = made_.own.incarnation,
                           .host = host[0] == 0 ? "localhost" : host,

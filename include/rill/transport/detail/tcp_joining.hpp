@@ -123,7 +123,7 @@ class joining final : public arrival, admissions::owner {
             return dial(peer);
         }
         if (!its.words.is_whole()) return;
-        if (its.words.kind() == meeting_word::kind::refusal) fail_as_told(its.words);
+        if (its.words.kind() == meeting_word::kind::refusal) throw_error(its.words.refusal());
         its.has_told = true;
         contacts_->stop(anybody());
         const std::uint32_t scope = socket_address::peer_of(its.on.on()).scope();
@@ -168,7 +168,7 @@ class joining final : public arrival, admissions::owner {
     void refused(rank_t peer, const handshake& by) override {
         if (!is_for_good(peer, by)) return;
         trouble_ = refusal_text(by, made_.own);
-        if (is_final(by)) fail_for_all(failure::mismatch, trouble_);
+        if (is_final(by)) fail_as_odd();
     }
     /// Whether a later dial will be refused, too. The process that sat on the seat before may have ended just now; then
     /// the others need a while to notice it.
@@ -178,7 +178,7 @@ class joining final : public arrival, admissions::owner {
         if (is_seated) {
             trouble_ = text_of({"a process that has not ended is rank ", chosen_.rank, " of this job"});
             if (gives_up_.is_never()) gives_up_ = wall_clock() + chosen_.patience + seconds(1);
-            if (wall_clock() >= gives_up_.at) fail_for_all(failure::mismatch, trouble_);
+            if (wall_clock() >= gives_up_.at) fail_as_odd();
             at(peer).since = wall_clock();  // it answers
             return false;
         }

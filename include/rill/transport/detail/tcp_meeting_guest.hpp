@@ -50,7 +50,7 @@ class meeting_guest final : public arrival {
     void dialled(rank_t, pending_connection&& made) override { host_ = made.take(); }
     void refused(rank_t, const handshake& by) override {
         trouble_ = refusal_text(by, made_.own);
-        if (is_final(by)) fail_for_all(failure::mismatch, trouble_);
+        if (is_final(by)) fail_as_odd();
     }
     std::vector<roster_entry> told_roster() {
         meeting_reader words(chosen_.ranks, chosen_.rank, 0);
@@ -63,7 +63,7 @@ class meeting_guest final : public arrival {
             pollfd one{.fd = host_.on().get(), .events = POLLIN, .revents = 0};
             wait_for({&one, 1}, last);
         }
-        if (words.kind() == meeting_word::kind::refusal) fail_as_told(words);
+        if (words.kind() == meeting_word::kind::refusal) throw_error(words.refusal());
         return words.roster();
     }
     [[noreturn]] void fail_for_loss() const { fail("the connection to rank 0 is lost while the ranks meet"); }

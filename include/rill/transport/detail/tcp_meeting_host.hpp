@@ -42,7 +42,7 @@ class meeting_host final : public arrival {
     mesh run() {
         listen();
         while (missing() != 0) {
-            if (wall_clock() >= until_) refuse_all(failure::timeout, who_is_missing());
+            if (wall_clock() >= until_) refuse_all(absence());
             take_turn(deadline::never, [&](std::uint64_t name) { listen_to(contacts::peer_of(name)); });
         }
         if (made_.listeners.empty())
@@ -93,12 +93,14 @@ class meeting_host final : public arrival {
         return static_cast<std::size_t>(
             std::count_if(come_.begin() + 1, end, [](const newcomer& each) { return !each.has_told; }));
     }
-    std::string who_is_missing() const {
+    abort_notice absence() const {
         std::vector<rank_t> absent;
         for (rank_t peer = 1; peer < chosen_.ranks; ++peer)
             if (!come_[static_cast<std::size_t>(peer)].has_told) absent.push_back(peer);
-        return rill::detail::text_of_ranks(absent) + (absent.size() == 1 ? " has" : " have") + " not come to " +
-               chosen_.meeting + within() + (stranger_.empty() ? "" : ": " + stranger_);
+        return notice_of(failure::timeout, absent.front(),
+                         rill::detail::text_of_ranks(absent) + (absent.size() == 1 ? " has" : " have") +
+                             " not come to " + chosen_.meeting + within() +
+                             (stranger_.empty() ? "" : ": " + stranger_));
     }
 
     void decide(pending_connection& guest) override {
@@ -113,9 +115,10 @@ class meeting_host final : public arrival {
         if (!is_told) return;
         newcomer& its = at(peer.rank);
         if (its.on && its.incarnation != peer.incarnation) {
-            const std::string text = text_of({"two processes say that they are rank ", peer.rank});
-            tell_refusal(guest.take(), failure::mismatch, text);
-            refuse_all(failure::mismatch, text);
+            const abort_notice twice =
+                notice_of(failure::mismatch, peer.rank, text_of({"two processes say that they are rank ", peer.rank}));
+            tell_refusal(guest.take(), twice);
+            refuse_all(twice);
         }
         its = expected(peer.rank);
         its.incarnation = peer.incarnation;
@@ -134,7 +137,7 @@ class meeting_host final : public arrival {
         if (why == refusal::version) stranger_ = "a process with another version of rill came";
         // One that exchanges mail was in a job that has been here before; a late dial is of a rank that has come.
         if (guest.said().is_proven() && peer.why == handshake::purpose::meeting && why != refusal::stale)
-            refuse_all(failure::mismatch, mismatch_text(why, made_.own, peer));
+            refuse_all(notice_of(failure::mismatch, peer.rank, mismatch_text(why, made_.own, peer)));
     }
     /// Reads what a rank tells that has proved who it is.
     void listen_to(rank_t peer) {
@@ -149,24 +152,23 @@ class meeting_host final : public arrival {
             made_.at(peer) = its.words.entry(made_.alike, its.incarnation, differs);
             scope_link_local(made_.at(peer), socket_address::local_of(its.on.on()).scope(), made_.at(0).addresses);
             if (differs != nullptr)
-                refuse_all(failure::mismatch, text_of({"rank ", peer, " has another value of ", differs}));
+                refuse_all(
+                    notice_of(failure::mismatch, peer, text_of({"rank ", peer, " has another value of ", differs})));
         } catch (const protocol_error& caught) {
-            tell_all(failure::protocol, caught.notice().reason);
+            tell_all(caught.notice());
             throw;
         }
         its.has_told = true;
     }
 
-    static void tell_refusal(const line& to, failure kind, const std::string& text) {
-        to.write_last(meeting_word::of_refusal(kind, text));
-    }
-    void tell_all(failure kind, const std::string& text) const {
+    static void tell_refusal(const line& to, const abort_notice& why) { to.write_last(meeting_word::of_refusal(why)); }
+    void tell_all(const abort_notice& why) const {
         for (const newcomer& each : come_)
-            if (each.on) tell_refusal(each.on, kind, text);
+            if (each.on) tell_refusal(each.on, why);
     }
-    [[noreturn]] void refuse_all(failure kind, const std::string& text) const {
-        tell_all(kind, text);
-        fail_for_all(kind, text);
+    [[noreturn]] void refuse_all(const abort_notice& why) const {
+        tell_all(why);
+        throw_error(why);
     }
 
     std::vector<newcomer> come_;  ///< by rank

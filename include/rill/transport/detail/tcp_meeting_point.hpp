@@ -89,7 +89,7 @@ inline std::vector<socket_address> card_addresses(const std::string& card, rank_
     for (const auto& [name, address] : interface_addresses())
         if (name == card) (address.is_link_local() ? link_local : found).push_back(address);
     if (found.empty()) found = link_local;
-    if (found.empty() && card.find_first_of(".:") != std::string::npos) found = resolve("[" + card + "]:0", rank);
+    if (found.empty()) look_up(card, 0, AI_NUMERICHOST, found);
     if (found.empty()) throw library_error(rank, "this host has no network interface " + card + " with an address");
     return found;
 }

@@ -25,14 +25,14 @@ struct meeting_word {
     enum class kind : std::uint8_t {
         entry = 1,  ///< to a host: options that must be equal, then a roster of the rank alone
         roster,     ///< from a host: of all ranks, or to one that joins, of those that are there
-        refusal     ///< from a host: the kind of a failure, then a text
+        refusal     ///< from a host: the kind of a failure, its culprit, then a text
     };
     /// The options whose values must be equal on all ranks, with their names.
     struct option {
         const char* name = "";
         std::uint64_t value = 0;
     };
-    static constexpr std::size_t head_bytes = 8, most_text = 4096;
+    static constexpr std::size_t head_bytes = 8, refusal_bytes = 5, most_text = 4096;
 
     static std::vector<std::byte> of_entry(std::span<const option> options, const roster_entry& own) {
         std::vector<std::byte> content(8 * options.size());
@@ -44,10 +44,12 @@ struct meeting_word {
     static std::vector<std::byte> of_roster(std::span<const roster_entry> all) {
         return of(kind::roster, encode_roster(all));
     }
-    /// A text of more than `most_text` bytes is cut.
-    static std::vector<std::byte> of_refusal(failure why, std::string_view text) {
-        const byte_view said = std::as_bytes(std::span(text.substr(0, most_text)));
-        std::vector<std::byte> content{static_cast<std::byte>(why)};
+    /// What has ended the meeting. A text of more than `most_text` bytes is cut.
+    static std::vector<std::byte> of_refusal(const abort_notice& why) {
+        const byte_view said = std::as_bytes(std::span(std::string_view(why.reason).substr(0, most_text)));
+        std::vector<std::byte> content(refusal_bytes);
+        put(content.data(), static_cast<std::uint64_t>(why.kind), 1);
+        put(content.data() + 1, static_cast<std::uint32_t>(why.culprit), 4);
         content.insert(content.end(), said.begin(), said.end());
         return of(kind::refusal, content);
     }
@@ -108,12 +110,17 @@ class meeting_reader {
         return all;
     }
     std::vector<roster_entry> roster_of_some() const { return decode_roster(content(), ranks_, self_, peer_); }
-    std::pair<failure, std::string> refusal() const {
-        if (get(content().data(), 1) > static_cast<std::uint64_t>(failure::deadlock))
-            refuse("a failure of an unknown kind");
-        const byte_view text = content().subspan(1);
-        return {static_cast<failure>(content()[0]),
-                std::string(reinterpret_cast<const char*>(text.data()), text.size())};
+    abort_notice refusal() const {
+        if (content().size() < meeting_word::refusal_bytes) refuse("a refusal that is cut off");
+        const auto kind = get(content().data(), 1);
+        const auto culprit = static_cast<rank_t>(get(content().data() + 1, 4));
+        if (kind > static_cast<std::uint64_t>(failure::deadlock)) refuse("a failure of an unknown kind");
+        if (culprit != no_rank && (culprit < 0 || culprit >= ranks_)) refuse("a culprit that the job has not");
+        const byte_view text = content().subspan(meeting_word::refusal_bytes);
+        return {.context = every_context,
+                .kind = static_cast<failure>(kind),
+                .culprit = culprit,
+                .reason = std::string(reinterpret_cast<const char*>(text.data()), text.size())};
     }
 
   private:
@@ -126,7 +133,8 @@ class meeting_reader {
         switch (kind()) {
             case meeting_word::kind::entry: return is_host_ ? 8 * most_options + 4 + most_entry : 0;
             case meeting_word::kind::roster: return is_host_ ? 0 : 4 + most_entry * static_cast<std::size_t>(ranks_);
-            case meeting_word::kind::refusal: return is_host_ ? 0 : 1 + meeting_word::most_text;
+            case meeting_word::kind::refusal:
+                return is_host_ ? 0 : meeting_word::refusal_bytes + meeting_word::most_text;
         }
         return 0;
     }

@@ -85,6 +85,8 @@ struct options {
     /// How long an endpoint's destructor waits for peers to take what was sent to them.
     duration farewell_timeout = seconds(2);
 
+    static constexpr int most_ranks = 65'535;  ///< and seats
+
     int size() const { return std::max(ranks, seats); }
     bool comes_late() const { return joins || rank >= ranks; }
 
@@ -130,7 +132,6 @@ inline std::int64_t whole_number(const char* name, std::string_view text, std::i
 
 template <class Get>
 options options::from_variables(Get&& get) {
-    constexpr std::int64_t most_ranks = 65'535;
     constexpr std::pair<const char*, const char*> launchers[] = {{"RILL_RANK", "RILL_RANKS"},
                                                                  {"RANK", "WORLD_SIZE"},
                                                                  {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
@@ -154,6 +155,9 @@ options options::from_variables(Get&& get) {
                                     " is only " + all);
         break;
     }
+    if (read.joins && read.seats == 0)
+        detail::refuse_variable(std::string("the variable RILL_JOINS is 1, but RILL_SEATS is ") +
+                                (get("RILL_SEATS") == nullptr ? "not set" : "0"));
     if (const char* const meeting = get("RILL_MEETING")) {
         read.meeting = meeting;
     } else if (const char* const host = get("MASTER_ADDR")) {

@@ -39,6 +39,8 @@ struct roster_entry {
     std::string host;
     std::vector<roster_address> addresses;
 
+    /// Whether the name of a host may have this character.
+    static bool is_plain(char each) { return each > ' ' && each < '\x7f'; }
     friend bool operator==(const roster_entry&, const roster_entry&) = default;
 };
 
@@ -51,12 +53,11 @@ inline std::size_t cards_of(const roster_entry& entry) {
 
 /// What is wrong with an entry, or null.
 inline const char* fault_of(const roster_entry& entry) {
-    const auto is_plain = [](char each) { return each > ' ' && each < '\x7f'; };
     if (entry.rank < 0) return "a roster with a negative rank";
     if (entry.incarnation == 0) return "a roster with an incarnation of 0";
     if (entry.host.empty() || entry.host.size() > roster_entry::most_host)
         return "a roster with a host of a wrong length";
-    if (!std::all_of(entry.host.begin(), entry.host.end(), is_plain))
+    if (!std::all_of(entry.host.begin(), entry.host.end(), roster_entry::is_plain))
         return "a roster with a host that is no plain text";
     if (entry.addresses.empty() || entry.addresses.size() > roster_entry::most_addresses)
         return "a roster with a wrong number of addresses";

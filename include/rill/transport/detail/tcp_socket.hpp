@@ -125,25 +125,32 @@ inline std::uint16_t port_of(const std::string& point, rank_t rank, std::uint16_
     return port;
 }
 
-/// All addresses of a meeting point, `host:port` or `[address]:port`; of a link-local one `[address%interface]:port`.
-inline std::vector<socket_address> resolve(const std::string& point, rank_t rank) {
-    const std::string port = std::to_string(port_of(point, rank));
-    std::string host = point.substr(0, point.rfind(':'));
-    if (host.size() > 1 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+/// The addresses of a host, with a port; `flags` are those of `getaddrinfo`. Where it fails, returns its number.
+inline int look_up(const std::string& host, std::uint16_t port, int flags, std::vector<socket_address>& all) {
     addrinfo wanted{};
     wanted.ai_family = AF_UNSPEC;
     wanted.ai_socktype = SOCK_STREAM;
-    wanted.ai_flags = AI_NUMERICSERV;
+    wanted.ai_flags = AI_NUMERICSERV | flags;
     addrinfo* found = nullptr;
-    if (const int failed = ::getaddrinfo(host.c_str(), port.c_str(), &wanted, &found); failed != 0)
-        throw library_error(rank, "the meeting point " + point + " is unknown: " + ::gai_strerror(failed));
-    std::vector<socket_address> all;
+    const int failed = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found);
+    if (failed != 0) return failed;
     for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
         socket_address& made = all.emplace_back();
         std::memcpy(&made.bytes, each->ai_addr, each->ai_addrlen);
         made.size = each->ai_addrlen;
     }
     ::freeaddrinfo(found);
+    return 0;
+}
+
+/// All addresses of a meeting point, `host:port` or `[address]:port`; of a link-local one `[address%interface]:port`.
+inline std::vector<socket_address> resolve(const std::string& point, rank_t rank) {
+    const std::uint16_t port = port_of(point, rank);
+    std::string host = point.substr(0, point.rfind(':'));
+    if (host.size() > 1 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+    std::vector<socket_address> all;
+    if (const int failed = look_up(host, port, 0, all); failed != 0)
+        throw library_error(rank, "the meeting point " + point + " is unknown: " + ::gai_strerror(failed));
     return all;
 }
 
