@@ -73,7 +73,7 @@ TEST_CASE("all that have not come are named") {
 TEST_CASE("where the meeting fails, all that have come are told who is the culprit") {
     const auto culprits = [](int count, auto&& change) {
         std::vector<rank_t> named;
-        const tcp::options chosen{.meeting = ranks::free_point(), .meeting_timeout = milliseconds(300)};
+        const tcp::options chosen{.meeting = ranks::free_point(), .meeting_timeout = seconds(1)};
         for (const auto& each : ranks::on_threads(count, chosen, [&](tcp::options own) {
                  change(own);
                  if (own.ranks != 0) tcp::endpoint net(own);
