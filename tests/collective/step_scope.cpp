@@ -186,7 +186,7 @@ TEST_CASE("step_scope: memory that overlaps comes back in the reverse order") {
     CHECK(values == std::vector{1, 2, 3, 4});
 }
 
-TEST_CASE("step_scope: a step that is suspended can be done again, until the next one begins") {
+TEST_CASE("step_scope: a step that is aborted can be done again, until the next one begins") {
     std::vector<float> values(100, 1.0F);
     auto codec = compress::error_feedback{compress::top_k{.density = 0.1}}.bind(values.size());
     const auto residual = [&] { return std::vector<float>(codec.residual().begin(), codec.residual().end()); };
@@ -202,22 +202,76 @@ TEST_CASE("step_scope: a step that is suspended can be done again, until the nex
     encode();
     const std::vector<float> after = residual();
     CHECK(after != before);
-    scope.suspend();
+    scope.abort();
     CHECK(residual() == before);
     CHECK(values[0] == 1);
     scope.redo(codec);
     CHECK(residual() == after);
     encode();
     const std::vector<float> later = residual();
-    scope.suspend();
+    scope.abort();
     CHECK(residual() == after);
     scope.keep(std::span(values));
     scope.redo(codec);
     CHECK(residual() == after);
-    scope.abort();
+    scope.commit();
     scope.redo(codec);
     CHECK(residual() == after);
     CHECK(later != after);
+}
+
+TEST_CASE("step_scope: a call that fails after this rank has sent can be done again as if it had not failed") {
+    const auto call = [](auto& net, rill::step_scope& scope, auto& codec) {
+        const rill::group_options options{.timeout = rill::seconds(2)};
+        rill::step_group workers{scope, net, rill::topology::split_allgather{}, options};
+        std::vector<float> result(n);
+        rill::all_reduce(workers, gradient(net.rank(), 1), result, codec);
+    };
+    const auto codec_of = [](rill::rank_t rank, auto which) {
+        auto codec = codecs{}.*which;
+        codec.begin(9), codec.encode(gradient(rank, 0)), codec.rollback();  // it has a residual
+        return codec;
+    };
+    const auto state_of = [](const auto& codec) {
+        saved_bits to;
+        codec.save(to, "");
+        return to.all;
+    };
+    const auto require_for = [&](auto which) {
+        std::vector<bits> succeeded(4);
+        rill::simulated::run(4, {}, [&](auto& net) {
+            rill::step_scope scope;
+            auto codec = codec_of(net.rank(), which);
+            call(net, scope, codec);
+            succeeded[static_cast<std::size_t>(net.rank())] = state_of(codec);
+        });
+        int redone = 0;
+        for (std::int64_t at = 0; at < 400; at += 5) {
+            CAPTURE(at);
+            std::vector<rill::fault> plan;
+            for (const rill::rank_t other : {0, 1, 3}) plan.push_back(faults::cut(other, 2).at(rill::microseconds(at)));
+            rill::simulated::run(4, {.faults = {plan}}, [&](auto& net) {
+                rill::step_scope scope;
+                auto codec = codec_of(net.rank(), which);
+                const bits before = state_of(codec);
+                bool has_failed = false;
+                try {
+                    call(net, scope, codec);
+                } catch (const rill::error&) {
+                    has_failed = true;
+                }
+                scope.abort();
+                CHECK(state_of(codec) == before);
+                scope.redo(codec);
+                if (has_failed && state_of(codec) == before) return;  // it had not sent anything
+                CHECK(state_of(codec) == succeeded[static_cast<std::size_t>(net.rank())]);
+                redone += has_failed ? 1 : 0;
+            });
+        }
+        CHECK(redone > 0);
+    };
+    require_for(&codecs::sparse), require_for(&codecs::rounded), require_for(&codecs::masked);
+    require_for(&codecs::momentum);
 }
 
 TEST_CASE("step_scope: a codec that ended with its step is forgotten") {

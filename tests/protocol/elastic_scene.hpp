@@ -80,12 +80,11 @@ struct life {
     bool has_left = false;
     bool has_handed_over = false;   ///< its residual, when it left
     std::vector<float> residual{};  ///< as it was when the latest attempt began
-    /// Of the latest attempt: the residual if its step is committed.
+    /// Of an attempt whose outcome this rank does not know yet: the residual if its step is committed.
     bool has_tried = false;
     std::uint64_t tried = 0;
     std::uint32_t tried_in = 0;
     std::vector<float> residual_then{};  ///< empty until it has the result
-    bool has_missed_result = false;      ///< of a committed step to which it has contributed
     int commits = 0;
     std::vector<double> norms{};  ///< of the residuals that it has had
     bool has_taken = false;       ///< the residual of another, and completed no step since
@@ -118,6 +117,7 @@ struct record {
     std::map<std::uint64_t, committed_step> committed{};
     std::set<std::pair<rill::rank_t, double>> lost{};  ///< residuals that any member has declared as lost: their norms
     std::uint64_t commits = 0, repeats = 0, taken_in = 0, altered = 0, left = 0, handed_over = 0;
+    std::uint64_t missed = 0;  ///< results of committed steps that a member lacks, to which it has contributed
     std::string wrong{};
     bool begins_anew = false;  ///< there was a second first view
 
@@ -171,10 +171,8 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
             const std::vector<float> before = residual();
             const rill::view crew = team.settle(state, codec);
             all.lives[own].residual = residual();
-            const auto tried = all.committed.find(all.lives[own].tried);
-            all.lives[own].has_missed_result |= all.lives[own].has_tried && all.lives[own].residual_then.empty() &&
-                                                tried != all.committed.end() && team.step() > tried->first &&
-                                                tried->second.epoch == all.lives[own].tried_in;
+            const bool has_tried = std::exchange(all.lives[own].has_tried, false);
+            all.missed += has_tried && all.lives[own].residual_then.empty() && team.step() > all.lives[own].tried;
             all.lives[own].has_taken |= all.lives[own].residual != before;
             if (static_cast<double>(team.step()) != state.steps)
                 all.complain("rank " + std::to_string(net.rank()) + " has a state of another step");
@@ -261,9 +259,8 @@ inline std::string wrong_with_residuals(const record& all) {
     }
     const std::uint64_t last = all.committed.rbegin()->first;
     for (const life& each : all.lives) {
-        // Whoever has taken over a residual and dies at once: others count both as lost. Whoever has got the state of a
-        // step whose result it lacked has lost what its codec has left out there.
-        if (each.has_taken || each.has_missed_result) return {};
+        // Whoever has taken over a residual and dies at once: others count both as lost.
+        if (each.has_taken) return {};
         const auto step = all.committed.find(each.tried);
         const bool is_committed = step != all.committed.end() && step->second.epoch == each.tried_in &&
                                   std::count(step->second.members.begin(), step->second.members.end(), each.rank) > 0;

@@ -137,6 +137,7 @@ struct coded_call {
     function_ref<void(State&, part_range)> take;  ///< takes the fold of what the codecs sent
     function_ref<bool(const receipt&)> accept;
     std::uint64_t aggregator;  ///< its fingerprint
+    bool can_be_undone;        ///< the call belongs to a step that can be
 };
 
 /// `fold`: without what the aggregator finishes.
@@ -149,7 +150,7 @@ template <class T, class State, class Lane, class Codec, class Fold>
         return encode_with(codec, of.give(), lane.executor());
     };
     codec.begin(lane.next_number());
-    transaction attempt(codec, encode, own.weight != 0);
+    transaction attempt(codec, encode, own.weight != 0, of.can_be_undone);
     const stream_codings& codings = codec.codings();
     const std::size_t dimension = codec.coded_dimension();
     const auto give = [&]() -> stream_view<T, Index> { return attempt.give(); };
@@ -158,13 +159,13 @@ template <class T, class State, class Lane, class Codec, class Fold>
     const receipt done = all_reduce_streams<Lane, T, Index, State>(
         lane, stream_signature<T, Index>(dimension, of.aggregator, codings, fingerprint_of(codec)), fold, own,
         {dimension, give, take_received, of.take, codings, coder_of<codings_of<Codec>, T, Index, exec>});
-    if (of.accept(done)) attempt.commit();
+    of.accept(done) ? attempt.commit() : attempt.rollback();
     return done;
 }
 
 template <class Lane, class In, class Out, class Codec, class Fold, class Accept>
 receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec, const Fold& fold,
-                         const contribution& own, const Accept& accept) {
+                         const contribution& own, const Accept& accept, bool can_be_undone) {
     using T = tensor_element<Out>;
     using state_type = stream_state_of<Lane, T, typename Codec::index_type, Fold>;
     const auto give = [&] { return elements_of_input(input, lane); };
@@ -181,17 +182,17 @@ receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec,
         deliver(result, output);
     };
     return all_reduce_taken<T, state_type>(lane, codec, folding_for(fold), own,
-                                           {give, take, accept, fingerprint(fold)});
+                                           {give, take, accept, fingerprint(fold), can_be_undone});
 }
 
 template <class Lane, class In, class T, class Index, class Codec, class Fold, class Accept>
 receipt all_reduce_coded(Lane& lane, const In& input, stream<T, Index>& output, Codec& codec, const Fold& fold,
-                         const contribution& own, const Accept& accept) {
+                         const contribution& own, const Accept& accept, bool can_be_undone) {
     using state_type = stream_state_of<Lane, T, Index, Fold>;
     const auto give = [&] { return elements_of_input(input, lane); };
     const auto take = [&](state_type& state, part_range parts) { take_finished(state, parts, output, fold); };
     return all_reduce_taken<T, state_type>(lane, codec, folding_for(fold), own,
-                                           {give, take, accept, fingerprint(fold)});
+                                           {give, take, accept, fingerprint(fold), can_be_undone});
 }
 
 /// What is known of codings only when the program runs.
@@ -260,7 +261,7 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold
         if constexpr (CanBeUndone<Group>) group.step().keep(codec);
         return [=, input = held<In>(in), output = held<Out>(out), &codec,
                 loan = std::move(loan)](typename Group::lane_type& lane) {
-            return all_reduce_coded(lane, input.get(), output.get(), codec, fold, own, accept);
+            return all_reduce_coded(lane, input.get(), output.get(), codec, fold, own, accept, CanBeUndone<Group>);
         };
     } else {
         return no_call{};
@@ -281,7 +282,7 @@ auto all_reduce_call(Group& group, In&& in, stream<T, Index>& output, Codec&& co
         auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
         if constexpr (CanBeUndone<Group>) group.step().keep(codec);
         return [=, input = held<In>(in), &output, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
-            return all_reduce_coded(lane, input.get(), output, codec, fold, own, accept);
+            return all_reduce_coded(lane, input.get(), output, codec, fold, own, accept, CanBeUndone<Group>);
         };
     } else {
         return no_call{};
@@ -327,7 +328,8 @@ receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>
 /// succeeds with this rank's contribution in it. `accept(receipt)` may refuse the result as a whole, on all ranks
 /// alike: then the contribution returns to the codec. Errors: as in `all_reduce` of tensors. If a `rill::error` is
 /// thrown, however early, the contribution is in the residual and must not be given again; only an input that `codec`
-/// refuses (`invalid_value` of this rank) is not in the residual.
+/// refuses (`invalid_value` of this rank) is not in the residual. In a `step_group` the end of the step decides instead
+/// (see `step_scope`).
 template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
     requires detail::MeantAsCodec<Codec>
 receipt all_reduce(Group& group, const In& input, Out&& output, Codec&& codec, const Fold& fold = {},

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -21,6 +20,9 @@ namespace rill { inline namespace RILL_ABI {
 /// A `step_group` keeps here a copy of each codec before the first call of the step that uses it. `commit()` ends the
 /// step and forgets the copies. `abort()` ends the step and puts them back: the codecs are then as before the step, bit
 /// for bit, though some calls had succeeded and others had failed. The next call begins the next step.
+///
+/// A call that fails on this rank may have succeeded on others, and they may count the step. So it leaves the codec as
+/// a call that succeeds: without what was sent. After `abort()`, `redo(codec)` gives the codec this state again.
 ///
 /// `keep(elements)` does the same for memory: call it before a call whose input is also its output, if the input is to
 /// come back. It is not done for all such calls, because that memory need not live as long as the step. What is kept
@@ -54,21 +56,18 @@ class step_scope {
     void commit() { end(); }
     void abort() {
         for (auto each = kept_.rbegin(); each != kept_.rend(); ++each)
-            if ((*each)->is_of_this_step) (*each)->put_back();
-        end();
-    }
-    /// As `abort`, for a step of which it is not known yet whether it counts: `redo` may follow, before the next call.
-    void suspend() {
-        for (auto each = kept_.rbegin(); each != kept_.rend(); ++each)
             if ((*each)->is_of_this_step) (*each)->swap();
         end();
-        is_suspended_ = true;
+        is_undone_ = true;
     }
-    /// The step that `suspend` has ended counts: an object that it has changed is again as that step has left it.
+    /// The step that `abort` has ended counts all the same: an object that it has changed is again as that step has
+    /// left it. To be called before the next call.
     template <std::copyable Object>
     void redo(Object& object) {
         const auto known = find<copy_of<Object>>(copy_of<Object>::memory_of(object));
-        if (is_suspended_ && known != kept_.end()) (*known)->put_back();
+        if (!is_undone_ || known == kept_.end()) return;
+        (*known)->swap();
+        kept_.erase(known);
     }
 
   private:
@@ -85,7 +84,6 @@ class step_scope {
         copy& operator=(const copy&) = delete;
         virtual ~copy() = default;
         virtual void take() = 0;
-        virtual void put_back() = 0;
         virtual void swap() = 0;
     };
     template <class Object>
@@ -98,7 +96,6 @@ class step_scope {
             return {reinterpret_cast<const std::byte*>(std::addressof(object)), sizeof object};
         }
         void take() override { kept = of; }
-        void put_back() override { of = kept; }
         void swap() override { std::ranges::swap(of, kept); }
     };
     template <class T>
@@ -110,7 +107,6 @@ class step_scope {
             : copy(&tag<copy_of>, memory_of(elements)), of(elements), kept(elements.begin(), elements.end()) {}
         static byte_view memory_of(std::span<T> elements) { return std::as_bytes(elements); }
         void take() override { kept.assign(of.begin(), of.end()); }
-        void put_back() override { std::memcpy(of.data(), kept.data(), of.size_bytes()); }
         void swap() override { std::swap_ranges(of.begin(), of.end(), kept.begin()); }
     };
     template <class>
@@ -126,7 +122,7 @@ class step_scope {
     /// Copies are in the order in which this step has made them, behind those of earlier steps: memory may overlap.
     template <class Copy, class Object>
     void keep_as(Object&& object) {
-        is_suspended_ = false;
+        is_undone_ = false;
         const auto known = find<Copy>(Copy::memory_of(object));
         if (known == kept_.end()) {
             kept_.push_back(std::make_unique<Copy>(object));
@@ -141,11 +137,11 @@ class step_scope {
     void end() {
         std::erase_if(kept_, [](const auto& each) { return !each->is_of_this_step; });
         for (const auto& each : kept_) each->is_of_this_step = false;
-        is_suspended_ = false;
+        is_undone_ = false;
     }
 
     std::vector<std::unique_ptr<copy>> kept_;
-    bool is_suspended_ = false;
+    bool is_undone_ = false;
 };
 
 }}  // namespace rill::RILL_ABI

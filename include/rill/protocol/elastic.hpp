@@ -161,13 +161,13 @@ class elastic {
         if (agreement().has_dead_member()) end_view("a rank has ended");
         agree_if_asked();
         if (view().epoch != settled_ || step() < agreement().base()) return false;
-        suspended_.reset();
+        attempted_ = step() + 1;
         try {
             const bool is_committed = take_step(body);
-            is_committed ? groups_.step().commit() : take_back_step();
+            is_committed ? groups_.step().commit() : groups_.step().abort();
             return is_committed;
         } catch (...) {
-            take_back_step();
+            groups_.step().abort();
             members_.tell({.happened = event::what::gives_up});
             throw;
         }
@@ -239,12 +239,12 @@ class elastic {
         return mix64(fingerprint(options), fingerprint_if_named(shape));
     }
 
-    /// Where this rank had the whole result, the others may have committed the step.
-    void take_back_step() { suspended_ ? groups_.step().suspend() : groups_.step().abort(); }
+    /// No step is committed without the contributions of all members of its view, so a step that the others have
+    /// committed has what this rank has sent in its attempt.
     template <class Codec>
     void redo_if_committed(std::uint64_t committed, Codec& codec) {
-        if (suspended_ && committed >= *suspended_) groups_.step().redo(codec);
-        suspended_.reset();
+        if (attempted_ && committed >= *attempted_) groups_.step().redo(codec);
+        attempted_.reset();
     }
     /// Returns whether it is committed.
     template <class Body>
@@ -287,7 +287,6 @@ class elastic {
         // The body may have caught what has ended it.
         if (const auto ended = groups_.aborted(view())) throw_error(*ended);
         members_.tell({.happened = event::what::prepared});
-        suspended_ = step() + 1;
         residuals_.end_step(all, view());
         members_.tell({.happened = event::what::all_prepared});
         return true;
@@ -356,8 +355,8 @@ class elastic {
     std::optional<std::uint32_t> left_{};      ///< the epoch of the view whose group `finish` has ended
     std::optional<std::uint32_t> compared_{};  ///< the epoch of the view whose members hold the same state
     std::uint32_t settled_ = 0;                ///< the epoch of the view that `settle` has returned
-    /// The step that this rank has prepared in its latest attempt. If it takes the step back, others may commit it.
-    std::optional<std::uint64_t> suspended_{};
+    /// The step of the latest attempt. If this rank takes it back, others may commit it.
+    std::optional<std::uint64_t> attempted_{};
 };
 
 template <class Net, class Shape>
