@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/collective/detail/quiet_time.hpp>
 #include <rill/concept/detouring_topology.hpp>
 #include <rill/core/aligned_vector.hpp>
 #include <rill/core/config.hpp>
@@ -47,25 +48,6 @@ struct delivery_note {
     friend constexpr bool operator==(const delivery_note&, const delivery_note&) = default;
 };
 
-/// A time that is measured again and again: smoothed, and its mean deviation.
-struct smoothed_time {
-    bool is_known = false;
-    std::int64_t mean = 0;
-    std::int64_t deviation = 0;
-
-    /// Source: V. Jacobson, M. Karels, Congestion avoidance and control, 1988.
-    constexpr void measure(std::int64_t ns) {
-        if (!is_known) {
-            *this = {true, ns, ns / 2};
-            return;
-        }
-        const std::int64_t off = ns - mean;
-        deviation += ((off < 0 ? -off : off) - deviation) / 4;
-        mean += off / 8;
-    }
-    friend constexpr bool operator==(const smoothed_time&, const smoothed_time&) = default;
-};
-
 /// Delivers the messages of an operation to their targets, by whatever way, exactly once. A state machine without I/O
 /// and without a clock: its host tells it what is posted, what arrives and what time it is, and sends what is in
 /// `outbox()`.
@@ -109,6 +91,7 @@ class delivery_machine {
           self_(self),
           parent_(ways.parent(size, self)),
           children_(ways.children(size, self)),
+          quiet_(ways.detect),
           links_(static_cast<std::size_t>(size)) {
         for (rank_t rank = 1; rank < size; ++rank) {
             const rank_t above = ways_.parent(size, rank);
@@ -129,12 +112,10 @@ class delivery_machine {
         detours_ = 0;
         turns_ = 0;
         sought_ = no_rank;
-        const bool is_heavier = most_in_flight_ > 4 * known_load_;
-        known_load_ = most_in_flight_;
-        if (is_heavier) any_quiet_ = {};
+        quiet_.begin();
         for (rank_t peer = 0; peer < size_; ++peer) {
             link& to = at(peer);
-            learn(to, is_heavier);
+            quiet_.learn(to.quiet);
             to.sent = to.taken = 0;
             to.is_carried_for = false;
             if (to.way == 0 || now < to.probe_at) continue;
@@ -280,10 +261,7 @@ class delivery_machine {
         std::uint32_t sent = 0;       ///< messages for the peer, in this operation
         std::uint32_t taken = 0;      ///< those of the peer that have come without a gap
         time_point probe_at{};
-        std::uint32_t open = 0;     ///< copies sent over the link and not acknowledged over it, in this operation
-        time_point quiet_since{};   ///< the latest acknowledgement over the link, or the first of these copies
-        std::int64_t quiet_ns = 0;  ///< the longest time in this operation for which an acknowledgement was awaited
-        smoothed_time quiet{};      ///< of the operations before
+        link_quiet quiet{};
     };
     struct entry {
         delivery_note note{};
@@ -331,8 +309,8 @@ class delivery_machine {
         each.due = now + patience(each);
         if (each.way != 0)
             ++detours_;
-        else if (link& over = at(each.note.target); over.open++ == 0)
-            over.quiet_since = now;
+        else
+            at(each.note.target).quiet.sent(now);
         send(each.note, by(each.note.target, each.way), each.handle);
     }
     void overdue(entry& each, time_point now) {
@@ -360,23 +338,10 @@ class delivery_machine {
     duration patience(const entry& each) const {
         constexpr int most_doublings = 6;
         const int doublings = std::min(each.turns / count_of_ways(), most_doublings);
-        const duration once = ways_.detect.is_adaptive ? measured_patience(each) : ways_.detect.first;
+        const bool is_detour = each.way != 0;
+        const link& over = at(by(each.note.target, each.way));
+        const duration once = quiet_.patience(over.quiet, is_detour, each.bytes, each.in_flight);
         return once * (std::int64_t{1} << doublings);
-    }
-    duration measured_patience(const entry& each) const {
-        const smoothed_time& own = at(by(each.note.target, each.way)).quiet;
-        const smoothed_time& quiet = own.is_known ? own : any_quiet_;
-        if (!quiet.is_known || rate_ == 0) return ways_.detect.first;
-        // How long a link is quiet is not known of a detour, nor under more load than ever before.
-        const bool is_heavier = each.in_flight > 4 * known_load_;
-        const std::size_t before =
-            each.way == 0 && !is_heavier ? each.bytes : std::max(each.in_flight, most_in_flight_);
-        const auto transfer = static_cast<std::int64_t>(2 * static_cast<double>(before) / rate_);
-        const duration once = duration(most_of(quiet) + transfer) * (each.way == 0 ? 1 : 2);
-        return is_heavier ? std::max(once, ways_.detect.first) : once;
-    }
-    std::int64_t most_of(const smoothed_time& quiet) const {
-        return quiet.mean + std::max(4 * quiet.deviation, ways_.detect.least.ns);
     }
     duration patience_of_asking() {
         constexpr int most_doublings = 10;
@@ -386,13 +351,13 @@ class delivery_machine {
     void acknowledged(const delivery_note& note, rank_t source, time_point now) {
         const bool is_direct = source == note.target;
         if (is_direct) {
-            hear(at(source), now);
+            quiet_.hear(at(source).quiet, at(source).way != 0, now);
             works(source);
         }
         for (std::size_t i = 0; i < waiting_.size();) {
             entry& each = waiting_[i];
             if (each.note.target == note.target && each.note.sequence == note.sequence) {
-                if (is_direct && each.turns == 0 && each.way == 0) measure(each, now);
+                if (is_direct && each.turns == 0 && each.way == 0) quiet_.measure(each.in_flight, now - each.sent_at);
                 each = waiting_[waiting_.size() - 1];
                 waiting_.resize(waiting_.size() - 1);
                 continue;
@@ -404,36 +369,6 @@ class delivery_machine {
         move_on(now);
     }
     void works(rank_t peer) { at(peer).way = 0; }
-
-    void measure(const entry& each, time_point now) {
-        const auto took = static_cast<double>(std::max<std::int64_t>((now - each.sent_at).ns, 1));
-        const double seen = static_cast<double>(each.in_flight) / took;
-        if (each.in_flight > 4 * most_in_flight_)
-            rate_ = seen;
-        else if (each.in_flight >= most_in_flight_ / 2)
-            rate_ += (seen - rate_) / 8;
-        most_in_flight_ = std::max(most_in_flight_, each.in_flight);
-    }
-    /// An acknowledgement has come over the link. Of a time for which it was called silent only so much counts as makes
-    /// the next patience longer.
-    void hear(link& over, time_point now) {
-        if (over.open == 0) return;
-        std::int64_t awaited = (now - over.quiet_since).ns;
-        if (over.way != 0) awaited = std::min(awaited, 2 * most_of(over.quiet.is_known ? over.quiet : any_quiet_));
-        over.quiet_ns = std::max({over.quiet_ns, awaited, std::int64_t{1}});
-        over.quiet_since = now;
-        --over.open;
-    }
-    /// An operation has ended. One of much more bytes than all before shows how long a link under load is quiet.
-    void learn(link& over, bool is_heavier) {
-        if (is_heavier) over.quiet = {};
-        if (over.quiet_ns != 0) {
-            over.quiet.measure(over.quiet_ns);
-            any_quiet_.measure(over.quiet_ns);
-        }
-        over.quiet_ns = 0;
-        over.open = 0;
-    }
 
     /// Counts a message that came, and returns whether it is the first copy.
     bool is_new(const delivery_note& note) {
@@ -490,6 +425,7 @@ class delivery_machine {
     rank_t parent_ = no_rank;
     int children_ = 0;
     std::uint64_t number_ = 0;
+    quiet_time quiet_{};
     aligned_vector<link> links_;
     aligned_vector<entry> waiting_;  ///< what is not acknowledged
     aligned_vector<letter> outbox_;
@@ -499,12 +435,8 @@ class delivery_machine {
     int detours_ = 0;
     int turns_ = 0;
     time_point asks_at_{};
-    rank_t sought_ = no_rank;    ///< whom this rank waits for and does not hear
-    time_point seeks_at_{};      ///< when it asks the others again
-    smoothed_time any_quiet_{};  ///< of all links
-    double rate_ = 0;            ///< bytes per nanosecond
-    std::size_t most_in_flight_ = 0;
-    std::size_t known_load_ = 0;  ///< that of the operations before this one
+    rank_t sought_ = no_rank;  ///< whom this rank waits for and does not hear
+    time_point seeks_at_{};    ///< when it asks the others again
 };
 
 }}}  // namespace rill::RILL_ABI::detail
