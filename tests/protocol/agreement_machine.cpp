@@ -697,6 +697,100 @@ TEST_CASE("members that are newly lost to each other get time to hear each other
     }
 }
 
+TEST_CASE("a result that was prepared in an earlier view is not taken for that of a step which was repeated since") {
+    constexpr rank_t cut_off = 2;
+    world all(3, quorum::majority);
+    const auto decide_without_it = [&] {
+        const auto deliver_all = [&] {
+            for (int round = 0; round < 3; ++round)
+                for (const rank_t from : {0, 1})
+                    while (!all.link(from, 1 - from).empty()) all.deliver(from, 1 - from);
+        };
+        all.link(0, cut_off).clear(), all.link(1, cut_off).clear();
+        all.tell(0, {.happened = what::ends});
+        deliver_all();
+        all.now = all.now + limits.patience;
+        all.tell(0, {.happened = what::tick});
+        deliver_all();
+    };
+    all.prepare(cut_off);
+    decide_without_it();
+    CHECK(all.at(0).machine.last().step == 0);
+    all.prepare(0), all.prepare(1);
+    decide_without_it();
+    CHECK(all.at(0).machine.last().step == 1);
+    CHECK(all.at(0).machine.view().members.size() == 3);
+    while (!all.link(0, cut_off).empty()) all.deliver(0, cut_off);
+    while (!all.link(1, cut_off).empty()) all.deliver(1, cut_off);
+    CHECK(all.at(cut_off).machine.view().epoch == 2);
+    CHECK(all.wrong == "");
+}
+
+TEST_CASE("what belongs to another view is answered, and counts for nothing") {
+    world all(3, quorum::majority);
+    std::vector<parcel> said;  // by rank 0 to rank 1
+    const auto end_view = [&] {
+        all.tell(0, {.happened = what::ends});
+        for (int round = 0; round < 3; ++round)
+            for (const rank_t other : {1, 2}) {
+                if (other == 1) said.insert(said.end(), all.link(0, 1).begin(), all.link(0, 1).end());
+                while (!all.link(0, other).empty()) all.deliver(0, other);
+                while (!all.link(other, 0).empty()) all.deliver(other, 0);
+            }
+    };
+    end_view();
+    CHECK(all.at(1).machine.view().epoch == 1);
+    CHECK(said.size() == 3);  // a question, a proposal, and the decision
+    for (const parcel& early : said) {
+        all.give(0, 1, early);
+        CHECK_FALSE(all.at(1).machine.is_frozen());
+    }
+    for (const parcel& answer : all.link(1, 0)) CHECK(answer.message.kind == agreement_message::what::decide);
+    all.link(1, 0).clear();
+
+    said.clear();
+    end_view();
+    world behind(3, quorum::majority);
+    for (const parcel& late : said) {
+        if (late.message.kind == agreement_message::what::decide) continue;
+        behind.give(0, 1, late);
+        CHECK_FALSE(behind.at(1).machine.is_frozen());
+        CHECK(behind.link(1, 0).back().message.kind == agreement_message::what::call);
+    }
+}
+
+TEST_CASE("of two newcomers that ask for one seat one gets it, and the other disturbs nobody") {
+    constexpr rank_t seat = 3;
+    world all(4, quorum::majority);
+    const auto end_view = [&] {
+        all.tell(0, {.happened = what::ends});
+        for (int round = 0; round < 4; ++round)
+            for (rank_t from = 0; from < 4; ++from)
+                for (rank_t to = 0; to < seat; ++to)
+                    while (!all.link(from, to).empty()) all.deliver(from, to);
+    };
+    const auto asks = [&](std::uint64_t life, rank_t to) {
+        agreement_message asked;
+        asked.kind = agreement_message::what::join;
+        asked.joins = {{seat, life}};
+        all.tell(to, {.happened = what::arrived, .peer = seat, .message = &asked});
+    };
+    all.die(seat);
+    end_view();
+    CHECK(all.at(0).machine.view().members == std::vector<rank_t>{0, 1, 2});
+    asks(8, 0), asks(9, 1), asks(8, 2);
+    end_view();
+    const rill::view with_one = all.at(0).machine.view();
+    CHECK(with_one.members == std::vector<rank_t>{0, 1, 2, seat});
+    for (rank_t rank = 0; rank < seat; ++rank) {
+        CHECK(all.at(rank).machine.view() == with_one);
+        CHECK_FALSE(all.at(rank).machine.knows_newcomers());
+        asks(8, rank), asks(9, rank);
+        CHECK_FALSE(all.at(rank).machine.knows_newcomers());
+    }
+    CHECK(all.wrong == "");
+}
+
 TEST_CASE("a rank that waits too long for another's ballot misses the other, and not itself") {
     world all(3, quorum::majority);
     all.tell(0, {.happened = what::ends});

@@ -140,7 +140,13 @@ class agreement_machine {
         const member* const of = find(rank);
         return of != nullptr && of->is_lost;
     }
-    bool knows_newcomers() const { return !joins_.empty(); }
+    /// Whether it knows newcomers whose seats are free.
+    bool knows_newcomers() const {
+        return std::any_of(joins_.begin(), joins_.end(), [&](const agreement_seat& seat) {
+            const member* const holder = find(seat.rank);
+            return holder == nullptr || holder->has_ended;
+        });
+    }
     /// When to call `tick` next, if nothing else happens; `deadline::never` while no agreement is under way.
     time_point wake() const { return is_frozen_ && !is_excluded_ ? wake_ : deadline::never.at; }
     /// Calls `visit` with each number that the next actions depend on.
@@ -201,7 +207,8 @@ class agreement_machine {
             members_.back().is_lost |= known->is_lost;
             members_.back().has_ended |= known->has_ended;
         }
-        std::erase_if(joins_, [&](const agreement_seat& seat) { return is_member(seat); });
+        // Also other lives, which have asked for the same seat: if they live, they ask again.
+        std::erase_if(joins_, [&](const agreement_seat& seat) { return find(seat.rank) != nullptr; });
         promised_ = hearsay_ = accepted_at_ = leads_ = {};
         accepted_ = proposed_ = {};
         is_frozen_ = leaves_ = lacks_ = is_called_ = proposes_ = false;
@@ -290,7 +297,7 @@ class agreement_machine {
             return send(from, decision_message());  // it has been taken in and has not heard it
         }
         if (got.epoch < view_.epoch) {
-            if (got.kind != what::decide && last_.next.epoch > got.epoch) send(from, decision_message());
+            if (got.kind != what::decide) send(from, decision_message());
             return;
         }
         if (got.kind == what::decide) return decided(got.value);
@@ -568,7 +575,7 @@ class agreement_machine {
         }
         // Whoever has committed a step has told so, or has ended: what all that are left have given up is repeated.
         if (is_given_up(made.step)) made.step = most;
-        made.is_fruitless = seats.size() == members_.size() && joins_.empty() && made.step == most;
+        made.is_fruitless = seats.size() == members_.size() && !knows_newcomers() && made.step == most;
         made.is_parted = is_parted();
         for (const agreement_seat& seat : joins_)
             if (std::none_of(seats.begin(), seats.end(), [&](const agreement_seat& s) { return s.rank == seat.rank; }))
