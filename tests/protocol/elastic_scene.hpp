@@ -173,7 +173,8 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
             all.lives[own].residual = residual();
             const bool has_tried = std::exchange(all.lives[own].has_tried, false);
             all.missed += has_tried && all.lives[own].residual_then.empty() && team.step() > all.lives[own].tried;
-            all.lives[own].has_taken |= all.lives[own].residual != before;
+            // A step that has turned out to be committed changes it too.
+            all.lives[own].has_taken |= all.left > 0 && all.lives[own].residual != before;
             if (static_cast<double>(team.step()) != state.steps)
                 all.complain("rank " + std::to_string(net.rank()) + " has a state of another step");
             if (team.step() >= steps) break;
