@@ -32,6 +32,10 @@ if(RILL_SANITIZE)
                                                    -fno-omit-frame-pointer)
     target_link_options(rill_own_code INTERFACE -fsanitize=${RILL_SANITIZE})
 endif()
+if(RILL_SANITIZE MATCHES "thread")
+    # The preset asan has the warnings of the same units; what only cases use that are left out is not used here.
+    target_compile_options(rill_own_code INTERFACE -w)
+endif()
 
 # rill_link_components(<target> <component>...): links those of the components that exist. <target>_complete becomes false
 # where one is missing.
@@ -49,25 +53,36 @@ endfunction()
 
 # rill_sources(<target> [OPTIMISED <pattern>...] PATTERNS <pattern>... SOURCES <source>...): adds sources to a target. Under
 # RILL_UNITY those whose names match a pattern are compiled as one unit, in which each stands in a namespace of its own. A
-# source belongs to the first pattern that it matches. Those of OPTIMISED are compiled with -O1.
+# source belongs to the first pattern that it matches. Those of OPTIMISED are compiled with -O1. Under the thread sanitizer a
+# unit has only the cases that may start threads.
 function(rill_sources target)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "OPTIMISED;PATTERNS;SOURCES")
     set(sources ${arg_SOURCES})
     set(units "")
     set(groups "")
+    set(least 2)
+    set(cases "")
+    set(generators ${PROJECT_SOURCE_DIR}/tools/group_units.py)
+    if(RILL_SANITIZE MATCHES "thread")
+        set(least 1)
+        set(cases --thread-cases)
+        file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*/*.hpp)
+        list(APPEND generators ${PROJECT_SOURCE_DIR}/tools/thread_cases.py ${headers})
+    endif()
     foreach(pattern IN LISTS arg_OPTIMISED arg_PATTERNS)
         set(together ${sources})
         list(FILTER together INCLUDE REGEX "(^|/)(${pattern})\\.cpp$")
         list(LENGTH together length)
         set(compiled ${together})
         list(REMOVE_ITEM sources ${together})
-        if(RILL_UNITY AND length GREATER 1)
+        if(RILL_UNITY AND length GREATER_EQUAL least)
             list(GET together 0 first)
             cmake_path(GET first STEM name)
             list(TRANSFORM together PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ REGEX "^[^/]")
             set(compiled ${CMAKE_CURRENT_BINARY_DIR}/units/${target}/${name}.cpp)
-            add_custom_command(OUTPUT ${compiled} DEPENDS ${together} ${PROJECT_SOURCE_DIR}/tools/group_units.py VERBATIM
-                               COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/group_units.py ${compiled} ${together})
+            add_custom_command(OUTPUT ${compiled} DEPENDS ${together} ${generators} VERBATIM
+                               COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/group_units.py ${cases} ${compiled}
+                                       ${together})
             list(APPEND groups ${compiled})
         endif()
         list(APPEND units ${compiled})

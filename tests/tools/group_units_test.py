@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Tests of tools/group_units.py."""
+"""Tests of tools/group_units.py and tools/thread_cases.py."""
 
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -71,6 +72,45 @@ class GroupUnits(unittest.TestCase):
         self.unit("none.cpp", "int i = 0;\n")
         with self.assertRaises(subprocess.CalledProcessError):
             self.grouped("none.cpp", options=["--programs", "my_"])
+
+    def test_cases_that_may_start_threads(self):
+        self.unit("shared.hpp", """#pragma once
+namespace shared {
+
+struct scene {
+    void play() { std::thread([] {}).join(); }
+};
+
+}  // namespace shared
+""")
+        one = self.unit("a/one.cpp", """#include "../shared.hpp"
+// in_process is only mentioned here
+#define ON_THREADS rill::in_process::run
+constexpr int three = 3;
+
+template <class Body>
+void on_every_transport(Body body) {
+    body(shared::scene{});
+}
+
+TEST_CASE("by itself") {
+    in_process::run(three, [] {});
+}
+
+TEST_CASE("by no means") {
+    simulated::run(three, [] {});  // not in_process
+}
+
+TEST_CASE("by a declaration that names a type") { on_every_transport([] {}); }
+TEST_CASE("by a macro") { ON_THREADS(); }
+""")
+        two = self.unit("a/two.cpp", '#include <rill/transport/in_process.hpp>\nTEST_CASE("none") { CHECK(true); }\n')
+        units = subprocess.run([sys.executable, TOOL.with_name("thread_cases.py"), one, two], check=True, capture_output=True, text=True)
+        self.assertEqual(units.stdout, f"{one}\n")
+        text = self.grouped(one, options=["--thread-cases"]).read_text()
+        self.assertEqual(re.findall('"by .*"', text), ['"by itself"', '"by a declaration that names a type"', '"by a macro"'])
+        self.assertIn("void on_every_transport", text)
+        self.assertEqual(text.count("\n"), self.grouped(one).read_text().count("\n"))
 
     def test_is_written_only_when_it_changes(self):
         one = self.unit("one.cpp", "int i = 0;\n")
