@@ -184,9 +184,9 @@ class exchange {
     /// A frame of another call arrived: finds the rank whose call differs from the others' and throws `mismatch`.
     [[noreturn, gnu::cold]] void disagree(rank_t source) const { inquest().disagree(source); }
 
-    /// Ends the operation with `source` as the culprit, which `sent` what was not due.
-    [[noreturn, gnu::cold, gnu::noinline]] void refuse(rank_t source, std::initializer_list<text_piece> sent) const {
-        scene().refuse(source, sent);
+    /// Ends the operation with `source` as the culprit, which did `what` ("sent a part twice").
+    [[noreturn, gnu::cold, gnu::noinline]] void refuse(rank_t source, std::initializer_list<text_piece> what) const {
+        scene().refuse(source, what);
     }
 
     /// This rank's place in the operation, for messages: "all_reduce (operation 7)".

@@ -53,7 +53,7 @@ class probe_messages {
         const auto message = call.receive(peer);
         const frame f = only_frame<std::int32_t, std::uint32_t>(call, peer, message.pieces(), {0, count});
         const view content = read_from(call, peer, [&] { return content_of(f, unused_); });
-        if (!content.is_dense()) call.scene().refuse(peer, "sent a sparse stream where a dense one was due");
+        if (!content.is_dense()) call.scene().refuse(peer, {"sent a sparse stream where a dense one was due"});
         use(content.values());
     }
     void receive(exchange<Net>& call, rank_t peer, std::size_t count) {
