@@ -377,7 +377,7 @@ class text_piece {
 
 /// Composes a message: `text_of({"rank ", rank, " sent nothing"})`. It is compiled once; a chain of `+` would be
 /// compiled anew wherever a message is made.
-[[gnu::cold, gnu::noinline]] inline std::string text_of(std::initializer_list<text_piece> pieces) {
+[[gnu::noinline]] inline std::string text_of(std::initializer_list<text_piece> pieces) {
     std::string all;
     char digits[512];  // room for the largest double
     for (const text_piece& each : pieces) {
@@ -678,7 +678,7 @@ struct mean {
     static constexpr void finish(std::span<T> values, double weight) noexcept {
         if (weight == 0) return;
         const T divisor = static_cast<T>(weight);
-        for (T& value : values) value /= divisor;
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] /= divisor;
     }
 
     friend constexpr bool operator==(mean, mean) = default;
@@ -857,7 +857,7 @@ class element_memory {
     }
     /// As `reserve`, with room for further elements: the room at least doubles.
     void grow(const element_layout& of, std::size_t least, element_mover move = nullptr) {
-        if (least > room_) enlarge(of, least > 2 * size_ ? least : 2 * size_, size_, move);
+        if (least > room_) double_room(of, least, move);
     }
     /// The memory of one more element, which the owner must make there at once, without a throw.
     void* next_place(const element_layout& of, element_mover move) {
@@ -882,6 +882,9 @@ class element_memory {
     std::size_t size_ = 0;
 
   private:
+    [[gnu::noinline]] void double_room(const element_layout& of, std::size_t least, element_mover move) {
+        enlarge(of, least > 2 * size_ ? least : 2 * size_, size_, move);
+    }
     [[gnu::noinline]] void enlarge(const element_layout& of, std::size_t room, std::size_t kept,
                                    element_mover move = nullptr) {
         if (room > static_cast<std::size_t>(-1) / 2 / of.bytes) throw std::bad_array_new_length();
@@ -899,6 +902,31 @@ class element_memory {
 }}}  // namespace rill::RILL_ABI::detail
 
 #endif  // RILL_SINGLE_CORE_DETAIL_ELEMENT_MEMORY_HPP
+
+#ifndef RILL_SINGLE_CORE_DETAIL_ELEMENTS_HPP
+#define RILL_SINGLE_CORE_DETAIL_ELEMENTS_HPP
+
+// ===== rill/core/detail/elements.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Copies `count` elements as bytes. The two places may overlap. It is one function for each type of element, where
+/// `std::copy_n` is eleven for the compiler.
+template <class T>
+void copy_elements(const T* from, std::size_t count, T* to) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    if (count != 0) std::memmove(to, from, count * sizeof(T));
+}
+
+/// Sets `count` elements to one value. It is one function for each type, where `std::fill_n` is five.
+template <class T>
+void fill_elements(T* to, std::size_t count, T value) {
+    for (std::size_t i = 0; i < count; ++i) to[i] = value;
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
+#endif  // RILL_SINGLE_CORE_DETAIL_ELEMENTS_HPP
 
 #ifndef RILL_SINGLE_CORE_ALIGNED_VECTOR_HPP
 #define RILL_SINGLE_CORE_ALIGNED_VECTOR_HPP
@@ -955,13 +983,13 @@ class aligned_vector : detail::element_memory {
     void resize(std::size_t count, const T& value) {
         const T kept = value;
         grow(layout, count);
-        if (count > size_) std::fill(end(), data() + count, kept);
+        if (count > size_) detail::fill_elements(end(), count - size_, kept);
         size_ = count;
     }
     void assign(std::size_t count, const T& value) {
         const T kept = value;
         renew(layout, count);
-        std::fill(data(), data() + count, kept);
+        detail::fill_elements(data(), count, kept);
         size_ = count;
     }
     template <std::forward_iterator From>
@@ -970,6 +998,12 @@ class aligned_vector : detail::element_memory {
         renew(layout, count);
         std::copy(first, last, data());
         size_ = count;
+    }
+    /// The elements must not be this vector's own.
+    void append(const T* from, std::size_t count) {
+        const std::size_t before = size_;
+        resize(before + count);
+        detail::copy_elements(from, count, data() + before);
     }
     /// The range must not be one of this vector's own.
     template <std::forward_iterator From>
@@ -1744,6 +1778,115 @@ concept DetouringTopology =
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/collective/detail/quiet_time.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A time that is measured again and again: smoothed, and its mean deviation.
+struct smoothed_time {
+    bool is_known = false;
+    std::int64_t mean = 0;
+    std::int64_t deviation = 0;
+
+    /// Source: V. Jacobson, M. Karels, Congestion avoidance and control, 1988.
+    constexpr void measure(std::int64_t ns) {
+        if (!is_known) {
+            *this = {true, ns, ns / 2};
+            return;
+        }
+        const std::int64_t off = ns - mean;
+        deviation += ((off < 0 ? -off : off) - deviation) / 4;
+        mean += off / 8;
+    }
+    friend constexpr bool operator==(const smoothed_time&, const smoothed_time&) = default;
+};
+
+/// What one rank has measured of one of its links.
+struct link_quiet {
+    std::uint32_t open = 0;    ///< copies sent over the link and not acknowledged over it, in this operation
+    time_point since{};        ///< the latest acknowledgement over the link, or the first of these copies
+    std::int64_t longest = 0;  ///< ns in this operation for which an acknowledgement was awaited
+    smoothed_time before{};    ///< of the operations before
+
+    void sent(time_point now) {
+        if (open++ == 0) since = now;
+    }
+};
+
+/// How long a link may be quiet before it counts as silent: as long as it was in the operations before, with a margin,
+/// and the time for the bytes that are on the way. The time is measured, or, if the topology says so, fixed.
+class quiet_time {
+  public:
+    explicit quiet_time(detect how = {}) : how_(how) {}
+
+    /// An operation begins. One of much more bytes than all before shows how long a link under load is quiet: what was
+    /// measured before it is forgotten after it.
+    void begin() {
+        is_heavier_ = most_in_flight_ > 4 * known_load_;
+        known_load_ = most_in_flight_;
+        if (is_heavier_) any_ = {};
+    }
+    /// Takes what a link has shown in the operation before; after `begin`.
+    void learn(link_quiet& over) {
+        if (is_heavier_) over.before = {};
+        if (over.longest != 0) {
+            over.before.measure(over.longest);
+            any_.measure(over.longest);
+        }
+        over.longest = 0;
+        over.open = 0;
+    }
+
+    /// An acknowledgement has come over the link. Of a time for which it was called silent only so much counts as makes
+    /// the next patience longer.
+    void hear(link_quiet& over, bool is_called_silent, time_point now) const {
+        if (over.open == 0) return;
+        std::int64_t awaited = (now - over.since).ns;
+        if (is_called_silent) awaited = std::min(awaited, 2 * most_of(known_of(over)));
+        over.longest = std::max({over.longest, awaited, std::int64_t{1}});
+        over.since = now;
+        --over.open;
+    }
+    /// A message was acknowledged `took` after it was sent. `in_flight`: bytes on the way then, its own among them.
+    void measure(std::size_t in_flight, duration took) {
+        const double seen = static_cast<double>(in_flight) / static_cast<double>(std::max<std::int64_t>(took.ns, 1));
+        if (in_flight > 4 * most_in_flight_)
+            rate_ = seen;
+        else if (in_flight >= most_in_flight_ / 2)
+            rate_ += (seen - rate_) / 8;
+        most_in_flight_ = std::max(most_in_flight_, in_flight);
+    }
+
+    /// How long to wait for the acknowledgement of a message of `bytes` that goes over this link, to its target or by
+    /// way of another rank.
+    duration patience(const link_quiet& over, bool is_detour, std::size_t bytes, std::size_t in_flight) const {
+        const smoothed_time& quiet = known_of(over);
+        if (!how_.is_adaptive || !quiet.is_known || rate_ == 0) return how_.first;
+        // How long a link is quiet is not known of a detour, nor under more load than ever before.
+        const bool is_heavier = in_flight > 4 * known_load_;
+        const std::size_t before = !is_detour && !is_heavier ? bytes : std::max(in_flight, most_in_flight_);
+        const auto transfer = static_cast<std::int64_t>(2 * static_cast<double>(before) / rate_);
+        const duration once = duration(most_of(quiet) + transfer) * (is_detour ? 2 : 1);
+        return is_heavier ? std::max(once, how_.first) : once;
+    }
+
+  private:
+    /// Of a link that is not known, what is known of all.
+    const smoothed_time& known_of(const link_quiet& over) const { return over.before.is_known ? over.before : any_; }
+    std::int64_t most_of(const smoothed_time& quiet) const {
+        return quiet.mean + std::max(4 * quiet.deviation, how_.least.ns);
+    }
+
+    detect how_;
+    smoothed_time any_{};  ///< of all links
+    double rate_ = 0;      ///< bytes per nanosecond
+    std::size_t most_in_flight_ = 0;
+    std::size_t known_load_ = 0;  ///< that of the operations before this one
+    bool is_heavier_ = false;     ///< the operation before this one than all before it
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/core/random.hpp
 
 // Counter-based random numbers: a pure function of (key, index), so that the result depends on no thread, no order of
@@ -2476,25 +2619,6 @@ struct delivery_note {
     friend constexpr bool operator==(const delivery_note&, const delivery_note&) = default;
 };
 
-/// A time that is measured again and again: smoothed, and its mean deviation.
-struct smoothed_time {
-    bool is_known = false;
-    std::int64_t mean = 0;
-    std::int64_t deviation = 0;
-
-    /// Source: V. Jacobson, M. Karels, Congestion avoidance and control, 1988.
-    constexpr void measure(std::int64_t ns) {
-        if (!is_known) {
-            *this = {true, ns, ns / 2};
-            return;
-        }
-        const std::int64_t off = ns - mean;
-        deviation += ((off < 0 ? -off : off) - deviation) / 4;
-        mean += off / 8;
-    }
-    friend constexpr bool operator==(const smoothed_time&, const smoothed_time&) = default;
-};
-
 /// Delivers the messages of an operation to their targets, by whatever way, exactly once. A state machine without I/O
 /// and without a clock: its host tells it what is posted, what arrives and what time it is, and sends what is in
 /// `outbox()`.
@@ -2538,6 +2662,7 @@ class delivery_machine {
           self_(self),
           parent_(ways.parent(size, self)),
           children_(ways.children(size, self)),
+          quiet_(ways.detect),
           links_(static_cast<std::size_t>(size)) {
         for (rank_t rank = 1; rank < size; ++rank) {
             const rank_t above = ways_.parent(size, rank);
@@ -2558,12 +2683,10 @@ class delivery_machine {
         detours_ = 0;
         turns_ = 0;
         sought_ = no_rank;
-        const bool is_heavier = most_in_flight_ > 4 * known_load_;
-        known_load_ = most_in_flight_;
-        if (is_heavier) any_quiet_ = {};
+        quiet_.begin();
         for (rank_t peer = 0; peer < size_; ++peer) {
             link& to = at(peer);
-            learn(to, is_heavier);
+            quiet_.learn(to.quiet);
             to.sent = to.taken = 0;
             to.is_carried_for = false;
             if (to.way == 0 || now < to.probe_at) continue;
@@ -2709,10 +2832,7 @@ class delivery_machine {
         std::uint32_t sent = 0;       ///< messages for the peer, in this operation
         std::uint32_t taken = 0;      ///< those of the peer that have come without a gap
         time_point probe_at{};
-        std::uint32_t open = 0;     ///< copies sent over the link and not acknowledged over it, in this operation
-        time_point quiet_since{};   ///< the latest acknowledgement over the link, or the first of these copies
-        std::int64_t quiet_ns = 0;  ///< the longest time in this operation for which an acknowledgement was awaited
-        smoothed_time quiet{};      ///< of the operations before
+        link_quiet quiet{};
     };
     struct entry {
         delivery_note note{};
@@ -2760,8 +2880,8 @@ class delivery_machine {
         each.due = now + patience(each);
         if (each.way != 0)
             ++detours_;
-        else if (link& over = at(each.note.target); over.open++ == 0)
-            over.quiet_since = now;
+        else
+            at(each.note.target).quiet.sent(now);
         send(each.note, by(each.note.target, each.way), each.handle);
     }
     void overdue(entry& each, time_point now) {
@@ -2789,23 +2909,10 @@ class delivery_machine {
     duration patience(const entry& each) const {
         constexpr int most_doublings = 6;
         const int doublings = std::min(each.turns / count_of_ways(), most_doublings);
-        const duration once = ways_.detect.is_adaptive ? measured_patience(each) : ways_.detect.first;
+        const bool is_detour = each.way != 0;
+        const link& over = at(by(each.note.target, each.way));
+        const duration once = quiet_.patience(over.quiet, is_detour, each.bytes, each.in_flight);
         return once * (std::int64_t{1} << doublings);
-    }
-    duration measured_patience(const entry& each) const {
-        const smoothed_time& own = at(by(each.note.target, each.way)).quiet;
-        const smoothed_time& quiet = own.is_known ? own : any_quiet_;
-        if (!quiet.is_known || rate_ == 0) return ways_.detect.first;
-        // How long a link is quiet is not known of a detour, nor under more load than ever before.
-        const bool is_heavier = each.in_flight > 4 * known_load_;
-        const std::size_t before =
-            each.way == 0 && !is_heavier ? each.bytes : std::max(each.in_flight, most_in_flight_);
-        const auto transfer = static_cast<std::int64_t>(2 * static_cast<double>(before) / rate_);
-        const duration once = duration(most_of(quiet) + transfer) * (each.way == 0 ? 1 : 2);
-        return is_heavier ? std::max(once, ways_.detect.first) : once;
-    }
-    std::int64_t most_of(const smoothed_time& quiet) const {
-        return quiet.mean + std::max(4 * quiet.deviation, ways_.detect.least.ns);
     }
     duration patience_of_asking() {
         constexpr int most_doublings = 10;
@@ -2815,13 +2922,13 @@ class delivery_machine {
     void acknowledged(const delivery_note& note, rank_t source, time_point now) {
         const bool is_direct = source == note.target;
         if (is_direct) {
-            hear(at(source), now);
+            quiet_.hear(at(source).quiet, at(source).way != 0, now);
             works(source);
         }
         for (std::size_t i = 0; i < waiting_.size();) {
             entry& each = waiting_[i];
             if (each.note.target == note.target && each.note.sequence == note.sequence) {
-                if (is_direct && each.turns == 0 && each.way == 0) measure(each, now);
+                if (is_direct && each.turns == 0 && each.way == 0) quiet_.measure(each.in_flight, now - each.sent_at);
                 each = waiting_[waiting_.size() - 1];
                 waiting_.resize(waiting_.size() - 1);
                 continue;
@@ -2833,36 +2940,6 @@ class delivery_machine {
         move_on(now);
     }
     void works(rank_t peer) { at(peer).way = 0; }
-
-    void measure(const entry& each, time_point now) {
-        const auto took = static_cast<double>(std::max<std::int64_t>((now - each.sent_at).ns, 1));
-        const double seen = static_cast<double>(each.in_flight) / took;
-        if (each.in_flight > 4 * most_in_flight_)
-            rate_ = seen;
-        else if (each.in_flight >= most_in_flight_ / 2)
-            rate_ += (seen - rate_) / 8;
-        most_in_flight_ = std::max(most_in_flight_, each.in_flight);
-    }
-    /// An acknowledgement has come over the link. Of a time for which it was called silent only so much counts as makes
-    /// the next patience longer.
-    void hear(link& over, time_point now) {
-        if (over.open == 0) return;
-        std::int64_t awaited = (now - over.quiet_since).ns;
-        if (over.way != 0) awaited = std::min(awaited, 2 * most_of(over.quiet.is_known ? over.quiet : any_quiet_));
-        over.quiet_ns = std::max({over.quiet_ns, awaited, std::int64_t{1}});
-        over.quiet_since = now;
-        --over.open;
-    }
-    /// An operation has ended. One of much more bytes than all before shows how long a link under load is quiet.
-    void learn(link& over, bool is_heavier) {
-        if (is_heavier) over.quiet = {};
-        if (over.quiet_ns != 0) {
-            over.quiet.measure(over.quiet_ns);
-            any_quiet_.measure(over.quiet_ns);
-        }
-        over.quiet_ns = 0;
-        over.open = 0;
-    }
 
     /// Counts a message that came, and returns whether it is the first copy.
     bool is_new(const delivery_note& note) {
@@ -2919,6 +2996,7 @@ class delivery_machine {
     rank_t parent_ = no_rank;
     int children_ = 0;
     std::uint64_t number_ = 0;
+    quiet_time quiet_{};
     aligned_vector<link> links_;
     aligned_vector<entry> waiting_;  ///< what is not acknowledged
     aligned_vector<letter> outbox_;
@@ -2928,12 +3006,8 @@ class delivery_machine {
     int detours_ = 0;
     int turns_ = 0;
     time_point asks_at_{};
-    rank_t sought_ = no_rank;    ///< whom this rank waits for and does not hear
-    time_point seeks_at_{};      ///< when it asks the others again
-    smoothed_time any_quiet_{};  ///< of all links
-    double rate_ = 0;            ///< bytes per nanosecond
-    std::size_t most_in_flight_ = 0;
-    std::size_t known_load_ = 0;  ///< that of the operations before this one
+    rank_t sought_ = no_rank;  ///< whom this rank waits for and does not hear
+    time_point seeks_at_{};    ///< when it asks the others again
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -3416,36 +3490,36 @@ struct scene {
     std::string what;  ///< "all_reduce (operation 7)"
 
     [[gnu::cold, gnu::noinline]] abort_notice notice(failure kind, rank_t culprit, rank_t other,
-                                                     const std::string& why) const {
+                                                     std::initializer_list<text_piece> why) const {
         return {.context = context,
                 .operation = operation,
                 .kind = kind,
                 .culprit = culprit,
                 .other = other,
-                .reason = text_of({what, ": ", why}),
+                .reason = text_of({what, ": ", text_of(why)}),
                 .first_tag = first_tag};
     }
 
     /// This rank is to blame: it `does` (", which …", ": a NaN").
-    [[gnu::cold, gnu::noinline]] abort_notice of_self(const std::string& does,
+    [[gnu::cold, gnu::noinline]] abort_notice of_self(std::initializer_list<text_piece> does,
                                                       failure kind = failure::exception) const {
-        return notice(kind, self, no_rank, text_of({"rank ", self, does}));
+        return notice(kind, self, no_rank, {"rank ", self, text_of(does)});
     }
 
     [[noreturn, gnu::cold, gnu::noinline]] void fail(failure kind, rank_t culprit, rank_t other,
-                                                     const std::string& why) const {
+                                                     std::initializer_list<text_piece> why) const {
         throw_error(notice(kind, culprit, other, why));
     }
 
     /// Ends the operation with `source` as the culprit, which sent what was not due. The error names both ends of the
     /// link, which may have lost or repeated a message.
-    [[noreturn, gnu::cold, gnu::noinline]] void refuse(rank_t source, const std::string& sent) const {
-        fail(failure::protocol, source, self, text_of({"rank ", source, " ", sent}));
+    [[noreturn, gnu::cold, gnu::noinline]] void refuse(rank_t source, std::initializer_list<text_piece> sent) const {
+        fail(failure::protocol, source, self, {"rank ", source, " ", text_of(sent)});
     }
     /// What `source` sent could not be read.
     [[noreturn, gnu::cold, gnu::noinline]] void refuse(rank_t source, const protocol_error& wrong) const {
         if (wrong.culprit() != no_rank) throw_error(wrong.notice());
-        refuse(source, text_of({"sent bytes that are no valid frame: ", wrong.notice().reason}));
+        refuse(source, {"sent bytes that are no valid frame: ", wrong.notice().reason});
     }
 
     /// Whether an error is of this very context.
@@ -3455,14 +3529,14 @@ struct scene {
     /// Whatever names no culprit is this rank's own failure, and so is the failure of another group, whose ranks have
     /// other numbers.
     [[gnu::cold, gnu::noinline]] abort_notice notice_of(const std::exception* thrown) const {
-        if (thrown == nullptr) return of_self(": an exception of unknown type");
+        if (thrown == nullptr) return of_self({": an exception of unknown type"});
         const auto* const failed = dynamic_cast<const error*>(thrown);
-        if (failed == nullptr) return of_self(text_of({": ", thrown->what()}));
+        if (failed == nullptr) return of_self({": ", thrown->what()});
         abort_notice known = failed->notice();
         if (known.culprit == no_rank && known.kind != failure::deadlock)
-            return of_self(text_of({": ", known.reason}), known.kind);
+            return of_self({": ", known.reason}, known.kind);
         if (known.culprit != no_rank && !is_own(known) && known.context != every_context)
-            return of_self(text_of({": ", thrown->what()}));
+            return of_self({": ", thrown->what()});
         known.context = context;
         known.operation = operation;
         known.first_tag = first_tag;
@@ -3602,7 +3676,7 @@ class inquest {
     /// `source` sent a frame of another call: blames the rank whose call differs from the others'.
     [[noreturn, gnu::cold, gnu::noinline]] void disagree(rank_t source) const {
         blame_odd_one(entrants(false));
-        where_.fail(failure::mismatch, source, no_rank, text_of({"rank ", source, " sent a frame of another call"}));
+        where_.fail(failure::mismatch, source, no_rank, {"rank ", source, " sent a frame of another call"});
     }
 
     /// The timeout has passed and this rank still waits. Blames a rank that made another call or has not come; else the
@@ -3610,9 +3684,9 @@ class inquest {
     [[noreturn, gnu::cold, gnu::noinline]] void nothing_came(const long_wait& own) const {
         blame_odd_one(entrants(true));
         const standstill origin = origin_of(all_, waits_, signature_->number, all_.self(), own, timeout_ / 8);
-        where_.fail(failure::timeout, origin.peer, origin.waiter,
-                    text_of({origin.text(timeout_),
-                             ", which has entered the operation: slow, or the link between them is cut"}));
+        where_.fail(
+            failure::timeout, origin.peer, origin.waiter,
+            {origin.text(timeout_), ", which has entered the operation: slow, or the link between them is cut"});
     }
 
     /// Throws `peer_failure` if the body of `peer` is known to have returned without entering the operation. Does not
@@ -3624,7 +3698,7 @@ class inquest {
   private:
     [[noreturn, gnu::cold, gnu::noinline]] void departed(rank_t peer) const {
         where_.fail(failure::exception, peer, no_rank,
-                    text_of({"rank ", peer, " has returned from its body without entering the operation"}));
+                    {"rank ", peer, " has returned from its body without entering the operation"});
     }
 
     /// What a rank said of its wait in the operation before. Where no answer has come, the wait is over.
@@ -3640,12 +3714,11 @@ class inquest {
     [[noreturn, gnu::cold, gnu::noinline]] void not_come(rank_t rank) const {
         if (const long_wait its = still_waits(rank); its.peer != no_rank) {
             const standstill origin = origin_of(all_, waits_, signature_->number - 1, rank, its, timeout_ / 8);
-            where_.fail(
-                failure::timeout, origin.peer, origin.waiter,
-                text_of({origin.text(timeout_), " in the operation before: slow, or the link between them is cut"}));
+            where_.fail(failure::timeout, origin.peer, origin.waiter,
+                        {origin.text(timeout_), " in the operation before: slow, or the link between them is cut"});
         }
         where_.fail(failure::timeout, rank, all_.self(),
-                    text_of({"rank ", rank, " has not entered the operation within ", timeout_.seconds(), " s"}));
+                    {"rank ", rank, " has not entered the operation within ", timeout_.seconds(), " s"});
     }
 
     using answers = plain_vector<std::optional<call_signature>>;
@@ -3691,7 +3764,7 @@ class inquest {
         }
         for (rank_t r = 0; r < all_.size(); ++r)
             if (const auto& call = entered[static_cast<std::size_t>(r)]; call && *call != usual)
-                where_.fail(failure::mismatch, r, no_rank, text_of({"rank ", r, " ", difference(*call, usual)}));
+                where_.fail(failure::mismatch, r, no_rank, {"rank ", r, " ", difference(*call, usual)});
     }
 
     static std::string index_width(const call_signature& call) {
@@ -3965,7 +4038,7 @@ class session {
     channel on(std::uint32_t tag) const { return {context_, tag}; }
 
     /// What becomes of the other ranks is told on `tag` from now on; see `MonitoredTransport`.
-    [[gnu::cold, gnu::noinline]] void monitor(std::uint32_t tag)
+    [[gnu::noinline]] void monitor(std::uint32_t tag)
         requires MonitoredTransport<Net>
     {
         net_->monitor(on(tag));
@@ -4033,7 +4106,7 @@ class session {
         const auto last = detail::long_wait::of_any_order(peer);
         const detail::standstill origin = detail::origin_of(witnesses(), waits_, 1, rank(), last, timeout_ / 8);
         return where.notice(failure::timeout, origin.peer, origin.waiter,
-                            text_of({origin.text(timeout_), origin.waiter == where.self ? of_peer : "", of_all}));
+                            {origin.text(timeout_), origin.waiter == where.self ? of_peer : "", of_all});
     }
 
   private:
@@ -4043,7 +4116,7 @@ class session {
         const auto* const failed = dynamic_cast<const error*>(thrown);
         if (kind_ == session_kind::open && failed != nullptr && where.is_own(failed->notice()) &&
             failed->notice().kind == failure::timeout) {
-            if (!net_->aborted(context_)) left_ = failed->notice();
+            if (!net_->aborted(context_)) left_.emplace(failed->notice());
             return;
         }
         const abort_notice notice = where.notice_of(thrown);
@@ -4131,7 +4204,7 @@ class exchange {
     [[gnu::noinline]] message receive(rank_t peer) {
         std::optional<message> received;
         wait_for(peer, round_, [&](deadline until) {
-            received = net_->receive(peer, on_, until);
+            if (auto got = net_->receive(peer, on_, until)) received.emplace(std::move(*got));
             return received.has_value();
         });
         if (expected_ != 0) --expected_;
@@ -4228,6 +4301,11 @@ class exchange {
 
     /// A frame of another call arrived: finds the rank whose call differs from the others' and throws `mismatch`.
     [[noreturn, gnu::cold]] void disagree(rank_t source) const { inquest().disagree(source); }
+
+    /// Ends the operation with `source` as the culprit, which did `what` ("sent a part twice").
+    [[noreturn, gnu::cold, gnu::noinline]] void refuse(rank_t source, std::initializer_list<text_piece> what) const {
+        scene().refuse(source, what);
+    }
 
     /// This rank's place in the operation, for messages: "all_reduce (operation 7)".
     [[gnu::cold]] detail::scene scene() const {
@@ -4728,7 +4806,7 @@ class detours {
         if (machine_.is_over()) return;
         for (const rank_t peer : ended_.all())
             if (!machine_.is_leaving() || machine_.waits_for() == peer)
-                call_->scene().fail(failure::exception, peer, no_rank, text_of({"rank ", peer, " has ended"}));
+                call_->scene().fail(failure::exception, peer, no_rank, {"rank ", peer, " has ended"});
     }
 
     /// The transport has told that `peer` is silent, and no rank can carry anything for it.
@@ -4736,8 +4814,8 @@ class detours {
         if (!machine_.is_out_of_reach(peer, now())) return;
         const rank_t self = call_->net().rank();
         call_->scene().fail(failure::exception, peer, self,
-                            text_of({"rank ", self, " waits for rank ", peer,
-                                     ", of which no rank hears anything: it hangs, or its links are cut"}));
+                            {"rank ", self, " waits for rank ", peer,
+                             ", of which no rank hears anything: it hangs, or its links are cut"});
     }
 
     void flush() {
@@ -4921,7 +4999,7 @@ namespace rill { inline namespace RILL_ABI {
 class arena {
   public:
     /// `size` uninitialised bytes, aligned to a cache line.
-    byte_span take(std::size_t size) {
+    [[gnu::noinline]] byte_span take(std::size_t size) {
         while (block_ < blocks_.size() && blocks_[block_].size() - used_ < size) {
             ++block_;
             used_ = 0;
@@ -7726,7 +7804,7 @@ inline void stream_line(const unsigned char* source, unsigned char* target) {
     _mm_stream_si128(to + 2, c);
     _mm_stream_si128(to + 3, d);
 #else
-    std::copy_n(source, 64, target);
+    rill::detail::copy_elements(source, 64, target);
 #endif
 }
 
@@ -7755,8 +7833,8 @@ void copy(std::span<const T> source, std::span<T> target) {
         detail::end_streaming();
     }
 #endif
-    std::copy_n(source.data(), first, target.data());
-    std::copy_n(source.data() + last, source.size() - last, target.data() + last);
+    rill::detail::copy_elements(source.data(), first, target.data());
+    rill::detail::copy_elements(source.data() + last, source.size() - last, target.data() + last);
 }
 
 }}}  // namespace rill::RILL_ABI::kernel
@@ -7918,7 +7996,7 @@ void copy_dense(const stream_view<T, Index>& source, std::span<T> target, T neut
             kernel::copy(piece.values(), to);
             return;
         }
-        std::fill_n(to.data(), to.size(), neutral);
+        detail::fill_elements(to.data(), to.size(), neutral);
         kernel::scatter_assign(piece.pairs(), piece.range().begin, to);
     });
 }
@@ -8340,8 +8418,9 @@ class frame_reader {
 
     void skip_padding(std::size_t frame_size) {
         if (done()) return;
-        for (std::byte b : take((frame_alignment - frame_size % frame_alignment) % frame_alignment))
-            wire::detail::require(b == std::byte{0}, "padding is not zero");
+        const byte_view padding = take((frame_alignment - frame_size % frame_alignment) % frame_alignment);
+        for (std::size_t i = 0; i < padding.size(); ++i)
+            wire::detail::require(padding[i] == std::byte{0}, "padding is not zero");
         wire::detail::require(!done(), "bytes behind the last frame");
     }
 
@@ -8419,24 +8498,6 @@ inline constexpr frame_coder<T, Index, Exec> coder_of{detail::encode_frame<Among
 
 namespace rill { inline namespace RILL_ABI {
 
-namespace detail {
-
-[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_part(const scene& at, rank_t source, std::uint32_t given,
-                                                               std::uint32_t due) {
-    at.refuse(source, text_of({"sent part ", given, " where part ", due, " was due"}));
-}
-[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_contributors(const scene& at, rank_t source,
-                                                                       std::uint32_t given, std::uint32_t ranks) {
-    at.refuse(source, text_of({"claims ", given, " contributors among ", ranks, " ranks"}));
-}
-[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_range(const scene& at, rank_t source, segment given,
-                                                                segment due) {
-    at.refuse(source,
-              text_of({"sent [", given.begin, ", ", given.end, ") where [", due.begin, ", ", due.end, ") was due"}));
-}
-
-}  // namespace detail
-
 /// The header of the next frame of a message from `source`. If it belongs to another call, every rank learns which rank
 /// made the odd call. `place`: the part or the rank that the frame must be of.
 template <class Net>
@@ -8449,9 +8510,11 @@ template <class Net>
     });
     const std::uint32_t hash = call.signature().hash(), given = head.call - hash;
     if (head.context != call.context() || given >= detail::frame_place::many) call.disagree(source);
-    if (!place.is_place_of(head, hash)) detail::refuse_part(call.scene(), source, given, place.number());
+    if (!place.is_place_of(head, hash))
+        call.refuse(source, {"sent part ", given, " where part ", place.number(), " was due"});
     const auto ranks = static_cast<std::uint32_t>(call.net().size());
-    if (head.contributors > ranks) detail::refuse_contributors(call.scene(), source, head.contributors, ranks);
+    if (head.contributors > ranks)
+        call.refuse(source, {"claims ", head.contributors, " contributors among ", ranks, " ranks"});
     return head;
 }
 
@@ -8466,13 +8529,15 @@ frame next_frame(const exchange<Net>& call, rank_t source, frame_reader& reader,
 /// Ends the operation with `source` as the culprit unless a frame covers the range that is due.
 template <class Net>
 void expect_range(const exchange<Net>& call, rank_t source, segment given, segment due) {
-    if (given != due) detail::refuse_range(call.scene(), source, given, due);
+    if (given != due)
+        call.refuse(source,
+                    {"sent [", given.begin, ", ", given.end, ") where [", due.begin, ", ", due.end, ") was due"});
 }
 
 /// Ends the operation with `source` as the culprit if a message has more frames than were due.
 template <class Net>
 void expect_end(const exchange<Net>& call, rank_t source, const frame_reader& reader) {
-    if (!reader.done()) call.scene().refuse(source, "sent more frames than were due");
+    if (!reader.done()) call.refuse(source, {"sent more frames than were due"});
 }
 
 /// The only frame of a message, which must cover `due`.
@@ -8558,30 +8623,27 @@ class empty_state {
         return byte_pieces{byte_view(block)};
     }
 
-    void fold(std::span<arrival<message>> arrivals) {
-        for (const auto& each : arrivals) {
-            const contribution_sum given = read(each);
-            for (int part = each.from.parts.first; part < each.from.parts.last; ++part) come(part) = come(part) + given;
-        }
-    }
-    void copy(std::span<arrival<message>> arrivals) {
-        for (const auto& each : arrivals) {
-            const contribution_sum given = read(each);
-            for (int part = each.from.parts.first; part < each.from.parts.last; ++part) come(part) = given;
-        }
-    }
+    void fold(std::span<arrival<message>> arrivals) { take(arrivals, true); }
+    void copy(std::span<arrival<message>> arrivals) { take(arrivals, false); }
 
     contribution_sum total() const { return come_[0]; }
 
   private:
+    void take(std::span<arrival<message>> arrivals, bool adds) {
+        for (std::size_t i = 0; i < arrivals.size(); ++i) {
+            const contribution_sum given = read(arrivals[i]);
+            const part_range parts = arrivals[i].from.parts;
+            for (int part = parts.first; part < parts.last; ++part) come(part) = adds ? come(part) + given : given;
+        }
+    }
+
     contribution_sum& come(int part) { return come_[static_cast<std::size_t>(part)]; }
 
     contribution_sum read(const arrival<message>& from) {
         const byte_pieces bytes = from.pieces();
         const wire::header head =
             next_header(*call_, from.from.peer, frame_reader(bytes), frame_place::of_part(from.from.parts.first));
-        if (bytes.size_bytes() != wire::header_bytes)
-            call_->scene().refuse(from.from.peer, "sent data where none was due");
+        if (bytes.size_bytes() != wire::header_bytes) call_->refuse(from.from.peer, {"sent data where none was due"});
         return contribution_sum::of(head);
     }
 
@@ -8664,14 +8726,15 @@ struct subtree {
     friend constexpr bool operator==(subtree, subtree) = default;
 
   private:
-    constexpr int chunks_before(int arity) const {
+    // Not inlined: every query of a schedule asks for it, and it divides.
+    [[gnu::noinline]] constexpr int chunks_before(int arity) const {
         const int before = root - first;
         if (before == 0 || size() - 1 == before) return smaller(arity, before);
         const int share = static_cast<int>((2LL * arity * before + size() - 1) / (2LL * (size() - 1)));
         const int most = arity > 1 ? arity - 1 : 1;
         return smaller(share < 1 ? 1 : smaller(share, most), before);
     }
-    constexpr int chunks_after(int arity) const {
+    [[gnu::noinline]] constexpr int chunks_after(int arity) const {
         const int rest = arity - chunks_before(arity);
         return smaller(rest < 1 ? 1 : rest, last - root - 1);
     }
@@ -8680,7 +8743,7 @@ struct subtree {
     static constexpr int largest(int n, int chunks) { return n == 0 ? 0 : (n + chunks - 1) / chunks; }
 
     /// Chunk `i` of `chunks` chunks of the `n` ranks from `begin` on; the first `n % chunks` chunks are one longer.
-    static constexpr subtree chunk(rank_t begin, int n, int chunks, int i) {
+    [[gnu::noinline]] static constexpr subtree chunk(rank_t begin, int n, int chunks, int i) {
         const int lo = begin + i * (n / chunks) + smaller(i, n % chunks);
         return {lo, lo, lo + n / chunks + (i < n % chunks ? 1 : 0)};
     }
@@ -8983,9 +9046,9 @@ void fold_part(std::span<const std::span<const T>> inputs, segment part, std::sp
     alignas(64) T acc[fold_block];  // a local array: no output can alias an input within a block
     std::size_t i = part.begin;
     for (; i + fold_block <= part.end; i += fold_block) {
-        std::copy_n(inputs[0].data() + i, fold_block, acc);
+        rill::detail::copy_elements(inputs[0].data() + i, fold_block, acc);
         for (std::size_t k = 1; k < inputs.size(); ++k) fold_into(acc, inputs[k].data() + i, fold);
-        std::copy_n(acc, fold_block, out.data() + i);
+        rill::detail::copy_elements(acc, fold_block, out.data() + i);
     }
     const std::size_t rest = std::min(part.end - i, fold_block);  // g++ 12 warns of an index without a bound
     for (std::size_t j = 0; j < rest; ++j) {
@@ -9015,8 +9078,8 @@ template <Element T, class Fold, Executor Exec = serial>
 void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold,
                   const Exec& executor = {}) {
     RILL_EXPECTS(!inputs.empty(), "fold_dense_k: there is nothing to fold");
-    for ([[maybe_unused]] const auto& input : inputs)
-        RILL_EXPECTS(input.size() == out.size(), "fold_dense_k: an input differs in length from the output");
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+        RILL_EXPECTS(inputs[k].size() == out.size(), "fold_dense_k: an input differs in length from the output");
     run_tasks(executor, tasks_for(executor, out.size(), detail::fold_block),
               [&](segment part) { detail::fold_part(inputs, part, out, fold); });
 }
@@ -9062,7 +9125,7 @@ class dense_state {
                       {input.data() == output.data() ? place::output : place::input, own, false});
         headers_.reset();
         if (own.contributors == 0) {
-            std::fill_n(output.data(), output.size(), fold.template identity<T>());
+            detail::fill_elements(output.data(), output.size(), fold.template identity<T>());
             set({0, parts}, place::output, own);
         }
     }
@@ -9086,20 +9149,15 @@ class dense_state {
         const rank_t self = call_->net().rank();
         contribution_sum total{0, 0, 0};
         operands_.clear();
-        const auto add = [&](std::span<const T> values, contribution_sum what) {
-            if (!detail::JointFold<Fold> || what.contributors != 0) operands_.add(values);
-            total = total + what;
-        };
-        bool own_added = false;
-        for (auto& a : arrivals) {
-            if (!own_added && self < a.from.peer) {
-                add(at(from, parts), contribution_sum_of(parts));
-                own_added = true;
-            }
-            const values_from given = expect_dense(a);
-            add(given.values, given.what);
+        const std::span<const T> own = at(from, parts);
+        std::size_t before = 0;
+        while (before < arrivals.size() && arrivals[before].from.peer < self) ++before;
+        for (std::size_t i = 0; i <= arrivals.size(); ++i) {
+            const values_from given = i == before ? values_from{own, contribution_sum_of(parts)}
+                                                  : expect_dense(arrivals[i < before ? i : i - 1]);
+            if (!detail::JointFold<Fold> || given.what.contributors != 0) operands_.add(given.values);
+            total = total + given.what;
         }
-        if (!own_added) add(at(from, parts), contribution_sum_of(parts));
         const place to = target_of_fold(from, parts);
         const std::span<T> target = writable(to, parts);
         call_->await_readers(std::as_bytes(target));
@@ -9109,9 +9167,9 @@ class dense_state {
     }
 
     void copy(std::span<arrival<message>> arrivals) {
-        for (auto& a : arrivals) {
-            const part_range parts = a.from.parts;
-            const values_from given = expect_dense(a);
+        for (std::size_t i = 0; i < arrivals.size(); ++i) {
+            const part_range parts = arrivals[i].from.parts;
+            const values_from given = expect_dense(arrivals[i]);
             if (parts.count() == 0) continue;
             if (const std::span<T> target = writable(place::output, parts); target.data() != given.values.data()) {
                 call_->await_readers(std::as_bytes(target));
@@ -9176,7 +9234,7 @@ class dense_state {
         bool is_finished = false;  // at its owner
     };
 
-    segment range(part_range parts) const {
+    [[gnu::noinline]] segment range(part_range parts) const {
         if (parts == part_range{0, static_cast<int>(parts_.size())}) return {0, output_.size()};  // needs no division
         const segment first = chunk(parts.first);
         return {first.begin, parts.count() == 0 ? first.begin : chunk(parts.last - 1).end};
@@ -9211,7 +9269,7 @@ class dense_state {
 
     byte_span bytes_of_place(part_range parts) { return std::as_writable_bytes(writable(place::output, parts)); }
 
-    void move_to_output(part_range parts) {
+    [[gnu::noinline]] void move_to_output(part_range parts) {
         if (place_of(parts) == place::output) return;
         const std::span<const T> source = at(place_of(parts), parts);
         const std::span<T> target = writable(place::output, parts);
@@ -9235,7 +9293,7 @@ class dense_state {
     }
 
     /// Moves `parts` together if they lie in different places: a message is one frame, whose values lie in one place.
-    void unite(part_range parts) {
+    [[gnu::noinline]] void unite(part_range parts) {
         const auto elsewhere = [&](int p) { return place_of({p, p + 1}) != place_of(parts); };
         for (int p = parts.first; p < parts.last; ++p)
             if (elsewhere(p)) {
@@ -9263,9 +9321,9 @@ class dense_state {
         const frame f = only_frame<T, std::uint32_t>(*call_, source, a.pieces(), due,
                                                      detail::frame_place::of_part(a.from.parts.first));
         if (!f.head.codes.is_lossless())  // operands of a fold are read in place: there is no room to decode several
-            call_->scene().refuse(source, "sent rounded values where exact ones were due");
+            call_->refuse(source, {"sent rounded values where exact ones were due"});
         if (f.head.codes.indices != index_coding::dense)
-            call_->scene().refuse(source, "sent a sparse stream where a dense one was due");
+            call_->refuse(source, {"sent a sparse stream where a dense one was due"});
         const auto values = read_from(*call_, source, [&] { return detail::elements_of<T>(f.values); });
         return {values, contribution_sum::of(f.head)};
     }
@@ -9516,15 +9574,19 @@ std::size_t size_of(const X& x) {
     return traits_of<X>::size(x);
 }
 
+/// A type whose `view(x)` may be called for every object, and converts to `To`.
+template <class X, class To>
+concept AlwaysViewableAs = ViewableAs<X, To> && !requires(X& x) { traits_of<X>::is_contiguous(x); };
+
 /// Whether `view(x)` may be called and converts to `To`.
 template <class To, class X>
 bool has_view(X& x) {
     if constexpr (!ViewableAs<X, To>)
         return false;
-    else if constexpr (requires { traits_of<X>::is_contiguous(x); })
-        return traits_of<X>::is_contiguous(x);
-    else
+    else if constexpr (AlwaysViewableAs<X, To>)
         return true;
+    else
+        return traits_of<X>::is_contiguous(x);
 }
 
 /// Copies the elements of `x` to `to`, which has the same size.
@@ -9534,7 +9596,7 @@ void read_tensor(const X& x, std::span<tensor_element<X>> to) {
     if constexpr (ViewableAs<const X, elements>)
         if (has_view<elements>(x)) {
             const elements from = traits_of<X>::view(x);
-            std::copy(from.begin(), from.end(), to.begin());
+            copy_elements(from.data(), from.size(), to.data());
             return;
         }
     if constexpr (requires { traits_of<X>::read(x, to); }) traits_of<X>::read(x, to);
@@ -9547,7 +9609,7 @@ void write_tensor(std::span<const tensor_element<X>> from, X& x) {
     if constexpr (ViewableAs<X, elements>)
         if (has_view<elements>(x)) {
             const elements to = traits_of<X>::view(x);
-            std::copy(from.begin(), from.end(), to.begin());
+            copy_elements(from.data(), from.size(), to.data());
             return;
         }
     if constexpr (requires { traits_of<X>::write(from, x); }) traits_of<X>::write(from, x);
@@ -9907,7 +9969,7 @@ decltype(auto) lasting_input(std::remove_reference_t<In>& input) {
         return static_cast<In&&>(input);
 }
 
-/// Memory of a lane for elements that are not contiguous in a tensor, for the duration of an operation.
+/// Memory for elements that are not contiguous in a tensor, for the duration of an operation.
 template <class T>
 struct staging {
     aligned_vector<T> elements;
@@ -9918,30 +9980,50 @@ struct staging {
     }
 };
 
-/// The elements of an input: its own memory where it has a view, else copied or evaluated into `stage`.
-template <Tensor X>
-std::span<const tensor_element<X>> elements_of_input(const X& x, staging<tensor_element<X>>& stage) {
+/// The stage of a lane or a group. Whoever has none gives its own stage.
+template <class T, class Lane>
+staging<T>& stage_of(Lane& lane) {
+    return lane.template workspace<staging<T>>();
+}
+template <class T>
+staging<T>& stage_of(staging<T>& own) {
+    return own;
+}
+
+/// The elements of an input: its own memory where it has a view, else copied or evaluated into the stage of `where`.
+template <Tensor X, class Where>
+std::span<const tensor_element<X>> elements_of_input(const X& x, [[maybe_unused]] Where& where) {
     using elements = std::span<const tensor_element<X>>;
-    if constexpr (ViewableAs<const X, elements>)
-        if (has_view<elements>(x)) return traits_of<X>::view(x);
-    const auto room = stage.room(size_of(x));
-    read_tensor(x, room);
-    return room;
+    if constexpr (AlwaysViewableAs<const X, elements>) {
+        return traits_of<X>::view(x);
+    } else {
+        if constexpr (ViewableAs<const X, elements>)
+            if (has_view<elements>(x)) return traits_of<X>::view(x);
+        const auto room = stage_of<tensor_element<X>>(where).room(size_of(x));
+        read_tensor(x, room);
+        return room;
+    }
 }
 
-/// The memory in which the elements of an output are computed: its own if it has a view, else `stage`, from which
-/// `deliver` copies them. If an input and an output share a stage, the operation runs in place.
-template <OutputTensor X>
-std::span<tensor_element<X>> elements_of_output(X& x, staging<tensor_element<X>>& stage) {
+/// The memory in which the elements of an output are computed: its own if it has a view, else the stage of `where`,
+/// from which `deliver` copies them. If an input and an output share a stage, the operation runs in place.
+template <OutputTensor X, class Where>
+std::span<tensor_element<X>> elements_of_output(X& x, [[maybe_unused]] Where& where) {
     using elements = std::span<tensor_element<X>>;
-    if constexpr (ViewableAs<X, elements>)
-        if (has_view<elements>(x)) return traits_of<X>::view(x);
-    return stage.room(size_of(x));
+    if constexpr (AlwaysViewableAs<X, elements>) {
+        return traits_of<X>::view(x);
+    } else {
+        if constexpr (ViewableAs<X, elements>)
+            if (has_view<elements>(x)) return traits_of<X>::view(x);
+        return stage_of<tensor_element<X>>(where).room(size_of(x));
+    }
 }
 
 template <OutputTensor X>
-void deliver(std::span<const tensor_element<X>> made, X& x) {
-    if (!has_view<std::span<tensor_element<X>>>(x)) write_tensor(made, x);
+void deliver([[maybe_unused]] std::span<const tensor_element<X>> made, [[maybe_unused]] X& x) {
+    using elements = std::span<tensor_element<X>>;
+    if constexpr (!AlwaysViewableAs<X, elements>)
+        if (!has_view<elements>(x)) write_tensor(made, x);
 }
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -10500,7 +10582,7 @@ inline void fold_lines(const T* const* inputs, std::size_t i, T* acc, Fold& fold
         ((value = K == 0 ? value : fold(value, x[K][j])), ...);
         made[j] = value;
     }
-    std::copy_n(made, line<T>, acc);
+    rill::detail::copy_elements(made, line<T>, acc);
 }
 
 /// Calls `run` with an index sequence of length min(count, inputs_at_once).
@@ -10571,7 +10653,8 @@ std::size_t fold_whole_lines(std::span<const T* const> inputs, std::span<T* cons
         if (is_single) continue;
         const auto* const bytes = reinterpret_cast<const unsigned char*>(acc);
         for (std::size_t k = 0; k < streamed; ++k) stream_line(bytes, reinterpret_cast<unsigned char*>(outputs[k] + i));
-        for (std::size_t k = streamed; k < outputs.size(); ++k) std::copy_n(acc, line<T>, outputs[k] + i);
+        for (std::size_t k = streamed; k < outputs.size(); ++k)
+            rill::detail::copy_elements(acc, line<T>, outputs[k] + i);
     }
     return i;
 }
@@ -10583,7 +10666,7 @@ void fold_rest(std::span<const T* const> inputs, std::span<T* const> outputs, se
     T rest[line<T>];
     for (std::size_t j = 0; j < part.size(); ++j) rest[j] = fold_entry(inputs, part.begin + j, fold);
     finish(std::span<T>(rest, part.size()));
-    for (T* const out : outputs) std::copy_n(rest, part.size(), out + part.begin);
+    for (T* const out : outputs) rill::detail::copy_elements(rest, part.size(), out + part.begin);
 }
 
 }  // namespace detail
@@ -10663,7 +10746,7 @@ class fused_state {
         own_ = own;
         fold_ = fold;
         if (own.contributors == 0) {
-            std::fill_n(output.data(), output.size(), fold.template identity<T>());
+            fill_elements(output.data(), output.size(), fold.template identity<T>());
             input_ = output;
         }
     }
@@ -11137,7 +11220,7 @@ class workshop {
             if (each.type == type) return each.object.get();
         return nullptr;
     }
-    [[gnu::cold, gnu::noinline]] void* add(const void* type, owned object) {
+    [[gnu::noinline]] void* add(const void* type, owned object) {
         return made_.add({type, std::move(object)}).object.get();
     }
 
@@ -11169,7 +11252,7 @@ class lane {
     using executor_type = Exec;
     using lane_type = lane;
 
-    [[gnu::cold, gnu::noinline]] explicit lane(detail::membership<Net, Shape, Exec>& of)
+    [[gnu::noinline]] explicit lane(detail::membership<Net, Shape, Exec>& of)
         : of_(&of), window_(of.window), exchange_(of.session) {}
     lane(const lane&) = delete;
     lane& operator=(const lane&) = delete;
@@ -11267,7 +11350,7 @@ class lane {
     [[gnu::cold]] void abandon(const detail::operation_numbers& numbers, const std::string& does) {
         const std::uint64_t number = numbers.in_context;
         const auto where = of_->session.scene(number, tag_of(number), text_of({"operation ", number}));
-        net().abort(where.of_self(text_of({" ", does})));
+        net().abort(where.of_self({" ", does}));
     }
 
     detail::membership<Net, Shape, Exec>* of_;
@@ -11765,7 +11848,7 @@ class group {
 template <Transport Net, Topology Shape, Executor Exec>
 class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec> {
   public:
-    [[gnu::cold, gnu::noinline]] explicit group(Net& net, Shape shape = {}, group_options options = {},
+    [[gnu::noinline]] explicit group(Net& net, Shape shape = {}, group_options options = {},
                                                 Exec executor = {})
         : detail::group_base<Net, Shape, Exec>{{.session = session_of(net, shape, options),
                                                 .shape = shape,
@@ -11802,7 +11885,7 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
         return {net, options.name, options.timeout};
     }
 
-    [[gnu::cold, gnu::noinline]] void shake_hands() {
+    [[gnu::noinline]] void shake_hands() {
         constexpr option_names names{{"version", "topology", "seed", "timeout"}};
         this->guarded(
             {.kind = operation::handshake,
@@ -11905,15 +11988,15 @@ constexpr Size next_frame_at(Size size) {
 /// Joins several frames into one message, copied into `memory`.
 inline byte_view join_frames(std::span<const byte_pieces> frames, arena& memory) {
     std::size_t size = 0;
-    for (const byte_pieces& frame : frames) size = next_frame_at(size) + frame.size_bytes();
+    for (std::size_t i = 0; i < frames.size(); ++i) size = next_frame_at(size) + frames[i].size_bytes();
     const byte_span whole = memory.take(size);
     std::byte* at = whole.data();
-    for (const byte_pieces& frame : frames) {
+    for (std::size_t i = 0; i < frames.size(); ++i) {
         const auto written = static_cast<std::size_t>(at - whole.data());
         const std::size_t gap = next_frame_at(written) - written;
         std::memset(at, 0, gap);
         at += gap;
-        for (const byte_view piece : frame) {
+        for (const byte_view piece : frames[i]) {
             if (!piece.empty()) std::memcpy(at, piece.data(), piece.size());
             at += piece.size();
         }
@@ -12556,8 +12639,8 @@ struct sparse_sink {
         values[count++] = value;
     }
     void append(sparse_view<T, Index> x, std::size_t first, std::size_t last) {
-        std::copy_n(x.indices.data() + first, last - first, indices + count);
-        std::copy_n(x.values.data() + first, last - first, values + count);
+        rill::detail::copy_elements(x.indices.data() + first, last - first, indices + count);
+        rill::detail::copy_elements(x.values.data() + first, last - first, values + count);
         count += last - first;
     }
 };
@@ -12653,8 +12736,8 @@ void merge_halves(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<
     }
     const std::size_t below = merge_rest(a, b, out, lower, fold), end = merge_rest(a, b, out, upper, fold);
     if (below != middle) {
-        std::copy(out.indices + middle, out.indices + end, out.indices + below);
-        std::copy(out.values + middle, out.values + end, out.values + below);
+        rill::detail::copy_elements(out.indices + middle, end - middle, out.indices + below);
+        rill::detail::copy_elements(out.values + middle, end - middle, out.values + below);
     }
     out.count = below + (end - middle);
 }
@@ -12772,7 +12855,9 @@ struct tile {
     mark marks[merge_tile];
 
     /// Marks the first `extent` coordinates as absent.
-    void clear(std::size_t extent) { std::fill_n(marks, (extent + group - 1) / group * group, mark::absent); }
+    void clear(std::size_t extent) {
+        rill::detail::fill_elements(marks, (extent + group - 1) / group * group, mark::absent);
+    }
 
     /// Folds in the entries from `first` on that lie in the tile that begins at `base`. Returns the first entry beyond
     /// the tile.
@@ -12817,7 +12902,7 @@ struct tile {
             const auto eight = load_little<std::uint64_t>(first + 8 * i);  // the lowest bit of each byte
             result |= (eight * 0x0102040810204080U >> 56) << (8 * i);      // all of them in the product's highest
         }
-        std::fill_n(first, group, mark::absent);
+        rill::detail::fill_elements(first, group, mark::absent);
         return result;
     }
 };
@@ -12944,10 +13029,10 @@ class merge_tree {
         : inputs_(inputs), runs_(inputs.size()) {
         const std::size_t ways = inputs.size();
         std::size_t longest = 0;
-        for (const auto& input : inputs) longest = std::max(longest, input.count());
+        for (std::size_t k = 0; k < ways; ++k) longest = std::max(longest, inputs[k].count());
         share_ = std::min(longest, std::max<std::size_t>(stretch / ways, 64));
         cursors_ = room<std::size_t>(cursors, 3 * ways);
-        std::fill_n(cursors_, ways, std::size_t{0});
+        rill::detail::fill_elements(cursors_, ways, std::size_t{0});
         const std::size_t size = ways * Runs::room_for(share_);
         entry* first = room<entry>(entries, 4 * size);
         for (part& each : parts_) {
@@ -14125,7 +14210,7 @@ class element_memory {
     }
     /// As `reserve`, with room for further elements: the room at least doubles.
     void grow(const element_layout& of, std::size_t least, element_mover move = nullptr) {
-        if (least > room_) enlarge(of, least > 2 * size_ ? least : 2 * size_, size_, move);
+        if (least > room_) double_room(of, least, move);
     }
     /// The memory of one more element, which the owner must make there at once, without a throw.
     void* next_place(const element_layout& of, element_mover move) {
@@ -14150,6 +14235,9 @@ class element_memory {
     std::size_t size_ = 0;
 
   private:
+    [[gnu::noinline]] void double_room(const element_layout& of, std::size_t least, element_mover move) {
+        enlarge(of, least > 2 * size_ ? least : 2 * size_, size_, move);
+    }
     [[gnu::noinline]] void enlarge(const element_layout& of, std::size_t room, std::size_t kept,
                                    element_mover move = nullptr) {
         if (room > static_cast<std::size_t>(-1) / 2 / of.bytes) throw std::bad_array_new_length();
@@ -14167,6 +14255,31 @@ class element_memory {
 }}}  // namespace rill::RILL_ABI::detail
 
 #endif  // RILL_SINGLE_CORE_DETAIL_ELEMENT_MEMORY_HPP
+
+#ifndef RILL_SINGLE_CORE_DETAIL_ELEMENTS_HPP
+#define RILL_SINGLE_CORE_DETAIL_ELEMENTS_HPP
+
+// ===== rill/core/detail/elements.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Copies `count` elements as bytes. The two places may overlap. It is one function for each type of element, where
+/// `std::copy_n` is eleven for the compiler.
+template <class T>
+void copy_elements(const T* from, std::size_t count, T* to) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    if (count != 0) std::memmove(to, from, count * sizeof(T));
+}
+
+/// Sets `count` elements to one value. It is one function for each type, where `std::fill_n` is five.
+template <class T>
+void fill_elements(T* to, std::size_t count, T value) {
+    for (std::size_t i = 0; i < count; ++i) to[i] = value;
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
+#endif  // RILL_SINGLE_CORE_DETAIL_ELEMENTS_HPP
 
 #ifndef RILL_SINGLE_CORE_ALIGNED_VECTOR_HPP
 #define RILL_SINGLE_CORE_ALIGNED_VECTOR_HPP
@@ -14223,13 +14336,13 @@ class aligned_vector : detail::element_memory {
     void resize(std::size_t count, const T& value) {
         const T kept = value;
         grow(layout, count);
-        if (count > size_) std::fill(end(), data() + count, kept);
+        if (count > size_) detail::fill_elements(end(), count - size_, kept);
         size_ = count;
     }
     void assign(std::size_t count, const T& value) {
         const T kept = value;
         renew(layout, count);
-        std::fill(data(), data() + count, kept);
+        detail::fill_elements(data(), count, kept);
         size_ = count;
     }
     template <std::forward_iterator From>
@@ -14238,6 +14351,12 @@ class aligned_vector : detail::element_memory {
         renew(layout, count);
         std::copy(first, last, data());
         size_ = count;
+    }
+    /// The elements must not be this vector's own.
+    void append(const T* from, std::size_t count) {
+        const std::size_t before = size_;
+        resize(before + count);
+        detail::copy_elements(from, count, data() + before);
     }
     /// The range must not be one of this vector's own.
     template <std::forward_iterator From>
@@ -14535,7 +14654,7 @@ class text_piece {
 
 /// Composes a message: `text_of({"rank ", rank, " sent nothing"})`. It is compiled once; a chain of `+` would be
 /// compiled anew wherever a message is made.
-[[gnu::cold, gnu::noinline]] inline std::string text_of(std::initializer_list<text_piece> pieces) {
+[[gnu::noinline]] inline std::string text_of(std::initializer_list<text_piece> pieces) {
     std::string all;
     char digits[512];  // room for the largest double
     for (const text_piece& each : pieces) {
@@ -15160,8 +15279,8 @@ struct sparse_sink {
         values[count++] = value;
     }
     void append(sparse_view<T, Index> x, std::size_t first, std::size_t last) {
-        std::copy_n(x.indices.data() + first, last - first, indices + count);
-        std::copy_n(x.values.data() + first, last - first, values + count);
+        rill::detail::copy_elements(x.indices.data() + first, last - first, indices + count);
+        rill::detail::copy_elements(x.values.data() + first, last - first, values + count);
         count += last - first;
     }
 };
@@ -15257,8 +15376,8 @@ void merge_halves(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<
     }
     const std::size_t below = merge_rest(a, b, out, lower, fold), end = merge_rest(a, b, out, upper, fold);
     if (below != middle) {
-        std::copy(out.indices + middle, out.indices + end, out.indices + below);
-        std::copy(out.values + middle, out.values + end, out.values + below);
+        rill::detail::copy_elements(out.indices + middle, end - middle, out.indices + below);
+        rill::detail::copy_elements(out.values + middle, end - middle, out.values + below);
     }
     out.count = below + (end - middle);
 }
@@ -15454,10 +15573,10 @@ class merge_tree {
         : inputs_(inputs), runs_(inputs.size()) {
         const std::size_t ways = inputs.size();
         std::size_t longest = 0;
-        for (const auto& input : inputs) longest = std::max(longest, input.count());
+        for (std::size_t k = 0; k < ways; ++k) longest = std::max(longest, inputs[k].count());
         share_ = std::min(longest, std::max<std::size_t>(stretch / ways, 64));
         cursors_ = room<std::size_t>(cursors, 3 * ways);
-        std::fill_n(cursors_, ways, std::size_t{0});
+        rill::detail::fill_elements(cursors_, ways, std::size_t{0});
         const std::size_t size = ways * Runs::room_for(share_);
         entry* first = room<entry>(entries, 4 * size);
         for (part& each : parts_) {
@@ -15776,10 +15895,10 @@ std::size_t merge_tiles(std::span<const sparse_view<T, Index>> inputs, Index* in
         scratch.tile.assign(sizeof(tile<T>), std::byte{});  // zeroed, because sums may read entries that nothing wrote
     tile<T>& dense = *reinterpret_cast<tile<T>*>(scratch.tile.data());
     std::size_t* cursors = room<std::size_t>(scratch.cursors, inputs.size());
-    std::fill_n(cursors, inputs.size(), std::size_t{0});
+    rill::detail::fill_elements(cursors, inputs.size(), std::size_t{0});
     Index last = 0;
-    for (const auto& input : inputs)
-        if (input.count() != 0) last = std::max(last, input.indices.back());
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+        if (inputs[k].count() != 0) last = std::max(last, inputs[k].indices.back());
     bool any = false, fresh = true;
     for (Index base = lowest_index(inputs, cursors, any); any; base = lowest_index(inputs, cursors, any)) {
         const std::size_t extent = last - base < merge_tile ? static_cast<std::size_t>(last - base) + 1 : merge_tile;
@@ -15797,7 +15916,7 @@ template <Element T, IndexType Index, class Fold>
 std::size_t merge_in_turn(std::span<const sparse_view<T, Index>> inputs, Index* indices, T* values, Fold& fold,
                           merge_scratch& scratch) {
     std::size_t most = 0;
-    for (const auto& input : inputs) most += input.count();
+    for (std::size_t k = 0; k < inputs.size(); ++k) most += inputs[k].count();
     Index* other_indices = room<Index>(scratch.indices, most);
     T* other_values = room<T>(scratch.values, most);
     sparse_view<T, Index> acc = inputs.empty() ? sparse_view<T, Index>{} : inputs[0];
@@ -15826,7 +15945,8 @@ bool tiles_pay(std::span<const sparse_view<T, Index>> inputs) {
     const std::size_t sparse = coordinates_per_entry<T, Index, Fold>(inputs.size());
     std::size_t entries = 0;
     Index first = static_cast<Index>(-1), last = 0;
-    for (const auto& input : inputs) {
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+        const auto& input = inputs[k];
         if (input.count() == 0) continue;
         entries += input.count();
         first = std::min(first, input.indices.front());
@@ -15879,9 +15999,9 @@ std::size_t merge_by_tree(std::span<const sparse_view<T, Index>> inputs, Index* 
 template <Element T, IndexType Index>
 bool one_outweighs(std::span<const sparse_view<T, Index>> inputs) {
     std::size_t longest = 0, entries = 0;
-    for (const auto& input : inputs) {
-        longest = std::max(longest, input.count());
-        entries += input.count();
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+        longest = std::max(longest, inputs[k].count());
+        entries += inputs[k].count();
     }
     return entries - longest < longest / much_longer;
 }
@@ -15919,7 +16039,7 @@ template <class Value>
 void close_gaps(Value* values, const tasks& all, const task_counts& from, const task_counts& counts) {
     std::size_t to = counts[0];
     for (std::size_t t = 1; t < all.count(); ++t) {
-        if (to != from[t]) std::copy_n(values + from[t], counts[t], values + to);
+        if (to != from[t]) rill::detail::copy_elements(values + from[t], counts[t], values + to);
         to += counts[t];
     }
 }
@@ -15965,9 +16085,9 @@ template <Element T, IndexType Index, class Fold, Executor Exec = serial>
 std::size_t merge_k(std::span<const sparse_view<T, Index>> inputs, std::span<Index> indices, std::span<T> values,
                     Fold&& fold, merge_scratch& scratch, [[maybe_unused]] const Exec& executor = {}) {
     std::size_t most = 0;
-    for (const auto& input : inputs) {
-        RILL_EXPECTS(input.indices.size() == input.values.size(), "merge_k: each index has one value");
-        most += input.count();
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+        RILL_EXPECTS(inputs[k].indices.size() == inputs[k].values.size(), "merge_k: each index has one value");
+        most += inputs[k].count();
     }
     RILL_EXPECTS(indices.size() >= most && values.size() >= most, "merge_k: too little room for the result");
     if constexpr (may_divide<Exec>)
@@ -16003,9 +16123,9 @@ template <Element T, IndexType Index, class Fold, Executor Exec>
 bool fold_all_dense(std::span<const stream_view<T, Index>> operands, std::span<T> target, const Fold& fold,
                     fold_scratch<T, Index>& scratch, const Exec& executor) {
     scratch.dense.clear();
-    for (const auto& operand : operands) {
-        if (!operand.is_dense()) return false;
-        scratch.dense.push_back(operand.values());
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+        if (!operands[k].is_dense()) return false;
+        scratch.dense.push_back(operands[k].values());
     }
     kernel::fold_dense_k(std::span<const std::span<const T>>(span_of(scratch.dense)), target, fold, executor);
     return true;
@@ -16021,11 +16141,11 @@ void fold_into_dense(std::span<const stream_view<T, Index>> operands, std::span<
     if (detail::fold_all_dense(operands, target, fold, scratch, executor)) return;
     // All operands are folded into one stretch of coordinates before the next one, so that the target stays in cache.
     kernel::run_tasks(executor, kernel::tasks(target.size()), [&](segment part) {
-        const std::size_t first = operands.front().range().begin;
+        const std::size_t first = operands[0].range().begin;
         const segment coordinates{first + part.begin, first + part.end};
         const auto to = target.subspan(part.begin, part.size());
-        copy_dense(operands.front().slice(coordinates), to, neutral);
-        for (const auto& operand : operands.subspan(1)) detail::fold_one(to, operand.slice(coordinates), fold);
+        copy_dense(operands[0].slice(coordinates), to, neutral);
+        for (std::size_t k = 1; k < operands.size(); ++k) detail::fold_one(to, operands[k].slice(coordinates), fold);
     });
 }
 
@@ -16043,12 +16163,13 @@ void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Ind
                   T neutral, dense_switch when, fold_scratch<T, Index>& scratch, const Exec& executor = {},
                   const coding& codes = {}) {
     RILL_EXPECTS(!operands.empty(), "a fold needs an operand");
-    const segment range = operands.front().range();
+    const segment range = operands[0].range();
     std::size_t total = 0;
     expected_union joined(range.size());
     bool dense = false;
     scratch.sparse.clear();
-    for (const auto& operand : operands) {
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+        const auto& operand = operands[k];
         RILL_EXPECTS(operand.range() == range, "the operands of a fold must have one range");
         total += operand.count();
         joined.add(operand.count());
@@ -16142,12 +16263,12 @@ class stream_state {
     }
 
     void copy(std::span<arrival<message>> arrivals) {
-        for (auto& a : arrivals) {
-            read_frames(a, codings_.copy, [this](block b) {
+        for (std::size_t i = 0; i < arrivals.size(); ++i) {
+            read_frames(arrivals[i], codings_.copy, [this](block b) {
                 b.is_finished = true;
                 add(b);
             });
-            call_->keep(std::move(a.message));
+            call_->keep(std::move(arrivals[i].message));
         }
     }
 
@@ -16326,16 +16447,17 @@ class stream_state {
     /// Collects the blocks to be folded in ascending order of ranks, with this rank's own among them.
     void collect_operands(std::span<arrival<message>> arrivals, part_range parts) {
         operands_.clear();
-        const auto add_operand = [this](const block& b) { operands_.add(b); };
-        const auto add_own = [&] {
-            for (int p = parts.first; p < parts.last; p = operands_.back().parts.last)
-                add_operand(clipped(block_at(p), {p, parts.last}));
-        };
         const rank_t self = call_->net().rank();
-        auto a = arrivals.begin();
-        for (; a != arrivals.end() && a->from.peer < self; ++a) read_frames(*a, codings_.contribution, add_operand);
-        add_own();
-        for (; a != arrivals.end(); ++a) read_frames(*a, codings_.contribution, add_operand);
+        std::size_t before = 0;
+        while (before < arrivals.size() && arrivals[before].from.peer < self) ++before;
+        for (std::size_t i = 0; i <= arrivals.size(); ++i) {
+            if (i == before)
+                for (int p = parts.first; p < parts.last; p = operands_.back().parts.last)
+                    operands_.add(clipped(block_at(p), {p, parts.last}));
+            else
+                read_frames(arrivals[i < before ? i : i - 1], codings_.contribution,
+                            [this](const block& b) { operands_.add(b); });
+        }
     }
 
     void fold_operands(part_range parts) {
@@ -16608,12 +16730,6 @@ template <class Lane, class T, class Index, class Fold>
 using stream_state_of =
     stream_state<typename Lane::transport_type, T, Index, folding<Fold>, typename Lane::executor_type>;
 
-/// The lane's memory for tensors whose elements are not contiguous.
-template <class T, class Lane>
-staging<T>& stage_of(Lane& lane) {
-    return lane.template workspace<staging<T>>();
-}
-
 /// This rank's segment of N elements that are split among the ranks.
 template <class Group>
 segment part_of(const Group& group, std::size_t count) {
@@ -16760,7 +16876,7 @@ class gather_state {
     void take(rank_t rank, const frame& f) {
         const view content = read_from(
             *call_, rank, [&] { return content_of(f.with(own_coding_), decoded_[static_cast<std::size_t>(rank)]); });
-        if (content.is_dense()) call_->scene().refuse(rank, "contributed a dense stream");
+        if (content.is_dense()) call_->refuse(rank, {"contributed a dense stream"});
         contents_[static_cast<std::size_t>(rank)] = content.pairs();
         frame_at(rank) = f.bytes;
     }
@@ -16770,9 +16886,8 @@ class gather_state {
             for (std::size_t b = a + 1; b < contents_.size(); ++b)
                 for (Index i : contents_[a].indices)
                     if (std::binary_search(contents_[b].indices.begin(), contents_[b].indices.end(), i))
-                        call_->scene().fail(
-                            failure::invalid_value, static_cast<rank_t>(b), static_cast<rank_t>(a),
-                            text_of({"coordinate ", i, " is contributed by rank ", a, " and by rank ", b}));
+                        call_->scene().fail(failure::invalid_value, static_cast<rank_t>(b), static_cast<rank_t>(a),
+                                            {"coordinate ", i, " is contributed by rank ", a, " and by rank ", b});
         throw protocol_error("all_gather: inconsistent union");
     }
 
@@ -16794,18 +16909,17 @@ namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 /// Copies the input to its place in the output's elements.
-template <class In, class Out, class T>
-void place_input(const In& input, Out& output, std::span<T> at, staging<T>& stage) {
+template <class Lane, class In, class Out, class T>
+void place_input(Lane& lane, const In& input, Out& output, std::span<T> at) {
     if (!has_view<std::span<T>>(output)) return read_tensor(input, at);
     // Evaluated first, because an expression may read the elements at its place.
-    const std::span<const T> mine = elements_of_input(input, stage);
-    if (at.data() != mine.data()) std::copy(mine.begin(), mine.end(), at.begin());
+    const std::span<const T> mine = elements_of_input(input, lane);
+    if (at.data() != mine.data()) copy_elements(mine.data(), mine.size(), at.data());
 }
 
 template <class Lane, class In, class Out>
 receipt all_gather_dense(Lane& lane, const In& input, Out& output) {
     using T = tensor_element<Out>;
-    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, aggregate::sum>>();
     const std::size_t size = size_of(output);
     const auto plan = in_chunks(lane, lane.shape().all_gather(lane.size(), lane.rank()), size * sizeof(T));
@@ -16815,8 +16929,8 @@ receipt all_gather_dense(Lane& lane, const In& input, Out& output) {
         lane, signature_of<T>(operation::all_gather, size, fingerprint(aggregate::sum{}), {.chunks = plan.chunks()}),
         plan, state,
         [&](const wire::header& head) {
-            all = elements_of_output(output, stage);
-            place_input(input, output, all.subspan(place.begin, place.size()), stage);
+            all = elements_of_output(output, lane);
+            place_input(lane, input, output, all.subspan(place.begin, place.size()));
             state.begin(head, plan.parts(), std::span<const T>(all), all, contribution_sum{}, aggregate::sum{},
                         plan.chunks());
         },
@@ -16971,31 +17085,51 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// What a codec contributes to one operation. It is committed if it is in the result and rolled back otherwise, also if
 /// the operation fails before the codec has encoded anything.
+///
+/// A step that can be undone is another case: others may have the result of an operation that has failed on this rank,
+/// and the step may count. So what has been encoded is committed when the operation fails, and an input that has not
+/// been encoded is not kept. If the step does not count, its `step_scope` puts the codec back.
 template <class Codec, class Encode>
 class transaction {
   public:
     /// `encode()` lets the codec encode its input. `contributes`: whether this rank contributes at all.
-    transaction(Codec& codec, Encode encode, bool contributes)
-        : codec_(codec), encode_(std::move(encode)), has_to_give_(contributes) {}
+    /// `can_be_undone`: a `step_scope` has a copy of the codec as it was before.
+    transaction(Codec& codec, Encode encode, bool contributes, bool can_be_undone = false)
+        : codec_(codec), encode_(std::move(encode)), has_to_give_(contributes), can_be_undone_(can_be_undone) {}
     transaction(const transaction&) = delete;
     transaction& operator=(const transaction&) = delete;
     ~transaction() {
         if (released_) return;
-        if (has_to_give_) keep_input();
+        if (can_be_undone_ && is_encoded_) {
+            codec_.commit();
+            return;
+        }
+        if (!can_be_undone_ && has_to_give_) keep_input();
         codec_.rollback();
     }
 
     auto give() {
         has_to_give_ = false;
-        return encode_();
+        auto given = encode_();
+        is_encoded_ = true;
+        return given;
     }
     /// Tells the codec what the receivers decode of the next piece of its contribution.
     template <class View>
     void take_received(const View& piece) {
-        if constexpr (LearnsReceived<Codec, View>) codec_.take_received(piece);
+        if constexpr (LearnsReceived<Codec, View>) {
+            is_encoded_ = false;
+            codec_.take_received(piece);
+            is_encoded_ = true;
+        }
     }
     void commit() {
         codec_.commit();
+        release();
+    }
+    /// The contribution is not in the result, and all ranks know it.
+    void rollback() {
+        codec_.rollback();
         release();
     }
     /// Leaves it to others to commit the contribution or to roll it back.
@@ -17013,6 +17147,8 @@ class transaction {
     Codec& codec_;
     Encode encode_;
     bool has_to_give_;
+    bool can_be_undone_;
+    bool is_encoded_ = false;  ///< as a whole: it may be under way
     bool released_ = false;
 };
 
@@ -17085,9 +17221,8 @@ template <class Lane, class T, class Fold>
 template <class Lane, class In, class Out, class Fold>
 receipt all_reduce_tensors(Lane& lane, const In& input, Out& output, const Fold& fold, const contribution& own) {
     using T = tensor_element<Out>;
-    auto& stage = stage_of<T>(lane);
-    const auto give = [&] { return elements_of_input(input, stage); };
-    const auto room = [&] { return elements_of_output(output, stage); };
+    const auto give = [&] { return elements_of_input(input, lane); };
+    const auto room = [&] { return elements_of_output(output, lane); };
     const auto take = [&](std::span<const T> made) { deliver(made, output); };
     return all_reduce_dense<Lane, T>(lane, fold, own, {size_of(output), give, room, take});
 }
@@ -17142,6 +17277,7 @@ struct coded_call {
     function_ref<void(State&, part_range)> take;  ///< takes the fold of what the codecs sent
     function_ref<bool(const receipt&)> accept;
     std::uint64_t aggregator;  ///< its fingerprint
+    bool can_be_undone;        ///< the call belongs to a step that can be
 };
 
 /// `fold`: without what the aggregator finishes.
@@ -17154,7 +17290,7 @@ template <class T, class State, class Lane, class Codec, class Fold>
         return encode_with(codec, of.give(), lane.executor());
     };
     codec.begin(lane.next_number());
-    transaction attempt(codec, encode, own.weight != 0);
+    transaction attempt(codec, encode, own.weight != 0, of.can_be_undone);
     const stream_codings& codings = codec.codings();
     const std::size_t dimension = codec.coded_dimension();
     const auto give = [&]() -> stream_view<T, Index> { return attempt.give(); };
@@ -17163,19 +17299,18 @@ template <class T, class State, class Lane, class Codec, class Fold>
     const receipt done = all_reduce_streams<Lane, T, Index, State>(
         lane, stream_signature<T, Index>(dimension, of.aggregator, codings, fingerprint_of(codec)), fold, own,
         {dimension, give, take_received, of.take, codings, coder_of<codings_of<Codec>, T, Index, exec>});
-    if (of.accept(done)) attempt.commit();
+    of.accept(done) ? attempt.commit() : attempt.rollback();
     return done;
 }
 
 template <class Lane, class In, class Out, class Codec, class Fold, class Accept>
 receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec, const Fold& fold,
-                         const contribution& own, const Accept& accept) {
+                         const contribution& own, const Accept& accept, bool can_be_undone) {
     using T = tensor_element<Out>;
     using state_type = stream_state_of<Lane, T, typename Codec::index_type, Fold>;
-    auto& stage = stage_of<T>(lane);
-    const auto give = [&] { return elements_of_input(input, stage); };
+    const auto give = [&] { return elements_of_input(input, lane); };
     const auto take = [&](state_type& state, part_range parts) {
-        const std::span<T> result = elements_of_output(output, stage);
+        const std::span<T> result = elements_of_output(output, lane);
         if constexpr (Codec::is_coordinatewise) {
             take_finished(state, parts, result, fold);
         } else {
@@ -17187,17 +17322,17 @@ receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec,
         deliver(result, output);
     };
     return all_reduce_taken<T, state_type>(lane, codec, folding_for(fold), own,
-                                           {give, take, accept, fingerprint(fold)});
+                                           {give, take, accept, fingerprint(fold), can_be_undone});
 }
 
 template <class Lane, class In, class T, class Index, class Codec, class Fold, class Accept>
 receipt all_reduce_coded(Lane& lane, const In& input, stream<T, Index>& output, Codec& codec, const Fold& fold,
-                         const contribution& own, const Accept& accept) {
+                         const contribution& own, const Accept& accept, bool can_be_undone) {
     using state_type = stream_state_of<Lane, T, Index, Fold>;
-    const auto give = [&] { return elements_of_input(input, stage_of<T>(lane)); };
+    const auto give = [&] { return elements_of_input(input, lane); };
     const auto take = [&](state_type& state, part_range parts) { take_finished(state, parts, output, fold); };
     return all_reduce_taken<T, state_type>(lane, codec, folding_for(fold), own,
-                                           {give, take, accept, fingerprint(fold)});
+                                           {give, take, accept, fingerprint(fold), can_be_undone});
 }
 
 /// What is known of codings only when the program runs.
@@ -17266,7 +17401,7 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold
         if constexpr (CanBeUndone<Group>) group.step().keep(codec);
         return [=, input = held<In>(in), output = held<Out>(out), &codec,
                 loan = std::move(loan)](typename Group::lane_type& lane) {
-            return all_reduce_coded(lane, input.get(), output.get(), codec, fold, own, accept);
+            return all_reduce_coded(lane, input.get(), output.get(), codec, fold, own, accept, CanBeUndone<Group>);
         };
     } else {
         return no_call{};
@@ -17287,7 +17422,7 @@ auto all_reduce_call(Group& group, In&& in, stream<T, Index>& output, Codec&& co
         auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
         if constexpr (CanBeUndone<Group>) group.step().keep(codec);
         return [=, input = held<In>(in), &output, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
-            return all_reduce_coded(lane, input.get(), output, codec, fold, own, accept);
+            return all_reduce_coded(lane, input.get(), output, codec, fold, own, accept, CanBeUndone<Group>);
         };
     } else {
         return no_call{};
@@ -17333,7 +17468,8 @@ receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>
 /// succeeds with this rank's contribution in it. `accept(receipt)` may refuse the result as a whole, on all ranks
 /// alike: then the contribution returns to the codec. Errors: as in `all_reduce` of tensors. If a `rill::error` is
 /// thrown, however early, the contribution is in the residual and must not be given again; only an input that `codec`
-/// refuses (`invalid_value` of this rank) is not in the residual.
+/// refuses (`invalid_value` of this rank) is not in the residual. In a `step_group` the end of the step decides instead
+/// (see `step_scope`).
 template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
     requires detail::MeantAsCodec<Codec>
 receipt all_reduce(Group& group, const In& input, Out&& output, Codec&& codec, const Fold& fold = {},
@@ -17457,7 +17593,6 @@ namespace detail {
 template <class Lane, class Data>
 receipt broadcast_dense(Lane& lane, Data& data, rank_t root) {
     using T = tensor_element<Data>;
-    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, aggregate::sum>>();
     const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
     const auto signature =
@@ -17467,7 +17602,7 @@ receipt broadcast_dense(Lane& lane, Data& data, rank_t root) {
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
-            values = elements_of_output(data, stage);
+            values = elements_of_output(data, lane);
             if (is_root && !has_view<std::span<T>>(data)) read_tensor(data, values);
             state.begin(head, plan.parts(), std::span<const T>(values), values, contribution_sum{}, aggregate::sum{});
         },
@@ -17776,7 +17911,6 @@ namespace detail {
 template <class Lane, class In, class Out, class Fold>
 receipt reduce_dense(Lane& lane, const In& input, Out& output, rank_t root, const Fold& fold) {
     using T = tensor_element<Out>;
-    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
     const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
@@ -17786,8 +17920,8 @@ receipt reduce_dense(Lane& lane, const In& input, Out& output, rank_t root, cons
         lane, signature_of<T>(operation::reduce, size, fingerprint(fold), {.root = root}), plan, state,
         [&](const wire::header& head) {
             if (!is_root) accumulator.resize(size);
-            const std::span<const T> mine = elements_of_input(input, stage);
-            const std::span<T> target = is_root ? elements_of_output(output, stage) : std::span<T>(accumulator);
+            const std::span<const T> mine = elements_of_input(input, lane);
+            const std::span<T> target = is_root ? elements_of_output(output, lane) : std::span<T>(accumulator);
             state.begin(head, plan.parts(), mine, target, contribution_sum{}, fold);
         },
         [&](receipt& result) {
@@ -17897,7 +18031,6 @@ namespace detail {
 template <class Lane, class In, class Out, class Fold>
 receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fold& fold) {
     using T = tensor_element<Out>;
-    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
     const std::size_t size = size_of(input);
@@ -17908,7 +18041,7 @@ receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fol
         state,
         [&](const wire::header& head) {
             accumulator.resize(size);
-            state.begin(head, plan.parts(), elements_of_input(input, stage), std::span<T>(accumulator),
+            state.begin(head, plan.parts(), elements_of_input(input, lane), std::span<T>(accumulator),
                         contribution_sum{}, fold, plan.chunks());
         },
         [&](receipt& result) {
@@ -18659,9 +18792,14 @@ struct cut {
     std::size_t ties = 0;
 };
 
+template <class Key>
+struct key_range {
+    Key low;
+    Key high;
+};
 /// The least and the largest of `count` keys, count > 0.
 template <class Key>
-std::pair<Key, Key> range_of(const Key* keys, std::size_t count) {
+key_range<Key> range_of(const Key* keys, std::size_t count) {
     Key low = keys[0], high = keys[0];
     std::size_t i = 0;
     for (; i + block <= count; i += block) {
@@ -18762,20 +18900,20 @@ struct bounds {
     std::size_t ties = 0;      ///< how many keys equal to `low` suffice; zero if few equal it
 };
 
-/// Returns bounds from a random sample, or nothing when k is so close to n that they would exclude nothing.
+/// Returns bounds from a random sample; their capacity is zero when k is so close to n that they would exclude nothing.
 template <Element T>
-std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std::size_t k, select_scratch& scratch) {
+bounds<magnitude_key<T>> sample_bounds(std::span<const T> x, std::size_t k, select_scratch& scratch) {
     using key = magnitude_key<T>;
     const std::size_t n = x.size();
     const std::size_t count = std::min<std::size_t>(64 + n / 128, 16384);
     const double rank = static_cast<double>(k) * static_cast<double>(count) / static_cast<double>(n);
     const double spread = 4 * rill::detail::square_root(rank) + 4;
     const auto low = static_cast<std::size_t>(rank + spread);
-    if (low >= count) return std::nullopt;
+    if (low >= count) return {};
 
     const std::size_t padded = (count + block - 1) / block * block;
     key* sample = room<key>(scratch.middle, padded);
-    std::fill(sample + count, sample + padded, key{0});
+    rill::detail::fill_elements(sample + count, padded - count, key{0});
     random_sequence random(random_key{0x73656C656374U});
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t at = n >> 32 == 0 ? (random.bits() * std::uint64_t{n}) >> 32 : random.below(n);
@@ -18788,9 +18926,13 @@ std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std:
         result.high = reached_by(sample, padded, static_cast<std::size_t>(rank - spread) + 1, result.low, largest);
     const double most = (static_cast<double>(low) + 4 * rill::detail::square_root(static_cast<double>(low)) + 8) /
                         static_cast<double>(count);
-    if (result.low == 0 || std::count(sample, sample + count, result.low) > 1) {
-        const auto above =
-            static_cast<double>(std::count_if(sample, sample + count, [&](key m) { return m > result.low; }));
+    std::size_t equal = 0, larger = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        equal += sample[i] == result.low ? 1U : 0U;
+        larger += sample[i] > result.low ? 1U : 0U;
+    }
+    if (result.low == 0 || equal > 1) {
+        const auto above = static_cast<double>(larger);
         const double fewest =
             (above - 4 * rill::detail::square_root(above)) / static_cast<double>(count) * static_cast<double>(n);
         result.ties = k - std::min(k, fewest > 0 ? static_cast<std::size_t>(fewest) : 0);
@@ -18856,7 +18998,7 @@ class candidate_pages {
         std::size_t all = 0, middle = 0;
         for (std::size_t at = 0; at < count_; ++at) {
             const page<T>& p = sorted()[at];
-            std::copy_n(middle_ + at * entries, p.middle, middle_ + middle);
+            rill::detail::copy_elements(middle_ + at * entries, p.middle, middle_ + middle);
             middle += p.middle;
             all += p.count;
         }
@@ -18985,10 +19127,10 @@ class candidate_pages {
 template <Element T, IndexType Index, Executor Exec>
 bool select_by_pages(std::span<const T> x, std::size_t k, Index* out, select_scratch& scratch, const Exec& executor) {
     const auto guess = sample_bounds(x, k, scratch);
-    if (!guess || guess->low == guess->high || guess->low > largest_magnitude<T>) return false;
-    candidate_pages<T, Index> found(scratch, guess->capacity, tasks_for(executor, x.size(), block).count());
-    if (!found.collect(x, guess->low, executor)) return false;
-    const auto at = found.find_cut(k, guess->high, executor);
+    if (guess.low == guess.high || guess.low > largest_magnitude<T>) return false;
+    candidate_pages<T, Index> found(scratch, guess.capacity, tasks_for(executor, x.size(), block).count());
+    if (!found.collect(x, guess.low, executor)) return false;
+    const auto at = found.find_cut(k, guess.high, executor);
     if (!at || found.has_nan()) return false;
     found.emit(*at, out, executor);
     return true;
@@ -19017,8 +19159,8 @@ cut<magnitude_key<T>> cut_by_digits(std::span<const T> x, std::size_t k) {
         const int low = high > digit ? high - digit : 0;
         std::size_t histogram[digits]{};
         const key known = high == bits ? key{0} : static_cast<key>(~key{0} << high);
-        for (const T value : x) {
-            const key m = magnitude(value);
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const key m = magnitude(x[i]);
             if ((m & known) == prefix) ++histogram[static_cast<std::size_t>((m & ~known) >> low)];
         }
         std::size_t d = digits - 1;
@@ -19065,6 +19207,15 @@ middle_keys<magnitude_key<T>> gather_middle(const candidates<T, Index>& above, m
     return middle;
 }
 
+/// Writes two ascending runs of indices, of which none is in both, as one.
+template <IndexType Index>
+void merge_ascending(const Index* a, std::size_t of_a, const Index* b, std::size_t of_b, Index* out) {
+    std::size_t i = 0, j = 0;
+    while (i < of_a && j < of_b) *out++ = b[j] < a[i] ? b[j++] : a[i++];
+    rill::detail::copy_elements(a + i, of_a - i, out);
+    rill::detail::copy_elements(b + j, of_b - j, out + (of_a - i));
+}
+
 /// Writes the `k` coordinates of `x` that a cut selects.
 template <Element T, IndexType Index>
 void emit_cut(std::span<const T> x, std::size_t first, cut<magnitude_key<T>> at, std::size_t k, Index* out,
@@ -19072,9 +19223,9 @@ void emit_cut(std::span<const T> x, std::size_t first, cut<magnitude_key<T>> at,
     auto above = room_for_candidates<T, Index>(scratch, k);
     auto ties = room_for_ties<Index>(scratch, at.ties);
     collect(x, first, at.key, above, ties);
-    const auto largest = above.count > 0 ? range_of(above.keys, above.count).second : at.key;
+    const auto largest = above.count > 0 ? range_of(above.keys, above.count).high : at.key;
     if (largest > largest_magnitude<T>) refuse_nan(x, first);
-    std::merge(above.indices, above.indices + above.count, ties.indices, ties.indices + ties.count, out);
+    merge_ascending<Index>(above.indices, above.count, ties.indices, ties.count, out);
 }
 
 /// Returns the cut below the `k` largest candidates.
@@ -19083,7 +19234,7 @@ cut<magnitude_key<T>> cut_candidates(const candidates<T, Index>& above, middle_k
                                      std::size_t k) {
     const std::size_t sure = above.count - middle.count;
     if (sure < k) return cut_keys(middle.keys, middle.count, k - sure);
-    std::copy_n(above.keys, above.count, middle.keys);
+    rill::detail::copy_elements(above.keys, above.count, middle.keys);
     return cut_keys(middle.keys, above.count, k);
 }
 
@@ -19122,19 +19273,19 @@ void emit_candidates(const candidates<T, Index>& above, cut<magnitude_key<T>> at
 template <Element T, IndexType Index>
 bool select_by_sample(std::span<const T> x, std::size_t first, std::size_t k, Index* out, select_scratch& scratch) {
     const auto guess = sample_bounds(x, k, scratch);
-    if (!guess) return false;
-    auto above = room_for_candidates<T, Index>(scratch, std::max(guess->capacity, k));
+    if (guess.capacity == 0) return false;
+    auto above = room_for_candidates<T, Index>(scratch, std::max(guess.capacity, k));
     auto ties = room_for_ties<Index>(scratch, k);
-    ties.capacity = guess->ties;
-    if (!collect(x, first, guess->ties > 0 ? guess->low : guess->low - 1, above, ties)) return false;
-    const auto middle = gather_middle(above, guess->high, scratch);
-    if (guess->low > largest_magnitude<T> || middle.largest > largest_magnitude<T>) refuse_nan(x, first);
+    ties.capacity = guess.ties;
+    if (!collect(x, first, guess.ties > 0 ? guess.low : guess.low - 1, above, ties)) return false;
+    const auto middle = gather_middle(above, guess.high, scratch);
+    if (guess.low > largest_magnitude<T> || middle.largest > largest_magnitude<T>) refuse_nan(x, first);
     if (above.count >= k) {
         emit_candidates(above, cut_candidates(above, middle, k), k, out);
         return true;
     }
     if (above.count + ties.count < k) return false;
-    std::merge(above.indices, above.indices + above.count, ties.indices, ties.indices + (k - above.count), out);
+    merge_ascending<Index>(above.indices, above.count, ties.indices, k - above.count, out);
     return true;
 }
 
@@ -19282,10 +19433,11 @@ std::size_t select_in_bucket(std::span<const T> x, std::size_t first, std::size_
     for (; i < x.size(); ++i)
         if (magnitude(x[i]) >= reach) found.append(first + i, magnitude(x[i]));
     if (found.count == k) {
-        std::copy_n(found.indices, k, out);
+        rill::detail::copy_elements(found.indices, k, out);
     } else {
         const std::size_t padded = (found.count + block - 1) / block * block;
-        std::fill(found.keys + found.count, found.keys + padded, 0);  // padding: no bound above zero counts it
+        // padding: no bound above zero counts it
+        rill::detail::fill_elements(found.keys + found.count, padded - found.count, magnitude_key<T>{0});
         const auto at = cut_by_bisection(found.keys, padded, k, reach, columns.most());
         emit_candidates<T, Index, Steps>(found, at, k, out);
     }
@@ -19770,7 +19922,7 @@ class error_feedback_codec {
     /// See `LearnsReceived`.
     void take_received(const stream_view<T, index_type>& piece) {
         if (!unbiased_rounding_ && codings().contribution.is_unbiased()) return;
-        received_.append(piece.values().begin(), piece.values().end());
+        received_.append(piece.values().data(), piece.values().size());
     }
 
     void decode(std::span<const T> folded, std::span<T> output)
@@ -19813,9 +19965,9 @@ class error_feedback_codec {
         if constexpr (!is_coordinatewise)
             inner_.erase_sent(received, span_of(residual_));
         else if (!is_rounded && sent.is_dense())
-            std::fill(residual_.begin(), residual_.end(), T{});
+            rill::detail::fill_elements(residual_.data(), residual_.size(), T{});
         else if (!is_rounded)
-            for (const index_type i : sent.indices()) residual_[i] = T{};
+            for (std::size_t j = 0; j < sent.count(); ++j) residual_[sent.indices()[j]] = T{};
         else if (sent.is_dense())
             most_ = kernel::add_scaled<T>(residual(), received, T{-1}, span_of(residual_));
         else
@@ -22375,8 +22527,8 @@ class round_links {
             case round_failure::no_room:
                 throw_error(session_.waited_in_vain(scene(), asked.peer, ", whose mailbox is full"));
             case round_failure::not_given:
-                scene().refuse(asked.peer, "contributes to round " + std::to_string(asked.number) +
-                                               ", whose state it has not been sent");
+                scene().refuse(asked.peer,
+                               {"contributes to round ", asked.number, ", whose state it has not been sent"});
             case round_failure::too_few: break;
         }
         std::string in;
@@ -22405,25 +22557,23 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// A child's contribution is of other options, another type or another dimension than this rank's.
 [[noreturn, gnu::cold]] inline void refuse_contribution(const scene& at, rank_t source, const wire::header& given,
                                                         const wire::header& own) {
-    const auto of = [](const wire::header& head) { return std::to_string(head.dimension); };
     const std::uint32_t difference = given.call ^ own.call;
     const bool aggregator = difference >> 16U != 0, coding = (difference & 0xFFFFU) != 0;
-    const std::string other = std::string(aggregator ? " with another aggregator" : "") +
-                              (coding ? (aggregator ? " and another coding" : " with another coding") : "");
-    const std::string its = "rank " + std::to_string(source) + " contributes", mine = "rank " + std::to_string(at.self);
-    const bool is_alike = given.element == own.element && given.dimension == own.dimension;
+    const std::string other = text_of({aggregator ? " with another aggregator" : "",
+                                       coding ? (aggregator ? " and another coding" : " with another coding") : ""});
+    if (given.element == own.element && given.dimension == own.dimension)
+        at.fail(failure::mismatch, source, no_rank, {"rank ", source, " contributes", other, " than rank ", at.self});
     at.fail(failure::mismatch, source, no_rank,
-            is_alike ? its + other + " than " + mine
-                     : its + " " + of(given) + " elements of " + name(given.element) + ", " + mine + " " + of(own) +
-                           " of " + name(own.element) + (other.empty() ? "" : "," + other));
+            {"rank ", source, " contributes ", given.dimension, " elements of ", name(given.element), ", rank ",
+             at.self, " ", own.dimension, " of ", name(own.element), other.empty() ? "" : ",", other});
 }
 
 /// This rank takes a state of another type or size than the root gives.
 [[noreturn, gnu::cold]] inline void refuse_state(const scene& at, const wire::header& given, element_type element,
                                                  std::size_t count) {
     at.fail(failure::mismatch, at.self, no_rank,
-            "rank " + std::to_string(at.self) + " takes a state of " + std::to_string(count) + " elements of " +
-                name(element) + " where the root gives " + std::to_string(given.count) + " of " + name(given.element));
+            {"rank ", at.self, " takes a state of ", count, " elements of ", name(element), " where the root gives ",
+             given.count, " of ", name(given.element)});
 }
 
 /// What all kinds of rounds have in common, whatever they do with contributions: states go down, rounds begin and end,
@@ -22439,7 +22589,7 @@ class round_loop {
         if (!is_root() || links_.machine().has_ended()) return;
         try {
             if (std::uncaught_exceptions() > unwinding_)
-                links_.of().net().abort(links_.scene().of_self(": an exception has passed through its rounds"));
+                links_.of().net().abort(links_.scene().of_self({": an exception has passed through its rounds"}));
             else
                 links_.end({});
         } catch (...) {  // they have ended by a failure
@@ -22466,10 +22616,9 @@ class round_loop {
             }
             return guarded([&] {
                 RILL_EXPECTS(number() == contributed_to_, "rounds: call reduce once in each round that next begins");
-                auto& stage = stage_of<T>(*group_);
-                const bool goes_on =
-                    is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));
-                if (!is_root() && goes_on) deliver(std::span<const T>(elements_of_output(state, stage)), state);
+                const bool goes_on = is_root() ? begin<T>(elements_of_input(state, *group_))
+                                               : take<T>(elements_of_output(state, *group_));
+                if (!is_root() && goes_on) deliver(std::span<const T>(elements_of_output(state, *group_)), state);
                 settle(was_in());
                 return goes_on;
             });
@@ -22844,7 +22993,7 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start, Asked>,
             const contribution own = this->checked_contribution(input, output, weighted);
             return this->guarded([&] {
                 using own_view = stream_view<T, std::uint32_t>;
-                const std::span<const T> mine = detail::elements_of_input(input, detail::stage_of<T>(this->workers()));
+                const std::span<const T> mine = detail::elements_of_input(input, this->workers());
                 const std::size_t dimension = this->is_root() ? detail::size_of(output) : mine.size();
                 const own_view content = own.weight == 0 ? own_view({0, dimension}, sparse_view<T, std::uint32_t>{})
                                                          : own_view({0, dimension}, mine);
@@ -22873,7 +23022,7 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start, Asked>,
             const contribution own = this->checked_contribution(input, output, weighted);
             auto loan = detail::lend(&codec, "rounds: the compressor is in another operation, which has not ended");
             const auto encode = [&] {
-                return encode_with(codec, detail::elements_of_input(input, detail::stage_of<T>(this->workers())),
+                return encode_with(codec, detail::elements_of_input(input, this->workers()),
                                    this->workers().executor());
             };
             detail::transaction attempt(codec, encode, own.weight != 0);
@@ -22936,8 +23085,7 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start, Asked>,
         const auto late = this->links().latecomers();
         operands.contributors.late.insert(operands.contributors.late.end(), late.begin(), late.end());
         if (this->is_root()) {
-            auto& stage = detail::stage_of<T>(this->workers());
-            const std::span<T> result = detail::elements_of_output(output, stage);
+            const std::span<T> result = detail::elements_of_output(output, this->workers());
             take(result, [&](std::span<T> folded) {
                 operands.fold(folded, fold, this->workers().executor());
                 if constexpr (!Fold::finish_is_trivial)
@@ -27093,11 +27241,10 @@ class coded_reduce
         auto& group = this->workers();
         auto& operands = group.template workspace<detail::round_operands<T, std::uint32_t>>();
         auto& scratch = group.template workspace<detail::coded_scratch<T>>();
-        auto& stage = detail::stage_of<T>(group);
         const bool is_root = this->is_root();
         const std::size_t size = is_root ? detail::size_of(output) : detail::size_of(coded);
         std::span<const T> own;
-        if (!is_root) own = detail::elements_of_input(coded, stage);
+        if (!is_root) own = detail::elements_of_input(coded, group);
 
         wire::header head = this->template frame_header_of<T>(detail::round_kind::contribute, size);
         head.call = this->options_of_frame(0, options_.values.fingerprint());
@@ -27108,7 +27255,7 @@ class coded_reduce
         if (!is_root) operands.contributors.in.insert(operands.contributors.in.begin(), {group.rank(), 0, 1.0});
         std::span<T> target;
         if (is_root)
-            target = detail::elements_of_output(output, stage);
+            target = detail::elements_of_output(output, group);
         else if (!this->links().machine().is_leaf())
             target = (scratch.combined.resize(size), std::span<T>(scratch.combined));
         const std::span<const T> sum = combine(operands, scratch, own, target);
@@ -27129,7 +27276,7 @@ class coded_reduce
             scratch.errors.push_back(this->add_child(operands, each, head));
             scratch.survivors.push_back(each.child);
             if (operands.views().size() != scratch.survivors.size() || !operands.views().back().is_dense())
-                this->links().scene().refuse(each.rank, "sent no coded gradient");
+                this->links().scene().refuse(each.rank, {"sent no coded gradient"});
         }
         const auto late = this->links().latecomers();
         operands.contributors.late.insert(operands.contributors.late.end(), late.begin(), late.end());
@@ -27841,7 +27988,9 @@ class coordinator_service {
     static std::size_t next_handle() { return 0; }
     static void keep(message&&, const wire::header&) {}
     /// It never asks for that.
-    [[noreturn, gnu::cold]] void fail(const machine_action& asked) { scene().refuse(asked.peer, "is not waited for"); }
+    [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
+        scene().refuse(asked.peer, {"is not waited for"});
+    }
 
     const session<Net>& session_;
     coordinator_machine<Bound> machine_;
@@ -28228,7 +28377,7 @@ class gossip_links {
             if (has_departed(of_.witnesses().ask(what.peer, of_.context(), 1, deadline::immediate))) {
                 of_.require_ground(what.peer, of_.timeout() / 8);
                 scene().fail(failure::exception, what.peer, no_rank,
-                             text_of({"rank ", what.peer, " has returned from its body and mixes no more"}));
+                             {"rank ", what.peer, " has returned from its body and mixes no more"});
             }
             if (!attempt(start_ + (of_.timeout() - duration{of_.timeout().ns / 8 * eighths_left}))) continue;
             of_.announce({});
@@ -28236,9 +28385,8 @@ class gossip_links {
         }
         of_.require_ground(what.peer, of_.timeout() / 8);
         const standstill origin = origin_of(of_.witnesses(), of_.waits(), 1, of_.rank(), what, of_.timeout() / 8);
-        scene().fail(
-            failure::timeout, origin.peer, origin.waiter,
-            text_of({origin.text(of_.timeout()), ", which does not mix: slow, or the link between them is cut"}));
+        scene().fail(failure::timeout, origin.peer, origin.waiter,
+                     {origin.text(of_.timeout()), ", which does not mix: slow, or the link between them is cut"});
     }
 
     const session<Net>& of_;
@@ -28341,8 +28489,7 @@ frame_reader frames_of(const session<Net>& of, const gossip_links<Net>& links, c
     of.require_own(head);
     wire::detail::require(head.kind == own.kind, "it is of another protocol");
     const auto differ = [&](const std::string& how) {
-        links.scene().fail(failure::mismatch, got.source(), of.rank(),
-                           text_of({"rank ", got.source(), " mixes ", how}));
+        links.scene().fail(failure::mismatch, got.source(), of.rank(), {"rank ", got.source(), " mixes ", how});
     };
     if (head.number != own.number)
         differ(text_of({"round ", head.number, ", rank ", of.rank(), " round ", own.number}));
@@ -28357,8 +28504,8 @@ template <class Links, class T>
 void require_finite(const Links& links, std::span<const T> chosen, std::span<const T> values) {
     if (!kernel::find_non_finite(chosen)) return;
     const std::size_t coordinate = kernel::find_non_finite(values).value_or(0);
-    throw_error(links.scene().of_self(text_of({" has a value that is not finite at coordinate ", coordinate}),
-                                      failure::invalid_value));
+    throw_error(
+        links.scene().of_self({" has a value that is not finite at coordinate ", coordinate}, failure::invalid_value));
 }
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -28432,7 +28579,7 @@ class exchanged_values final : public exchanged_model<Net> {
         const wire::header head = frames.peek();
         const auto differ = [&](const std::string& how) {
             links_.scene().fail(failure::mismatch, got.source(), session_.rank(),
-                                text_of({"rank ", got.source(), " mixes ", how}));
+                                {"rank ", got.source(), " mixes ", how});
         };
         if (head.weight != static_cast<double>(model_.size()))
             differ(text_of({"a model of ", static_cast<std::uint64_t>(head.weight), " values, rank ", session_.rank(),
@@ -28496,7 +28643,7 @@ class exchange_links {
         if (machine_.is_out()) throw_out();
         if (!machine_.is_abandoned()) return;
         require_agreed();
-        scene().fail(failure::exception, 0, session_.rank(), "rank 0, the coordinator, has ended");
+        scene().fail(failure::exception, 0, session_.rank(), {"rank 0, the coordinator, has ended"});
     }
 
   private:
@@ -28505,8 +28652,8 @@ class exchange_links {
 
     [[noreturn, gnu::cold]] void throw_out() const {
         scene().fail(failure::timeout, session_.rank(), 0,
-                     text_of({"rank ", session_.rank(), " has not reported its round within ",
-                              limits_.patience.seconds(), " s, and the others go on without it; join takes it back"}));
+                     {"rank ", session_.rank(), " has not reported its round within ", limits_.patience.seconds(),
+                      " s, and the others go on without it; join takes it back"});
     }
 
     void run(const machine_action& first, exchanged_model<Net>* model) {
@@ -28558,13 +28705,12 @@ class exchange_links {
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
         const rank_t self = session_.rank();
         if (asked.reason == exchange_machine::model_is_missing)
-            scene().fail(
-                failure::timeout, machine_.order().other, self,
-                text_of({"rank ", self, " joins, and has not got the model of rank ", machine_.order().other}));
+            scene().fail(failure::timeout, machine_.order().other, self,
+                         {"rank ", self, " joins, and has not got the model of rank ", machine_.order().other});
         require_agreed();
         scene().fail(failure::timeout, 0, self,
-                     text_of({"rank 0, the coordinator, has told rank ", self, " nothing for ",
-                              (limits_.patience + limits_.timeout).seconds(), " s"}));
+                     {"rank 0, the coordinator, has told rank ", self, " nothing for ",
+                      (limits_.patience + limits_.timeout).seconds(), " s"});
     }
     /// If the ranks have not agreed, some have never begun: throws why.
     [[gnu::cold]] void require_agreed() const {
@@ -29243,7 +29389,7 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
         }
         try {
             if (coordinates() && run_.is_cut_short())
-                session_.net().abort(service_->scene().of_self(", the coordinator, has left"));
+                session_.net().abort(service_->scene().of_self({", the coordinator, has left"}));
         } catch (...) {  // this rank has ended
         }
         run_.join();
@@ -29335,10 +29481,10 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
                 frame_reader frames(given.pieces());
                 const std::span<const T> values = detail::next_values<T>(frames);
                 if (values.size() != detail::size_of(model))
-                    links_->scene().fail(failure::mismatch, session_.rank(), given.source(),
-                                         text_of({"rank ", session_.rank(), " joins with a model of ",
-                                                  detail::size_of(model), " values, and rank ", given.source(),
-                                                  ", which gives it its own, has ", values.size()}));
+                    links_->scene().fail(
+                        failure::mismatch, session_.rank(), given.source(),
+                        {"rank ", session_.rank(), " joins with a model of ", detail::size_of(model),
+                         " values, and rank ", given.source(), ", which gives it its own, has ", values.size()});
                 detail::write_tensor(values, model);
             });
             return given.source();
@@ -29639,7 +29785,13 @@ class agreement_machine {
         const member* const of = find(rank);
         return of != nullptr && of->is_lost;
     }
-    bool knows_newcomers() const { return !joins_.empty(); }
+    /// Whether it knows newcomers whose seats are free.
+    bool knows_newcomers() const {
+        return std::any_of(joins_.begin(), joins_.end(), [&](const agreement_seat& seat) {
+            const member* const holder = find(seat.rank);
+            return holder == nullptr || holder->has_ended;
+        });
+    }
     /// When to call `tick` next, if nothing else happens; `deadline::never` while no agreement is under way.
     time_point wake() const { return is_frozen_ && !is_excluded_ ? wake_ : deadline::never.at; }
     /// Calls `visit` with each number that the next actions depend on.
@@ -29700,7 +29852,8 @@ class agreement_machine {
             members_.back().is_lost |= known->is_lost;
             members_.back().has_ended |= known->has_ended;
         }
-        std::erase_if(joins_, [&](const agreement_seat& seat) { return is_member(seat); });
+        // Also other lives, which have asked for the same seat: if they live, they ask again.
+        std::erase_if(joins_, [&](const agreement_seat& seat) { return find(seat.rank) != nullptr; });
         promised_ = hearsay_ = accepted_at_ = leads_ = {};
         accepted_ = proposed_ = {};
         is_frozen_ = leaves_ = lacks_ = is_called_ = proposes_ = false;
@@ -29789,7 +29942,7 @@ class agreement_machine {
             return send(from, decision_message());  // it has been taken in and has not heard it
         }
         if (got.epoch < view_.epoch) {
-            if (got.kind != what::decide && last_.next.epoch > got.epoch) send(from, decision_message());
+            if (got.kind != what::decide) send(from, decision_message());
             return;
         }
         if (got.kind == what::decide) return decided(got.value);
@@ -30067,7 +30220,7 @@ class agreement_machine {
         }
         // Whoever has committed a step has told so, or has ended: what all that are left have given up is repeated.
         if (is_given_up(made.step)) made.step = most;
-        made.is_fruitless = seats.size() == members_.size() && joins_.empty() && made.step == most;
+        made.is_fruitless = seats.size() == members_.size() && !knows_newcomers() && made.step == most;
         made.is_parted = is_parted();
         for (const agreement_seat& seat : joins_)
             if (std::none_of(seats.begin(), seats.end(), [&](const agreement_seat& s) { return s.rank == seat.rank; }))
@@ -30162,6 +30315,9 @@ namespace rill { inline namespace RILL_ABI {
 /// step and forgets the copies. `abort()` ends the step and puts them back: the codecs are then as before the step, bit
 /// for bit, though some calls had succeeded and others had failed. The next call begins the next step.
 ///
+/// A call that fails on this rank may have succeeded on others, and they may count the step. So it leaves the codec as
+/// a call that succeeds: without what was sent. After `abort()`, `redo(codec)` gives the codec this state again.
+///
 /// `keep(elements)` does the same for memory: call it before a call whose input is also its output, if the input is to
 /// come back. It is not done for all such calls, because that memory need not live as long as the step. What is kept
 /// must live until the step ends, and no operation may be in flight then: destroy the requests, or the group, first.
@@ -30194,21 +30350,18 @@ class step_scope {
     void commit() { end(); }
     void abort() {
         for (auto each = kept_.rbegin(); each != kept_.rend(); ++each)
-            if ((*each)->is_of_this_step) (*each)->put_back();
-        end();
-    }
-    /// As `abort`, for a step of which it is not known yet whether it counts: `redo` may follow, before the next call.
-    void suspend() {
-        for (auto each = kept_.rbegin(); each != kept_.rend(); ++each)
             if ((*each)->is_of_this_step) (*each)->swap();
         end();
-        is_suspended_ = true;
+        is_undone_ = true;
     }
-    /// The step that `suspend` has ended counts: an object that it has changed is again as that step has left it.
+    /// The step that `abort` has ended counts all the same: an object that it has changed is again as that step has
+    /// left it. To be called before the next call.
     template <std::copyable Object>
     void redo(Object& object) {
         const auto known = find<copy_of<Object>>(copy_of<Object>::memory_of(object));
-        if (is_suspended_ && known != kept_.end()) (*known)->put_back();
+        if (!is_undone_ || known == kept_.end()) return;
+        (*known)->swap();
+        kept_.erase(known);
     }
 
   private:
@@ -30225,7 +30378,6 @@ class step_scope {
         copy& operator=(const copy&) = delete;
         virtual ~copy() = default;
         virtual void take() = 0;
-        virtual void put_back() = 0;
         virtual void swap() = 0;
     };
     template <class Object>
@@ -30238,7 +30390,6 @@ class step_scope {
             return {reinterpret_cast<const std::byte*>(std::addressof(object)), sizeof object};
         }
         void take() override { kept = of; }
-        void put_back() override { of = kept; }
         void swap() override { std::ranges::swap(of, kept); }
     };
     template <class T>
@@ -30250,7 +30401,6 @@ class step_scope {
             : copy(&tag<copy_of>, memory_of(elements)), of(elements), kept(elements.begin(), elements.end()) {}
         static byte_view memory_of(std::span<T> elements) { return std::as_bytes(elements); }
         void take() override { kept.assign(of.begin(), of.end()); }
-        void put_back() override { std::memcpy(of.data(), kept.data(), of.size_bytes()); }
         void swap() override { std::swap_ranges(of.begin(), of.end(), kept.begin()); }
     };
     template <class>
@@ -30266,7 +30416,7 @@ class step_scope {
     /// Copies are in the order in which this step has made them, behind those of earlier steps: memory may overlap.
     template <class Copy, class Object>
     void keep_as(Object&& object) {
-        is_suspended_ = false;
+        is_undone_ = false;
         const auto known = find<Copy>(Copy::memory_of(object));
         if (known == kept_.end()) {
             kept_.push_back(std::make_unique<Copy>(object));
@@ -30281,11 +30431,11 @@ class step_scope {
     void end() {
         std::erase_if(kept_, [](const auto& each) { return !each->is_of_this_step; });
         for (const auto& each : kept_) each->is_of_this_step = false;
-        is_suspended_ = false;
+        is_undone_ = false;
     }
 
     std::vector<std::unique_ptr<copy>> kept_;
-    bool is_suspended_ = false;
+    bool is_undone_ = false;
 };
 
 }}  // namespace rill::RILL_ABI
@@ -30442,13 +30592,13 @@ class elastic_groups {
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// "3, 5".
-[[gnu::cold, gnu::noinline]] inline std::string rank_list(std::span<const rank_t> ranks) {
+[[gnu::noinline]] inline std::string rank_list(std::span<const rank_t> ranks) {
     std::string all;
-    for (const rank_t rank : ranks) all += text_of({all.empty() ? "" : ", ", rank});
+    for (std::size_t i = 0; i < ranks.size(); ++i) all += text_of({i == 0 ? "" : ", ", ranks[i]});
     return all;
 }
 /// "rank 3", "ranks 3, 5".
-[[gnu::cold, gnu::noinline]] inline std::string text_of_ranks(std::span<const rank_t> ranks) {
+[[gnu::noinline]] inline std::string text_of_ranks(std::span<const rank_t> ranks) {
     return text_of({ranks.size() == 1 ? "rank " : "ranks ", rank_list(ranks)});
 }
 
@@ -32209,13 +32359,13 @@ class elastic {
         if (agreement().has_dead_member()) end_view("a rank has ended");
         agree_if_asked();
         if (view().epoch != settled_ || step() < agreement().base()) return false;
-        suspended_.reset();
+        attempted_ = step() + 1;
         try {
             const bool is_committed = take_step(body);
-            is_committed ? groups_.step().commit() : take_back_step();
+            is_committed ? groups_.step().commit() : groups_.step().abort();
             return is_committed;
         } catch (...) {
-            take_back_step();
+            groups_.step().abort();
             members_.tell({.happened = event::what::gives_up});
             throw;
         }
@@ -32287,12 +32437,12 @@ class elastic {
         return mix64(fingerprint(options), fingerprint_if_named(shape));
     }
 
-    /// Where this rank had the whole result, the others may have committed the step.
-    void take_back_step() { suspended_ ? groups_.step().suspend() : groups_.step().abort(); }
+    /// No step is committed without the contributions of all members of its view, so a step that the others have
+    /// committed has what this rank has sent in its attempt.
     template <class Codec>
     void redo_if_committed(std::uint64_t committed, Codec& codec) {
-        if (suspended_ && committed >= *suspended_) groups_.step().redo(codec);
-        suspended_.reset();
+        if (attempted_ && committed >= *attempted_) groups_.step().redo(codec);
+        attempted_.reset();
     }
     /// Returns whether it is committed.
     template <class Body>
@@ -32335,7 +32485,6 @@ class elastic {
         // The body may have caught what has ended it.
         if (const auto ended = groups_.aborted(view())) throw_error(*ended);
         members_.tell({.happened = event::what::prepared});
-        suspended_ = step() + 1;
         residuals_.end_step(all, view());
         members_.tell({.happened = event::what::all_prepared});
         return true;
@@ -32404,8 +32553,8 @@ class elastic {
     std::optional<std::uint32_t> left_{};      ///< the epoch of the view whose group `finish` has ended
     std::optional<std::uint32_t> compared_{};  ///< the epoch of the view whose members hold the same state
     std::uint32_t settled_ = 0;                ///< the epoch of the view that `settle` has returned
-    /// The step that this rank has prepared in its latest attempt. If it takes the step back, others may commit it.
-    std::optional<std::uint64_t> suspended_{};
+    /// The step of the latest attempt. If this rank takes it back, others may commit it.
+    std::optional<std::uint64_t> attempted_{};
 };
 
 template <class Net, class Shape>
@@ -33322,8 +33471,8 @@ class pair_service {
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
         session_.require_ground(asked.peer, session_.timeout() / 8);
         scene().fail(failure::timeout, asked.peer, session_.rank(),
-                     text_of({"rank ", session_.rank(), " is cut off from half of the ranks that live: rank ",
-                              asked.peer, " and it have waited for each other in vain"}));
+                     {"rank ", session_.rank(), " is cut off from half of the ranks that live: rank ", asked.peer,
+                      " and it have waited for each other in vain"});
     }
 
     const session<Net>& session_;
@@ -33945,9 +34094,9 @@ class server_links {
         const bool has_ended = late.contributors == 0;
         const std::string missing = at_end ? "it may still push" : text_of({"it is ", late.age, " pushes behind"});
         scene().fail(has_ended ? failure::exception : failure::timeout, rank, no_rank,
-                     text_of({"rank ", session_.rank(), " waits for rank ", rank, ", which ",
-                              has_ended ? "has ended" : "has not come on within the timeout", "; ", missing,
-                              "; give_up(", rank, ") lets the others go on"}));
+                     {"rank ", session_.rank(), " waits for rank ", rank, ", which ",
+                      has_ended ? "has ended" : "has not come on within the timeout", "; ", missing, "; give_up(", rank,
+                      ") lets the others go on"});
     }
 
     /// Throws a failure of another context as one of this one.
@@ -34033,7 +34182,7 @@ class server_links {
         if (!links_[static_cast<std::size_t>(server - servers_.front())].has_answered)
             require_joined(server, session_.timeout() / 8);
         scene().fail(failure::exception, server, session_.rank(),
-                     text_of({"rank ", server, ", a server, has ended before it has answered rank ", session_.rank()}));
+                     {"rank ", server, ", a server, has ended before it has answered rank ", session_.rank()});
     }
 
     /// Asks `rank`, which tells the failure that it has heard of, if any: that is thrown, and no other. If the ranks
@@ -34639,11 +34788,11 @@ class shard_service {
 
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
         if (asked.reason == machine_type::push_is_missing)
-            scene().refuse(asked.peer, text_of({"has pushed ", asked.number, " times, of which ",
-                                                machine_.clock_of(asked.peer), " have arrived"}));
+            scene().refuse(asked.peer, {"has pushed ", asked.number, " times, of which ", machine_.clock_of(asked.peer),
+                                        " have arrived"});
         scene().fail(failure::timeout, asked.peer, session_.rank(),
-                     text_of({"rank ", session_.rank(), ", a server, has heard from no worker for ",
-                              patience_.seconds(), " s; rank ", asked.peer, " has not ended its work"}));
+                     {"rank ", session_.rank(), ", a server, has heard from no worker for ", patience_.seconds(),
+                      " s; rank ", asked.peer, " has not ended its work"});
     }
 
     const session<Net>& session_;
@@ -35015,7 +35164,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         try {
             if (serves())
                 session_.net().abort(
-                    worker_.links().scene().of_self(" has destroyed its parameter_server before the run had ended"));
+                    worker_.links().scene().of_self({" has destroyed its parameter_server before the run had ended"}));
             else
                 worker_.leave();
         } catch (...) {  // the run has failed
@@ -35556,7 +35705,7 @@ class round_starter {
     /// Ends the run on all ranks: this rank `does` it.
     [[gnu::cold]] void leave(const char* does) noexcept {
         try {
-            session_.net().abort(scene().of_self(does));
+            session_.net().abort(scene().of_self({does}));
         } catch (...) {  // all contexts have ended
         }
     }
@@ -35588,8 +35737,7 @@ class round_starter {
     [[gnu::cold]] abort_notice of_missing(abort_notice notice) {
         const rank_t missing = notice.culprit;
         if (!answers(missing))
-            return scene().notice(failure::timeout, missing, session_.rank(),
-                                  "rank " + std::to_string(missing) + " does not answer");
+            return scene().notice(failure::timeout, missing, session_.rank(), {"rank ", missing, " does not answer"});
         return has_joined(missing, end_of_patience()) ? notice : without_start(path_of(missing));
     }
     static abort_notice in_context(abort_notice notice, std::uint64_t context) {
@@ -35616,10 +35764,11 @@ class round_starter {
     /// What becomes of a rank ends the run if the rank has ended or is silent, and is of no kind otherwise.
     [[gnu::cold]] wire::header require_life(const message& got) const {
         const peer_change change = read_peer_event(got).kind;
-        const std::string rank = "rank " + std::to_string(got.source());
-        if (change == peer_change::ended) scene().fail(failure::exception, got.source(), no_rank, rank + " has ended");
+        const rank_t rank = got.source();
+        if (change == peer_change::ended)
+            scene().fail(failure::exception, rank, no_rank, {"rank ", rank, " has ended"});
         if (change == peer_change::silent)
-            scene().fail(failure::timeout, got.source(), session_.rank(), rank + " is silent: is the link cut?");
+            scene().fail(failure::timeout, rank, session_.rank(), {"rank ", rank, " is silent: is the link cut?"});
         return {};
     }
 
@@ -35648,9 +35797,9 @@ class round_starter {
         while (at + 1 < path.size() && !has_joined(path[at + 1], until)) ++at;
         const rank_t parent = at + 1 < path.size() ? path[at + 1] : no_rank;
         const std::string told =
-            parent == no_rank ? "" : ", whose start rank " + std::to_string(parent) + " has sent it";
+            parent == no_rank ? std::string() : text_of({", whose start rank ", parent, " has sent it"});
         return scene().notice(failure::timeout, path[at], parent == no_rank ? session_.rank() : parent,
-                              "rank " + std::to_string(path[at]) + " has not joined the round" + told);
+                              {"rank ", path[at], " has not joined the round", told});
     }
     /// Whether `rank` answers that it has joined the round before, as all have: if not, the link to it is at fault.
     bool answers(rank_t rank) {
@@ -37680,11 +37829,26 @@ inline std::uint64_t speed_of_long(std::span<const round_trip> trips) {
     return static_cast<std::uint64_t>(static_cast<double>(longest.bytes - next.bytes) / seconds);
 }
 
-/// A link on which messages of `round_trip_from` bytes or more cost a round trip more than shorter ones; 0: none do.
+/// A link on which messages of `round_trip_from` bytes or more cost a round trip more than shorter ones, or which lets
+/// `at_once` bytes pass after a pause before its bandwidth limits them; 0: it does not.
 struct stepped_link {
     network_link link{};
     std::uint64_t round_trip_from = 0;
+    std::uint64_t at_once = 0;
 };
+
+/// The bytes by which each of the three longest messages at least is faster than the link would let it pass. Less than
+/// a tenth of the shortest of them is taken for noise.
+inline std::uint64_t bytes_at_once(const network_link& link, std::span<const round_trip> trips) {
+    if (trips.size() < 4 || link.bandwidth == 0) return 0;
+    const auto longest = trips.last(3);
+    double least = static_cast<double>(longest.back().bytes);
+    for (const round_trip& each : longest) {
+        const duration saved = link.latency + transfer_time(each.bytes, link.bandwidth) - each.time / 2;
+        least = std::min(least, saved.seconds() * static_cast<double>(link.bandwidth));
+    }
+    return least * 10 < static_cast<double>(longest.front().bytes) ? 0 : static_cast<std::uint64_t>(least);
+}
 
 /// The sum of the squared relative errors with which a link explains times.
 inline double error_of(const network_link& link, std::span<const round_trip> trips) {
@@ -37699,10 +37863,11 @@ inline double error_of(const network_link& link, std::span<const round_trip> tri
 }
 
 /// Fits a link to short messages and one to long ones, and takes them where they explain the times much better than one
-/// link, and where the long ones have at least twice the latency. `trips` ascend in bytes.
+/// link, and where the long ones have at least twice the latency. Otherwise the longest messages say the bandwidth.
+/// `trips` ascend in bytes.
 inline stepped_link fit_stepped_link(std::span<const round_trip> trips) {
-    if (const auto exact = exact_link(trips)) return {*exact, 0};
-    stepped_link best{nearest_link(trips), 0};
+    if (const auto exact = exact_link(trips)) return {.link = *exact};
+    stepped_link best{.link = nearest_link(trips)};
     double least = error_of(best.link, trips) / 4;
     for (std::size_t i = 2; i + 2 <= trips.size(); ++i) {
         const auto small = trips.first(i), large = trips.subspan(i);
@@ -37712,6 +37877,9 @@ inline stepped_link fit_stepped_link(std::span<const round_trip> trips) {
         least = error;
         best = {{of_small.latency, of_large.bandwidth}, large.front().bytes};
     }
+    if (best.round_trip_from != 0) return best;
+    best.link.bandwidth = speed_of_long(trips);
+    best.at_once = bytes_at_once(best.link, trips);
     return best;
 }
 
@@ -37755,7 +37923,7 @@ class probe_messages {
         const auto message = call.receive(peer);
         const frame f = only_frame<std::int32_t, std::uint32_t>(call, peer, message.pieces(), {0, count});
         const view content = read_from(call, peer, [&] { return content_of(f, unused_); });
-        if (!content.is_dense()) call.scene().refuse(peer, "sent a sparse stream where a dense one was due");
+        if (!content.is_dense()) call.scene().refuse(peer, {"sent a sparse stream where a dense one was due"});
         use(content.values());
     }
     void receive(exchange<Net>& call, rank_t peer, std::size_t count) {
@@ -37919,6 +38087,7 @@ struct measured_link {
     std::uint64_t all_to_one = 0;       ///< of what one rank receives from all others at once
     std::uint64_t one_to_all = 0;       ///< of what one rank sends to all others at once
     std::uint64_t round_trip_from = 0;  ///< the bytes from which a message costs a round trip more; 0: none does
+    std::uint64_t at_once = 0;          ///< the bytes that pass after a pause before the bandwidth limits them
 
     friend bool operator==(const measured_link&, const measured_link&) = default;
 };
@@ -37954,7 +38123,8 @@ class loaded_probe {
                 .both_ways = read(2),
                 .all_to_one = read(3),
                 .one_to_all = read(4),
-                .round_trip_from = read(5)};
+                .round_trip_from = read(5),
+                .at_once = read(6)};
     }
 
   private:
@@ -37981,6 +38151,7 @@ class loaded_probe {
         write(0, static_cast<std::uint64_t>(found.link.latency.ns));
         write(1, found.link.bandwidth);
         write(5, found.round_trip_from);
+        write(6, found.at_once);
         write(2, speed(call, [&](std::size_t count) {
                   messages_.send(call, probe_.to, messages_.zeros(0));
                   messages_.send(call, probe_.to, messages_.zeros(count));
@@ -38023,7 +38194,7 @@ class loaded_probe {
     link_probe probe_;
     ping_pong<Net> alone_;
     probe_messages<Net> messages_;
-    std::array<std::int32_t, 12> figures_{};
+    std::array<std::int32_t, 14> figures_{};
 };
 
 }  // namespace detail
@@ -38077,7 +38248,8 @@ struct computing_costs {
 
 /// What sums take over each of `measured_topologies`, one after the other, in nanoseconds. 0: not measured.
 struct sum_costs {
-    /// A sum of one element of each rank.
+    int few = 0;  ///< how many entries of each rank, or elements, a small sum has
+    /// A small sum of dense vectors, and of streams.
     std::array<double, measured_topologies.size()> small_dense{}, small_streams{};
     /// An element, or entry, of the sum more. Measured where ranks read each other's memory: then a link has no
     /// bandwidth by which this could be predicted.
@@ -38115,7 +38287,7 @@ void visit_slowest(Costs& of, Visit&& visit) {
 }
 
 inline constexpr std::size_t slowest_figures = 5 + 2 * measured_codings.size() + 4 * measured_topologies.size();
-inline constexpr std::size_t measured_figures = 7 + slowest_figures;
+inline constexpr std::size_t measured_figures = 9 + slowest_figures;
 
 /// Calls `visit(figure)` for each of `measured_costs`, in the order in which they are saved.
 template <class Costs, class Visit>
@@ -38123,8 +38295,9 @@ void visit_figures(Costs& of, Visit&& visit) {
     visit(of.ranks);
     visit(of.link.link.latency.ns);
     for (auto* each : {&of.link.link.bandwidth, &of.link.both_ways, &of.link.all_to_one, &of.link.one_to_all,
-                       &of.link.round_trip_from})
+                       &of.link.round_trip_from, &of.link.at_once})
         visit(*each);
+    visit(of.sums.few);
     visit_slowest(of, visit);
 }
 
@@ -38271,6 +38444,28 @@ double least_sharing(Group& group, double own) {
     return least < none ? least : 0;
 }
 
+/// The streams of a small sum: each rank has a few entries at coordinates of its own, and the sum has a quarter of all
+/// coordinates, so that it does not switch to the dense form. Models `UnionModel`.
+struct small_sum {
+    int ranks = 1;
+    int few = 0;
+
+    std::size_t dimension() const { return 4 * static_cast<std::size_t>(ranks) * static_cast<std::size_t>(few); }
+    std::vector<std::uint32_t> support(rank_t rank) const {
+        std::vector<std::uint32_t> found;
+        for (int i = 0; i < few; ++i) found.push_back(4 * static_cast<std::uint32_t>(i * ranks + rank));
+        return found;
+    }
+    /// Of short frames, so that a small sum takes longer than the line needs for its bytes.
+    static stream_codings codings() {
+        constexpr coding short_ones{.indices = index_coding::elias_fano};
+        return {.contribution = short_ones, .partial = short_ones, .copy = short_ones};
+    }
+    double operator()(segment range, int contributors) const {
+        return static_cast<double>(range.size()) * contributors / (4 * ranks);
+    }
+};
+
 /// Measures sums by the clock of the transport, on one rank.
 template <class Group>
 class sums_probe {
@@ -38280,12 +38475,14 @@ class sums_probe {
     }
 
     sum_costs run() {
-        const auto ranks = static_cast<std::size_t>(group_.size()), self = static_cast<std::size_t>(group_.rank());
-        const std::vector<std::uint32_t> one{static_cast<std::uint32_t>(self)};
-        sum_costs found;
-        count(ranks, one, found.small_dense, found.small_streams);
-        if constexpr (SharedMemoryTransport<net_type>) {
-            const double entries = count(probe_.dimension, probe_.support(self), found.dense, found.streams);
+        const std::vector<std::uint32_t> support = probe_.support(static_cast<std::uint64_t>(group_.rank()));
+        constexpr bool shares_memory = SharedMemoryTransport<net_type>;
+        sum_costs found{.few = shares_memory ? 1 : static_cast<int>(std::min(support.size(), most_of_few))};
+        const small_sum few{group_.size(), found.few};
+        count(static_cast<std::size_t>(found.few), few.dimension(), few.support(group_.rank()),
+              shares_memory ? stream_codings{} : few.codings(), found.small_dense, found.small_streams);
+        if constexpr (shares_memory) {
+            const double entries = count(probe_.dimension, probe_.dimension, support, {}, found.dense, found.streams);
             const auto elements = static_cast<double>(probe_.dimension);
             for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
                 found.dense[i] = std::max(0.0, (found.dense[i] - found.small_dense[i]) / elements);
@@ -38299,15 +38496,19 @@ class sums_probe {
     using net_type = typename Group::transport_type;
     using figures = std::array<double, measured_topologies.size()>;
 
+    /// So many entries of several ranks take more than one packet, as messages of most gradients do.
+    static constexpr std::size_t most_of_few = 128;
+
     /// Writes the times of sums over each topology. Returns the entries of a sum of streams.
-    double count(std::size_t dimension, const std::vector<std::uint32_t>& support, figures& dense, figures& streams) {
-        std::vector<float> values(dimension, 1.0F), sum(dimension);
+    double count(std::size_t elements, std::size_t dimension, const std::vector<std::uint32_t>& support,
+                 const stream_codings& codings, figures& dense, figures& streams) {
+        std::vector<float> values(elements, 1.0F), sum(elements);
         stream<float> mine(dimension), all;
         for (const std::uint32_t i : support) mine.push_back(i, 1.0F);
         for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
             rill::group<net_type, topology::any> workers(group_.net(), measured_topologies[i], options_);
             dense[i] = time_of([&] { all_reduce(workers, values, sum); });
-            streams[i] = time_of([&] { all_reduce(workers, mine, all, aggregate::sum{}, stream_codings{}); });
+            streams[i] = time_of([&] { all_reduce(workers, mine, all, aggregate::sum{}, codings); });
         }
         return entries_of(all.is_dense() ? dimension * sizeof(float) : all.values().size() * entry_bytes);
     }
@@ -38705,176 +38906,6 @@ prediction predict_all_reduce(const Shape& shape, int ranks, Messages&& messages
 
 }}}  // namespace rill::RILL_ABI::cost
 
-// ===== rill/cost/detail/measured_exchange.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace cost::detail {
-
-/// A network in which every link is the measured one. Models `NetworkModel`.
-struct measured_network {
-    network_link each{};
-    network_card card{};
-    double shared = 0;
-
-    /// Cards limit only what is clearly less than the sum of links.
-    static measured_network of(const measured_costs& costs) {
-        const measured_link& found = costs.link;
-        const auto bandwidth = static_cast<double>(found.link.bandwidth), links = bandwidth * (costs.ranks - 1);
-        const auto limit = [&](std::uint64_t measured) {
-            return links == 0 || static_cast<double>(measured) < 0.95 * links ? measured : 0;
-        };
-        measured_network made{.each = found.link, .card = {limit(found.one_to_all), limit(found.all_to_one)}};
-        if (found.both_ways != 0)
-            made.shared = std::clamp(bandwidth / static_cast<double>(found.both_ways) - 1, 0.0, 1.0);
-        return made;
-    }
-
-    network_link link_of(rank_t, rank_t) const { return each; }
-    network_card card_of(rank_t) const { return card; }
-    double share_of_line() const { return shared; }
-};
-
-/// What an entry of a message costs: its bytes, and nanoseconds of computing.
-struct entry_costs {
-    double bytes = 1;
-    double fold = 0;
-    bool folds_own = false;  ///< whether the entries of the rank's own operand cost as much in a fold
-    double encode = 0;
-    double decode = 0;
-    double copy = 0;    ///< of a receiver in the copy phase
-    double result = 0;  ///< of each rank at the end, for every entry of the sum
-};
-
-/// The messages of a model, of which long ones take a round trip more, as so many bytes more. Counts the computing of
-/// each rank. Models `FollowingMessageModel`.
-template <MessageModel Messages>
-class computed_messages {
-  public:
-    computed_messages(Messages& messages, const measured_costs& costs, const entry_costs& each)
-        : messages_(messages), each_(each), announced_from_(costs.link.round_trip_from) {
-        const network_link& link = costs.link.link;
-        const double bytes = 2 * link.latency.seconds() * static_cast<double>(link.bandwidth);
-        announcement_ = static_cast<std::uint64_t>(std::llround(bytes));
-    }
-
-    void begin(int ranks, int parts) {
-        computing_.assign(static_cast<std::size_t>(ranks), 0);
-        owners_.assign(static_cast<std::size_t>(ranks), false);
-        parts_ = parts;
-        messages_.begin(ranks, parts);
-    }
-    std::uint64_t bytes(rank_t sender, part_range parts, action kind) {
-        const std::uint64_t own = messages_.bytes(sender, parts, kind);
-        return announced_from_ != 0 && own >= announced_from_ ? own + announcement_ : own;
-    }
-    void receive(rank_t rank, std::span<const transfer> from, action kind) {
-        for (const transfer& each : from) {
-            const double entries = payload(each.peer, each.parts, kind) / each_.bytes;
-            at(rank) += entries * (each_.decode + (kind == action::copy ? each_.copy : each_.fold));
-            // A finished part is coded once; others forward it as it is.
-            if (kind != action::copy || (!has_copied_ && !owners_[static_cast<std::size_t>(each.peer)]))
-                at(each.peer) += entries * each_.encode;
-            if (kind == action::copy) owners_[static_cast<std::size_t>(each.peer)] = is_copying_ = true;
-        }
-        if (kind != action::copy && each_.folds_own)
-            for (std::size_t i = 0; i < from.size(); ++i)  // once for all operands of the same parts
-                if (i == 0 || !(from[i].parts == from[i - 1].parts))
-                    at(rank) += payload(rank, from[i].parts, kind) / each_.bytes * each_.fold;
-        if constexpr (FollowingMessageModel<Messages>) messages_.receive(rank, from, kind);
-    }
-    void end_round() {
-        has_copied_ = is_copying_;
-        if constexpr (FollowingMessageModel<Messages>) messages_.end_round();
-    }
-
-    /// Of the rank that computes longest, up to its result.
-    duration computing() {
-        const double most = *std::max_element(computing_.begin(), computing_.end());
-        return duration(std::llround(most + payload(0, {0, parts_}, action::copy) / each_.bytes * each_.result));
-    }
-
-  private:
-    double payload(rank_t sender, part_range parts, action kind) {
-        return static_cast<double>(messages_.bytes(sender, parts, kind) - wire::header_bytes);
-    }
-    double& at(rank_t rank) { return computing_[static_cast<std::size_t>(rank)]; }
-
-    Messages& messages_;
-    entry_costs each_;
-    std::uint64_t announced_from_;
-    std::uint64_t announcement_ = 0;
-    std::vector<double> computing_;
-    std::vector<bool> owners_;  ///< who has sent a finished part
-    int parts_ = 1;
-    bool is_copying_ = false, has_copied_ = false;
-};
-
-/// What sums over a topology were measured to take, and what a small one takes by the measured link.
-struct sum_times {
-    struct form {
-        duration small{};  ///< 0: not measured
-        double more = 0;   ///< nanoseconds of an entry more; 0: not measured
-    };
-    form dense{}, streams{};
-    duration predicted{};
-
-    /// `i`: of `measured_topologies`.
-    template <Topology Shape>
-    static sum_times over(const Shape& shape, std::size_t i, const measured_costs& costs) {
-        const auto small = [](double ns) { return duration(std::llround(ns)); };
-        const sum_costs& sums = costs.sums;
-        return {
-            .dense = {small(sums.small_dense[i]), sums.dense[i]},
-            .streams = {small(sums.small_streams[i]), sums.streams[i]},
-            .predicted =
-                predict_all_reduce(shape, costs.ranks, dense_messages<float>(0), measured_network::of(costs)).elapsed};
-    }
-};
-
-/// Predicts `of.topology`'s `all_reduce`, and writes what it takes into `of`. Where a small sum was measured, only what
-/// this one takes more is predicted, by an entry more where that was measured too.
-template <class Candidate, MessageModel Messages>
-void predict_measured(Candidate& of, const measured_costs& costs, entry_costs each, Messages messages,
-                      const sum_times& times) {
-    const sum_times::form& measured = of.compress ? times.streams : times.dense;
-    if (measured.more > 0)
-        each = {.bytes = each.bytes, .encode = each.encode, .decode = each.decode, .result = measured.more};
-    computed_messages<Messages> computed(messages, costs, each);
-    const prediction found = predict_all_reduce(of.topology, costs.ranks, computed, measured_network::of(costs));
-    of.rounds = found.rounds;
-    of.computing = computed.computing();
-    if (measured.small > duration{}) {
-        of.least = of.network = measured.small;
-        // Both overlap in part: the longer alone would be too short, and their sum too long.
-        const auto bytes = static_cast<double>(std::max(found.elapsed - times.predicted, duration{}).ns);
-        if (measured.more == 0)
-            of.network = duration(std::llround(std::hypot(static_cast<double>(measured.small.ns), bytes)));
-    } else {
-        of.least = costs.link.link.latency * found.rounds;
-        of.network = found.elapsed;
-    }
-}
-
-}}}  // namespace rill::RILL_ABI::cost::detail
-
-// ===== rill/cost/readable_seconds.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace cost {
-
-/// A time in a readable unit: "s", "ms" or "us".
-struct readable_seconds {
-    double value;
-    const char* unit;
-};
-
-/// Converts seconds to the largest unit in which the value is at least 1, or to "us".
-constexpr readable_seconds readable(double seconds) {
-    if (seconds >= 1) return {seconds, "s"};
-    if (seconds >= 1e-3) return {seconds * 1e3, "ms"};
-    return {seconds * 1e6, "us"};
-}
-
-}}}  // namespace rill::RILL_ABI::cost
-
 // ===== rill/cost/detail/memo.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace cost::detail {
@@ -39107,6 +39138,183 @@ class stream_messages {
 };
 
 static_assert(MessageModel<stream_messages<uniform_density>>);
+
+}}}  // namespace rill::RILL_ABI::cost
+
+// ===== rill/cost/detail/measured_exchange.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost::detail {
+
+/// A network in which every link is the measured one. Models `NetworkModel`.
+struct measured_network {
+    network_link each{};
+    network_card card{};
+    double shared = 0;
+
+    /// Cards limit only what is clearly less than the sum of links.
+    static measured_network of(const measured_costs& costs) {
+        const measured_link& found = costs.link;
+        const auto bandwidth = static_cast<double>(found.link.bandwidth), links = bandwidth * (costs.ranks - 1);
+        const auto limit = [&](std::uint64_t measured) {
+            return links == 0 || static_cast<double>(measured) < 0.95 * links ? measured : 0;
+        };
+        measured_network made{.each = found.link, .card = {limit(found.one_to_all), limit(found.all_to_one)}};
+        if (found.both_ways != 0)
+            made.shared = std::clamp(bandwidth / static_cast<double>(found.both_ways) - 1, 0.0, 1.0);
+        return made;
+    }
+
+    network_link link_of(rank_t, rank_t) const { return each; }
+    network_card card_of(rank_t) const { return card; }
+    double share_of_line() const { return shared; }
+};
+
+/// What an entry of a message costs: its bytes, and nanoseconds of computing.
+struct entry_costs {
+    double bytes = 1;
+    double fold = 0;
+    bool folds_own = false;  ///< whether the entries of the rank's own operand cost as much in a fold
+    double encode = 0;
+    double decode = 0;
+    double copy = 0;    ///< of a receiver in the copy phase
+    double result = 0;  ///< of each rank at the end, for every entry of the sum
+};
+
+/// The messages of a model, of which long ones take a round trip more, as so many bytes more. Counts the computing of
+/// each rank. Models `FollowingMessageModel`.
+template <MessageModel Messages>
+class computed_messages {
+  public:
+    computed_messages(Messages& messages, const measured_costs& costs, const entry_costs& each)
+        : messages_(messages), each_(each), announced_from_(costs.link.round_trip_from) {
+        const network_link& link = costs.link.link;
+        const double bytes = 2 * link.latency.seconds() * static_cast<double>(link.bandwidth);
+        announcement_ = static_cast<std::uint64_t>(std::llround(bytes));
+    }
+
+    void begin(int ranks, int parts) {
+        computing_.assign(static_cast<std::size_t>(ranks), 0);
+        owners_.assign(static_cast<std::size_t>(ranks), false);
+        parts_ = parts;
+        messages_.begin(ranks, parts);
+    }
+    std::uint64_t bytes(rank_t sender, part_range parts, action kind) {
+        const std::uint64_t own = messages_.bytes(sender, parts, kind);
+        return announced_from_ != 0 && own >= announced_from_ ? own + announcement_ : own;
+    }
+    void receive(rank_t rank, std::span<const transfer> from, action kind) {
+        for (const transfer& each : from) {
+            const double entries = payload(each.peer, each.parts, kind) / each_.bytes;
+            at(rank) += entries * (each_.decode + (kind == action::copy ? each_.copy : each_.fold));
+            // A finished part is coded once; others forward it as it is.
+            if (kind != action::copy || (!has_copied_ && !owners_[static_cast<std::size_t>(each.peer)]))
+                at(each.peer) += entries * each_.encode;
+            if (kind == action::copy) owners_[static_cast<std::size_t>(each.peer)] = is_copying_ = true;
+        }
+        if (kind != action::copy && each_.folds_own)
+            for (std::size_t i = 0; i < from.size(); ++i)  // once for all operands of the same parts
+                if (i == 0 || !(from[i].parts == from[i - 1].parts))
+                    at(rank) += payload(rank, from[i].parts, kind) / each_.bytes * each_.fold;
+        if constexpr (FollowingMessageModel<Messages>) messages_.receive(rank, from, kind);
+    }
+    void end_round() {
+        has_copied_ = is_copying_;
+        if constexpr (FollowingMessageModel<Messages>) messages_.end_round();
+    }
+
+    /// Of the rank that computes longest, up to its result.
+    duration computing() {
+        const double most = *std::max_element(computing_.begin(), computing_.end());
+        return duration(std::llround(most + payload(0, {0, parts_}, action::copy) / each_.bytes * each_.result));
+    }
+
+  private:
+    double payload(rank_t sender, part_range parts, action kind) {
+        return static_cast<double>(messages_.bytes(sender, parts, kind) - wire::header_bytes);
+    }
+    double& at(rank_t rank) { return computing_[static_cast<std::size_t>(rank)]; }
+
+    Messages& messages_;
+    entry_costs each_;
+    std::uint64_t announced_from_;
+    std::uint64_t announcement_ = 0;
+    std::vector<double> computing_;
+    std::vector<bool> owners_;  ///< who has sent a finished part
+    int parts_ = 1;
+    bool is_copying_ = false, has_copied_ = false;
+};
+
+/// What sums over a topology were measured to take, and what small ones take by the measured link.
+struct sum_times {
+    struct form {
+        duration small{};      ///< 0: not measured
+        double more = 0;       ///< nanoseconds of an entry more; 0: not measured
+        duration predicted{};  ///< of the small sum
+    };
+    form dense{}, streams{};
+    duration empty{};  ///< of messages without content
+
+    /// `i`: of `measured_topologies`.
+    template <Topology Shape>
+    static sum_times over(const Shape& shape, std::size_t i, const measured_costs& costs) {
+        const auto small = [](double ns) { return duration(std::llround(ns)); };
+        const auto predicted = [&](auto messages) {
+            return predict_all_reduce(shape, costs.ranks, messages, measured_network::of(costs)).elapsed;
+        };
+        const sum_costs& sums = costs.sums;
+        const small_sum few{costs.ranks, sums.few};
+        return {.dense = {small(sums.small_dense[i]), sums.dense[i],
+                          predicted(dense_messages<float>(static_cast<std::size_t>(sums.few)))},
+                .streams = {small(sums.small_streams[i]), sums.streams[i],
+                            predicted(stream_messages(few.dimension(), few, few.codings()))},
+                .empty = predicted(dense_messages<float>(0))};
+    }
+};
+
+/// Predicts `of.topology`'s `all_reduce`, and writes what it takes into `of`. Where a small sum was measured, only what
+/// this one takes more is predicted, by an entry more where that was measured too.
+template <class Candidate, MessageModel Messages>
+void predict_measured(Candidate& of, const measured_costs& costs, entry_costs each, Messages messages,
+                      const sum_times& times) {
+    const sum_times::form& measured = of.compress ? times.streams : times.dense;
+    if (measured.more > 0)
+        each = {.bytes = each.bytes, .encode = each.encode, .decode = each.decode, .result = measured.more};
+    computed_messages<Messages> computed(messages, costs, each);
+    const prediction found = predict_all_reduce(of.topology, costs.ranks, computed, measured_network::of(costs));
+    of.rounds = found.rounds;
+    of.computing = computed.computing();
+    if (measured.small > duration{}) {
+        of.least = of.network = measured.small;
+        if (measured.more > 0) return;
+        // In each round the line is idle for a time. What it then lets pass at once makes up for that.
+        const duration more = std::max(found.elapsed - measured.predicted, duration{}),
+                       idle = std::max(measured.small - (measured.predicted - times.empty), duration{}),
+                       at_once = transfer_time(costs.link.at_once, costs.link.link.bandwidth) * found.rounds;
+        of.network = measured.small + more - std::min({more, idle, at_once});
+    } else {
+        of.least = costs.link.link.latency * found.rounds;
+        of.network = found.elapsed;
+    }
+}
+
+}}}  // namespace rill::RILL_ABI::cost::detail
+
+// ===== rill/cost/readable_seconds.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace cost {
+
+/// A time in a readable unit: "s", "ms" or "us".
+struct readable_seconds {
+    double value;
+    const char* unit;
+};
+
+/// Converts seconds to the largest unit in which the value is at least 1, or to "us".
+constexpr readable_seconds readable(double seconds) {
+    if (seconds >= 1) return {seconds, "s"};
+    if (seconds >= 1e-3) return {seconds * 1e3, "ms"};
+    return {seconds * 1e6, "us"};
+}
 
 }}}  // namespace rill::RILL_ABI::cost
 
@@ -39384,8 +39592,9 @@ inline std::string exchange_choice::reason() const {
 /// The candidates are all topologies of `topology::any`, with dense vectors and with streams. Streams have each of
 /// `measured_codings` that suits the gradient, two dense switches, and the codings of values that `gradient` permits.
 /// The predicted time is that of the network, which `predict` computes from the measured link, plus the computing of
-/// the busiest rank. Where small sums were measured, the network takes the root of the sum of two squares: of a small
-/// sum's time, and of the time that more bytes are predicted to take. The one measured link counts for all ranks.
+/// the busiest rank. Where small sums were measured, the network takes the time of a small sum, and that which more
+/// bytes are predicted to take, less what the line lets pass at once after it was idle. Exchanges follow each other
+/// without a pause. The one measured link counts for all ranks.
 /// Messages both ways between two ranks share it. Messages of one rank to or from several share its network card. How
 /// fast that is was measured too.
 ///
@@ -41539,7 +41748,7 @@ class fault_control {
     }
 
     /// A rank that is asked tells the notice of that channel that it knows.
-    [[gnu::cold, gnu::noinline]] void forward(rank_t from, rank_t to, channel on, duration now) {
+    [[gnu::noinline]] void forward(rank_t from, rank_t to, channel on, duration now) {
         const std::lock_guard lock(mutex_);
         for (const issued* each : of(from).known) {
             const bool is_meant = each->notice.context == on.context || each->notice.context == every_context;
@@ -41551,14 +41760,14 @@ class fault_control {
     }
 
     /// What a rank has heard ends with its life, and so does what it has sent and what is lost.
-    [[gnu::cold, gnu::noinline]] void forget(rank_t rank) {
+    [[gnu::noinline]] void forget(rank_t rank) {
         const std::lock_guard lock(mutex_);
         of(rank) = {};
         for (of_rank& each : ranks_)
             std::erase_if(each.coming, [&](const letter& sent) { return sent.way.source() == rank; });
     }
     /// A rank has begun anew: the others tell it their notices again.
-    [[gnu::cold, gnu::noinline]] void catch_up(rank_t rank, duration now) {
+    [[gnu::noinline]] void catch_up(rank_t rank, duration now) {
         const std::lock_guard lock(mutex_);
         for (const issued& each : issued_)
             if (each.by != rank && knows(each.by, each)) of(rank).coming.push_back({&each, {each.by, rank, now}});
@@ -41585,7 +41794,7 @@ class fault_control {
         return std::find(known.begin(), known.end(), &one) != known.end();
     }
 
-    [[gnu::cold, gnu::noinline]] std::optional<abort_notice> look(rank_t self, channel on, duration now,
+    [[gnu::noinline]] std::optional<abort_notice> look(rank_t self, channel on, duration now,
                                                                   letter_judge judge) {
         const std::lock_guard lock(mutex_);
         std::erase_if(of(self).coming, [&](letter& each) {
@@ -41840,7 +42049,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// What one rank watches and has been told of the others, for a `MonitoredTransport`. Its owner guards it.
 class lookout {
   public:
-    [[gnu::cold, gnu::noinline]] explicit lookout(int ranks)
+    [[gnu::noinline]] explicit lookout(int ranks)
         : ended_(static_cast<std::size_t>(ranks)),
           silent_(static_cast<std::size_t>(ranks)),
           fenced_(static_cast<std::size_t>(ranks)) {}
@@ -41900,8 +42109,8 @@ class lookout {
     template <class Is>
     bool waits_for(std::span<const rank_t> peers, channel on, Is&& is) const {
         if (peers.empty() || !is_open(on.context) || is_watched(on)) return false;
-        for (const rank_t peer : peers)
-            if (!is(peer)) return false;
+        for (std::size_t i = 0; i < peers.size(); ++i)
+            if (!is(peers[i])) return false;
         return true;
     }
 
@@ -42623,7 +42832,7 @@ class boards {
     }
 
   private:
-    [[gnu::cold, gnu::noinline]] board* open(std::uint64_t context, int ranks) {
+    [[gnu::noinline]] board* open(std::uint64_t context, int ranks) {
         const std::lock_guard lock(mutex_);
         board* found = find(context);
         if (found == nullptr) first_ = found = new board(ranks, context, first_);
@@ -42634,7 +42843,7 @@ class boards {
         const std::lock_guard lock(mutex_);
         ++of.handles;
     }
-    [[gnu::cold, gnu::noinline]] void leave(board& of) noexcept {
+    [[gnu::noinline]] void leave(board& of) noexcept {
         const std::lock_guard lock(mutex_);
         if (--of.handles != 0) return;
         board** at = &first_;
@@ -42756,7 +42965,7 @@ struct node {
 /// guards everything except `retire`.
 class mailbox {
   public:
-    [[gnu::cold, gnu::noinline]] explicit mailbox(int ranks) : waiting_(ranks) {}
+    [[gnu::noinline]] explicit mailbox(int ranks) : waiting_(ranks) {}
 
     /// Bytes handed over and not yet taken.
     std::size_t held_bytes() const { return held_bytes_; }
@@ -42780,8 +42989,8 @@ class mailbox {
     /// Takes the earliest arrival from any of `peers`; null where there is none.
     node* take(std::span<const rank_t> peers, channel on) {
         node* best = nullptr;
-        for (const rank_t peer : peers)
-            if (node* first = waiting_.first(peer, on);
+        for (std::size_t i = 0; i < peers.size(); ++i)
+            if (node* first = waiting_.first(peers[i], on);
                 first != nullptr && (best == nullptr || first->arrival < best->arrival))
                 best = first;
         if (best != nullptr) mark_taken(*best);
@@ -42940,7 +43149,7 @@ class call_table {
         return found == nullptr ? std::nullopt : found->calls.entered_or_later(number);
     }
 
-    [[gnu::cold, gnu::noinline]] void close(std::uint64_t context) {
+    [[gnu::noinline]] void close(std::uint64_t context) {
         state& closing = made_for(context);
         if (closing.closed) return;
         closing.closed = true;
@@ -42959,7 +43168,7 @@ class call_table {
         return found != nullptr && found->closed;
     }
 
-    [[gnu::cold, gnu::noinline]] std::uint64_t next_context(std::uint64_t key) {
+    [[gnu::noinline]] std::uint64_t next_context(std::uint64_t key) {
         constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
         return mix64(family, key, ++made_of(key));
     }
@@ -42978,7 +43187,7 @@ class call_table {
     std::uint64_t& made_of(std::uint64_t key) {
         for (counter& each : made_)
             if (each.key == key) return each.count;
-        return made_.add({key}).count;
+        return made_.add({.key = key}).count;
     }
 
     plain_vector<state>& like(std::uint64_t context) { return contexts_[static_cast<std::size_t>(context % buckets)]; }
@@ -43005,7 +43214,7 @@ class call_table {
     std::array<plain_vector<state>, buckets> contexts_{};  ///< by their remainders
     /// How many contexts each key has given: one entry for each view and session name, since a key that is forgotten
     /// and comes again would give a context twice, and another one than on ranks that remember it.
-    chain<counter> made_;
+    plain_vector<counter> made_;
     plain_vector<std::uint64_t> closed_;  ///< a ring
     std::size_t next_ = 0;                ///< the oldest of a full ring
 };
@@ -43132,7 +43341,7 @@ using rill::detail::lookout;
 
 /// The state of one rank that other ranks access.
 struct alignas(64) rank_state {
-    [[gnu::cold, gnu::noinline]] explicit rank_state(int ranks) : box(ranks), watch(ranks) {}
+    [[gnu::noinline]] explicit rank_state(int ranks) : box(ranks), watch(ranks) {}
 
     std::mutex mutex;  ///< guards box, calls, watch, is_free and awaiting_room; bells may be rung while it is held
     mailbox box;
@@ -43142,8 +43351,8 @@ struct alignas(64) rank_state {
     plain_vector<rank_t> awaiting_room;
     class bells bells;
     std::atomic<std::uint64_t> incarnation{0};  ///< 0: the seat is free
-    std::atomic<bool> monitors{false};          ///< it has asked what becomes of others, and goes on without them
-    std::atomic<bool> has_ended{false};         ///< its body has returned or thrown
+    std::atomic_flag monitors{};                ///< it has asked what becomes of others, and goes on without them
+    std::atomic_flag has_ended{};               ///< its body has returned or thrown
     std::optional<abort_notice> failure{};      ///< what its body has thrown, once it has ended
     alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0},
         bytes_received{0}, accesses{0}, bytes_accessed{0};  ///< without messages, in either direction
@@ -43152,13 +43361,13 @@ struct alignas(64) rank_state {
 /// Keeps a sender on the list of those to wake when the mailbox has room.
 class room_request {
   public:
-    [[gnu::cold, gnu::noinline]] room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {
+    [[gnu::noinline]] room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {
         const std::lock_guard lock(target_.mutex);
         target_.awaiting_room.add(sender_);
     }
     room_request(const room_request&) = delete;
     room_request& operator=(const room_request&) = delete;
-    [[gnu::cold, gnu::noinline]] ~room_request() {
+    [[gnu::noinline]] ~room_request() {
         const std::lock_guard lock(target_.mutex);
         auto& all = target_.awaiting_room;
         std::size_t own = 0;
@@ -43197,7 +43406,7 @@ class notice_board {
     bool is_empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
     struct added {
-        abort_notice holds;
+        const abort_notice& holds;  ///< stays as it is, as long as the board
         bool is_new;
     };
     /// Adds a notice unless its context has one; a notice of all contexts counts for each context. Returns the notice
@@ -43205,9 +43414,9 @@ class notice_board {
     added add(const abort_notice& notice, bool goes_on) {
         const std::lock_guard lock(mutex_);
         if (const abort_notice* first = find({notice.context, notice.first_tag}, goes_on)) return {*first, false};
-        notices_.add(notice);
+        const abort_notice& kept = notices_.add(notice);
         count_.fetch_add(1, std::memory_order_release);
-        return {notice, true};
+        return {kept, true};
     }
 
     std::optional<abort_notice> of(channel on, bool goes_on) { return is_empty() ? std::nullopt : found(on, goes_on); }
@@ -43222,7 +43431,7 @@ class notice_board {
     }
 
   private:
-    [[gnu::cold, gnu::noinline]] std::optional<abort_notice> found(channel on, bool goes_on) {
+    [[gnu::noinline]] std::optional<abort_notice> found(channel on, bool goes_on) {
         const std::lock_guard lock(mutex_);
         const abort_notice* first = find(on, goes_on);
         return first == nullptr ? std::nullopt : std::optional(*first);
@@ -43248,14 +43457,14 @@ class notice_board {
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
 /// Set while this thread runs an activity; the flag says whether the activity's waits must throw.
-inline thread_local const std::atomic<bool>* stop_requested = nullptr;
+inline thread_local const std::atomic_flag* stop_requested = nullptr;
 
 /// How ranks wait for each other, and the notices that end their waits.
 class waits {
   public:
     using condition = function_ref<bool()>;
 
-    [[gnu::cold]] waits(int ranks, polling most)
+    waits(int ranks, polling most)
         : most_(most),
           ranks_(static_cast<std::size_t>(ranks), ranks),
           threads_(ranks),
@@ -43352,13 +43561,13 @@ class waits {
     };
 
     [[gnu::cold, gnu::noinline]] abort_notice abort(rank_t rank, const abort_notice& notice) {
-        const auto [first, is_new] = notices_.add(notice, at(rank).monitors);
-        if (is_new) ring_all();
-        return first;
+        const notice_board::added first = notices_.add(notice, at(rank).monitors.test());
+        if (first.is_new) ring_all();
+        return first.holds;
     }
     std::optional<abort_notice> origin_of(const abort_notice& told) { return notices_.origin_of(told); }
     std::optional<abort_notice> aborted(rank_t rank, std::uint64_t context) {
-        return notices_.of({context, last_tag}, at(rank).monitors);
+        return notices_.of({context, last_tag}, at(rank).monitors.test());
     }
     /// The first failure that has ended ranks that do not monitor.
     std::optional<abort_notice> first_failure() { return notices_.of({every_context}, false); }
@@ -43378,7 +43587,7 @@ class waits {
     }
 
     bool wait_at(bell& own, rank_t rank, channel on, deadline until, condition ready) {
-        return wait_at(own, rank, on, until, ready, tries(), at(rank).monitors);
+        return wait_at(own, rank, on, until, ready, tries(), at(rank).monitors.test());
     }
     [[gnu::noinline]] bool wait_at(bell& own, rank_t rank, channel on, deadline until, condition ready, polling most,
                                    bool goes_on) {
@@ -43400,7 +43609,7 @@ class waits {
     /// Throws if there is a notice for `on`, or if this activity has to end.
     [[gnu::cold, gnu::noinline]] void throw_what_ended(rank_t rank, channel on, bool goes_on) {
         if (const auto notice = notices_.of(on, goes_on)) throw_error(*notice);
-        if (stop_requested != nullptr && stop_requested->load(std::memory_order_acquire))
+        if (stop_requested != nullptr && stop_requested->test(std::memory_order_acquire))
             throw_error({.context = on.context,
                          .culprit = rank,
                          .reason = text_of(
@@ -43444,7 +43653,7 @@ namespace detail {
 /// What the ranks share: their messages, the calls that they announce, and how they wait.
 class world : public waits {
   public:
-    [[gnu::cold, gnu::noinline]] world(int ranks, const options& chosen)
+    [[gnu::noinline]] world(int ranks, const options& chosen)
         : waits(std::max(ranks, chosen.seats), {.spins = chosen.spins, .yields = chosen.yields}),
           mailbox_bytes_(chosen.mailbox_bytes) {
         threads_changed(ranks - size());
@@ -43536,7 +43745,7 @@ class world : public waits {
         const call_signature departed{.number = number, .kind = operation::departure};
         std::optional<call_signature> answer;
         const auto look = [&] {
-            const bool has_ended = at(peer).has_ended.load(std::memory_order_seq_cst);
+            const bool has_ended = at(peer).has_ended.test();
             answer = announced(peer, context, number);
             if (!answer && has_ended) answer = announced_later(peer, context, number);
             if (!answer && has_ended) answer = departed;
@@ -43546,7 +43755,7 @@ class world : public waits {
         return announced_later(peer, context, number);
     }
 
-    [[gnu::cold, gnu::noinline]] void close(rank_t self, std::uint64_t context) {
+    [[gnu::noinline]] void close(rank_t self, std::uint64_t context) {
         rank_state& own = at(self);
         const std::lock_guard lock(own.mutex);
         own.calls.close(context);
@@ -43555,7 +43764,7 @@ class world : public waits {
         offer_room(own);
     }
 
-    [[gnu::cold, gnu::noinline]] std::uint64_t next_context(rank_t self, std::uint64_t key) {
+    [[gnu::noinline]] std::uint64_t next_context(rank_t self, std::uint64_t key) {
         const std::lock_guard lock(at(self).mutex);
         return at(self).calls.next_context(key);
     }
@@ -43564,14 +43773,14 @@ class world : public waits {
 
     std::uint64_t incarnation(rank_t rank) { return at(rank).incarnation.load(std::memory_order_acquire); }
 
-    [[gnu::cold, gnu::noinline]] void monitor(rank_t self, channel on) {
+    [[gnu::noinline]] void monitor(rank_t self, channel on) {
         rank_state& own = at(self);
         {
             const std::lock_guard lock(own.mutex);
-            own.monitors = true;
+            own.monitors.test_and_set();
             own.watch.watch(on);
             for (rank_t peer = 0; peer < size(); ++peer) {
-                if (peer == self || !at(peer).has_ended.load(std::memory_order_seq_cst)) continue;
+                if (peer == self || !at(peer).has_ended.test()) continue;
                 if (own.watch.ends(peer))
                     tell(own, self, peer, peer_change::ended);
                 else if (!own.watch.is_fenced(peer))
@@ -43581,7 +43790,7 @@ class world : public waits {
         own.bells.ring_all();
     }
 
-    [[gnu::cold, gnu::noinline]] void fence(rank_t self, rank_t peer, std::uint64_t life) {
+    [[gnu::noinline]] void fence(rank_t self, rank_t peer, std::uint64_t life) {
         if (life == 0 || life != incarnation(peer)) return;
         rank_state& own = at(self);
         {
@@ -43594,7 +43803,7 @@ class world : public waits {
     }
 
     /// A rank takes its seat; false where it is not free.
-    [[gnu::cold, gnu::noinline]] bool take_seat(rank_t rank) {
+    [[gnu::noinline]] bool take_seat(rank_t rank) {
         static std::atomic<std::uint64_t> lives{0};
         std::uint64_t none = 0;
         const std::uint64_t life = ++lives << 16U | static_cast<std::uint16_t>(rank + 1);
@@ -43615,17 +43824,17 @@ class world : public waits {
         void* context = nullptr;
     };
     void set_starter(starter chosen) { starter_ = chosen; }
-    [[gnu::cold, gnu::noinline]] bool start(rank_t rank) const { return starter_.start(starter_.context, rank); }
+    [[gnu::noinline]] bool start(rank_t rank) const { return starter_.start(starter_.context, rank); }
 
     /// The body of this rank has returned, after all that it sent.
-    [[gnu::cold, gnu::noinline]] void end(rank_t rank) {
-        at(rank).has_ended.store(true, std::memory_order_seq_cst);
+    [[gnu::noinline]] void end(rank_t rank) {
+        at(rank).has_ended.test_and_set();
         tell_others(rank, peer_change::ended);
         tell_all();
     }
     /// The body of this rank has thrown: ends all contexts of the ranks that do not monitor.
     [[gnu::cold, gnu::noinline]] void fail(rank_t rank, const abort_notice& failure) {
-        at(rank).failure = failure;
+        at(rank).failure.emplace(failure);
         abort(rank, failure);
         end(rank);
     }
@@ -43649,23 +43858,23 @@ class world : public waits {
         return !target.calls.is_closed(on.context) && !target.watch.is_fenced(from) && !target.is_free;
     }
 
-    [[gnu::cold, gnu::noinline]] void tell_others(rank_t rank, peer_change change) {
+    [[gnu::noinline]] void tell_others(rank_t rank, peer_change change) {
         for (rank_t peer = 0; peer < size(); ++peer) {
             rank_state& other = at(peer);
             {
                 const std::lock_guard lock(other.mutex);
-                if (peer == rank || !other.monitors) continue;
+                if (peer == rank || !other.monitors.test()) continue;
                 if (change == peer_change::ended && !other.watch.ends(rank)) continue;
                 tell(other, peer, rank, change);
             }
             other.bells.ring_all();
         }
     }
-    [[gnu::cold, gnu::noinline]] void tell(rank_state& other, rank_t peer, rank_t of, peer_change change) {
+    [[gnu::noinline]] void tell(rank_state& other, rank_t peer, rank_t of, peer_change change) {
         if (other.watch.is_fenced(of)) return;
         for (const channel on : other.watch.channels()) say(other, peer, of, on, change);
     }
-    [[gnu::cold, gnu::noinline]] void say(rank_state& other, rank_t peer, rank_t of, channel on, peer_change change) {
+    [[gnu::noinline]] void say(rank_state& other, rank_t peer, rank_t of, channel on, peer_change change) {
         other.box.hand_over(of, peer, on, to_message({.kind = change, .incarnation = incarnation(of)}));
     }
 
@@ -43702,7 +43911,8 @@ class world : public waits {
             found = take(own.box);
             if (found != nullptr) offer_room(own);
             in_vain = found == nullptr && own.watch.waits_in_vain(peers, on);
-            have_failed = found == nullptr && own.monitors && !own.watch.is_open(on.context) && all_failed(peers);
+            have_failed =
+                found == nullptr && own.monitors.test() && !own.watch.is_open(on.context) && all_failed(peers);
             return found != nullptr || in_vain || have_failed;
         });
         if (in_vain) throw_error(rill::detail::notice_of_ends(self, peers, on));
@@ -43715,8 +43925,8 @@ class world : public waits {
     }
 
     bool all_failed(std::span<const rank_t> peers) {
-        for (const rank_t peer : peers)
-            if (!at(peer).has_ended.load(std::memory_order_seq_cst) || !at(peer).failure) return false;
+        for (std::size_t i = 0; i < peers.size(); ++i)
+            if (!at(peers[i]).has_ended.test() || !at(peers[i]).failure) return false;
         return !peers.empty();
     }
     [[noreturn, gnu::cold, gnu::noinline]] void throw_failure(rank_t of, channel on) {
@@ -43758,7 +43968,7 @@ class activity {
     ~activity() {
         if (!thread_.joinable()) return;
         if (std::uncaught_exceptions() > unwinding_) {
-            state_->stop.store(true, std::memory_order_release);
+            state_->stop.test_and_set(std::memory_order_release);
             state_->world.at(state_->rank).bells.ring_all();
         }
         thread_.join();
@@ -43774,7 +43984,7 @@ class activity {
     struct state {
         detail::world& world;
         rank_t rank;
-        std::atomic<bool> stop{false};
+        std::atomic_flag stop{};
         std::exception_ptr thrown{};
     };
 
@@ -44010,7 +44220,7 @@ class sending {
             (node_->marks.fetch_or(detail::node::abandoned, std::memory_order_acq_rel) & detail::node::released) != 0)
             retire();
     }
-    void retire() noexcept {
+    [[gnu::noinline]] void retire() noexcept {
         world_->at(node_->receiver).box.retire(*node_);
         node_ = nullptr;
     }
@@ -44039,7 +44249,7 @@ class rank_threads {
   public:
     using rank_body = void (*)(void* context, world& shared, rank_t rank);
 
-    [[gnu::cold, gnu::noinline]] rank_threads(world& shared, rank_body body, void* context)
+    [[gnu::noinline]] rank_threads(world& shared, rank_body body, void* context)
         : world_(shared), body_(body), context_(context), thrown_(static_cast<std::size_t>(shared.size())) {
         world_.set_starter(
             {[](void* self, rank_t rank) { return static_cast<rank_threads*>(self)->start(rank); }, this});
@@ -44047,7 +44257,7 @@ class rank_threads {
 
     /// Runs the ranks below `ranks`, and those that they start, until they have ended; rethrows the exception of the
     /// culprit, or else of the first rank that threw.
-    [[gnu::cold, gnu::noinline]] void run(int ranks) {
+    [[gnu::noinline]] void run(int ranks) {
         std::exception_ptr not_started;
         for (rank_t rank = 0; rank < ranks; ++rank) world_.take_seat(rank);
         rank_t rank = 0;
@@ -44067,24 +44277,24 @@ class rank_threads {
 
   private:
     /// Starts a rank on a free seat; false where it is not free.
-    [[gnu::cold, gnu::noinline]] bool start(rank_t rank) {
+    [[gnu::noinline]] bool start(rank_t rank) {
         if (!world_.take_seat(rank)) return false;
         world_.threads_changed(1);
         begin(rank);
         return true;
     }
-    [[gnu::cold, gnu::noinline]] void begin(rank_t rank) {
+    [[gnu::noinline]] void begin(rank_t rank) {
         const std::lock_guard lock(mutex_);
         threads_.reserve(threads_.size() + 1);  // a thread that could not be kept would end the program
         threads_.add(std::thread([this, rank] { run_one(rank); }));
     }
     /// A thread that runs, or has run; none when all are joined. A running rank may start others until it is joined.
-    [[gnu::cold, gnu::noinline]] std::thread unjoined() {
+    [[gnu::noinline]] std::thread unjoined() {
         const std::lock_guard lock(mutex_);
         return joined_ == threads_.size() ? std::thread() : std::move(threads_[joined_++]);
     }
 
-    [[gnu::cold, gnu::noinline]] void run_one(rank_t rank) noexcept {
+    [[gnu::noinline]] void run_one(rank_t rank) noexcept {
         try {
             body_(context_, world_, rank);
             world_.end(rank);
@@ -44110,7 +44320,7 @@ class rank_threads {
         world_.fail(rank, notice);
     }
 
-    [[gnu::cold, gnu::noinline]] void rethrow() {
+    [[gnu::noinline]] void rethrow() {
         if (first_ == no_rank) return;
         const rank_t culprit = world_.first_failure()->culprit;
         if (0 <= culprit && culprit < world_.size())
@@ -44143,7 +44353,7 @@ class window {
     static constexpr std::uint64_t places = detail::board::places;
     static constexpr std::size_t slot_bytes = detail::board::slot_bytes;
 
-    [[gnu::cold, gnu::noinline]] window(detail::world& world, rank_t rank, std::uint64_t context)
+    [[gnu::noinline]] window(detail::world& world, rank_t rank, std::uint64_t context)
         : world_(&world),
           board_(world.boards(), context, world.size()),
           context_(context),
@@ -44421,7 +44631,7 @@ class endpoint {
         RILL_EXPECTS(0 <= peer && peer < size(), "in_process: no such peer rank");
     }
     void check(std::span<const rank_t> peers) const {
-        for (const rank_t peer : peers) check(peer);
+        for (std::size_t i = 0; i < peers.size(); ++i) check(peers[i]);
     }
 
     std::optional<message> wrap(detail::node* taken) {

@@ -1434,6 +1434,7 @@ class post_office {
     void deliver(rank_t source, const envelope& head, const std::byte* payload);
     void keep_payload(node& n, const std::byte* payload, std::size_t size);
     void hear(rank_t source, const abort_notice& report);
+    void hear_end(const abort_notice& notice, const envelope& head, const std::byte* payload);
     bool judge();
     bool mourn();
     bool hear_goodbye();
@@ -1492,7 +1493,7 @@ template <class Port>
 void post_office<Port>::handle_control(rank_t source, const envelope& head, const std::byte* payload) {
     switch (head.kind) {
         case note::report: return hear(source, packed_notice::unpack({payload, head.size}));
-        case note::verdict: return control_.learn(packed_notice::unpack({payload, head.size}));
+        case note::verdict: return hear_end(packed_notice::unpack({payload, head.size}), head, payload);
         case note::question:
             control_.remember({.peer = source, .context = head.context, .number = head.id});
             return answer_questions(head.context);
@@ -1509,7 +1510,7 @@ void post_office<Port>::handle_control(rank_t source, const envelope& head, cons
         case note::ended:
             if (head.size != 0) hear_failure(source, packed_notice::unpack({payload, head.size}));
             return tell_end(source);
-        case note::loss: return control_.learn(notice_of_loss(static_cast<rank_t>(head.id)));
+        case note::loss: return hear_end(notice_of_loss(static_cast<rank_t>(head.id)), head, payload);
         default:
             control_.rounds_heard |= std::uint32_t{1} << (head.id / 2);
             control_.any_failed |= head.id % 2 != 0;
@@ -1534,6 +1535,17 @@ void post_office<Port>::hear(rank_t source, const abort_notice& report) {
         control_.reports.push_back({source, report});
     else
         tell(source, {.kind = note::verdict}, packed_notice(*first).view());
+}
+
+/// Stores what has ended contexts, before a wait throws it. Where it is the first that this rank hears, it goes on to
+/// those that this rank tells of its end: who has decided or noticed it may not reach all others.
+template <class Port>
+void post_office<Port>::hear_end(const abort_notice& notice, const envelope& head, const std::byte* payload) {
+    const bool is_known = control_.first_before(notice) != nullptr;
+    control_.learn(notice);
+    if (is_known || control_.first_before(notice) == nullptr) return;
+    for (int round = 0; round < leaving_rounds(); ++round)
+        tell(below(round, -1), {.id = head.id, .kind = head.kind}, {payload, head.size});
 }
 
 /// Decides on the judging rank which reports were the first; true when there were any. Called only when no note is left
