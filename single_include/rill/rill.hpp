@@ -8418,9 +8418,8 @@ class frame_reader {
 
     void skip_padding(std::size_t frame_size) {
         if (done()) return;
-        const byte_view padding = take((frame_alignment - frame_size % frame_alignment) % frame_alignment);
-        for (std::size_t i = 0; i < padding.size(); ++i)
-            wire::detail::require(padding[i] == std::byte{0}, "padding is not zero");
+        for (std::byte b : take((frame_alignment - frame_size % frame_alignment) % frame_alignment))
+            wire::detail::require(b == std::byte{0}, "padding is not zero");
         wire::detail::require(!done(), "bytes behind the last frame");
     }
 
@@ -11848,8 +11847,7 @@ class group {
 template <Transport Net, Topology Shape, Executor Exec>
 class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec> {
   public:
-    [[gnu::noinline]] explicit group(Net& net, Shape shape = {}, group_options options = {},
-                                                Exec executor = {})
+    [[gnu::noinline]] explicit group(Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
         : detail::group_base<Net, Shape, Exec>{{.session = session_of(net, shape, options),
                                                 .shape = shape,
                                                 .options = options,
@@ -38452,8 +38450,10 @@ struct small_sum {
 
     std::size_t dimension() const { return 4 * static_cast<std::size_t>(ranks) * static_cast<std::size_t>(few); }
     std::vector<std::uint32_t> support(rank_t rank) const {
-        std::vector<std::uint32_t> found;
-        for (int i = 0; i < few; ++i) found.push_back(4 * static_cast<std::uint32_t>(i * ranks + rank));
+        std::vector<std::uint32_t> found(static_cast<std::size_t>(few));
+        for (std::size_t i = 0; i < found.size(); ++i)
+            found[i] =
+                4 * static_cast<std::uint32_t>(i * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(rank));
         return found;
     }
     /// Of short frames, so that a small sum takes longer than the line needs for its bytes.
@@ -41794,8 +41794,7 @@ class fault_control {
         return std::find(known.begin(), known.end(), &one) != known.end();
     }
 
-    [[gnu::noinline]] std::optional<abort_notice> look(rank_t self, channel on, duration now,
-                                                                  letter_judge judge) {
+    [[gnu::noinline]] std::optional<abort_notice> look(rank_t self, channel on, duration now, letter_judge judge) {
         const std::lock_guard lock(mutex_);
         std::erase_if(of(self).coming, [&](letter& each) {
             if (!each.way.has_arrived(now, judge)) return false;
@@ -42109,8 +42108,8 @@ class lookout {
     template <class Is>
     bool waits_for(std::span<const rank_t> peers, channel on, Is&& is) const {
         if (peers.empty() || !is_open(on.context) || is_watched(on)) return false;
-        for (std::size_t i = 0; i < peers.size(); ++i)
-            if (!is(peers[i])) return false;
+        for (const rank_t peer : peers)
+            if (!is(peer)) return false;
         return true;
     }
 

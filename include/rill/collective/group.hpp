@@ -62,8 +62,7 @@ class group {
 template <Transport Net, Topology Shape, Executor Exec>
 class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec> {
   public:
-    [[gnu::noinline]] explicit group(Net& net, Shape shape = {}, group_options options = {},
-                                                Exec executor = {})
+    [[gnu::noinline]] explicit group(Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
         : detail::group_base<Net, Shape, Exec>{{.session = session_of(net, shape, options),
                                                 .shape = shape,
                                                 .options = options,

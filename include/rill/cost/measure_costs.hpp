@@ -276,8 +276,10 @@ struct small_sum {
 
     std::size_t dimension() const { return 4 * static_cast<std::size_t>(ranks) * static_cast<std::size_t>(few); }
     std::vector<std::uint32_t> support(rank_t rank) const {
-        std::vector<std::uint32_t> found;
-        for (int i = 0; i < few; ++i) found.push_back(4 * static_cast<std::uint32_t>(i * ranks + rank));
+        std::vector<std::uint32_t> found(static_cast<std::size_t>(few));
+        for (std::size_t i = 0; i < found.size(); ++i)
+            found[i] =
+                4 * static_cast<std::uint32_t>(i * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(rank));
         return found;
     }
     /// Of short frames, so that a small sum takes longer than the line needs for its bytes.

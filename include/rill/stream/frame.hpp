@@ -135,9 +135,8 @@ class frame_reader {
 
     void skip_padding(std::size_t frame_size) {
         if (done()) return;
-        const byte_view padding = take((frame_alignment - frame_size % frame_alignment) % frame_alignment);
-        for (std::size_t i = 0; i < padding.size(); ++i)
-            wire::detail::require(padding[i] == std::byte{0}, "padding is not zero");
+        for (std::byte b : take((frame_alignment - frame_size % frame_alignment) % frame_alignment))
+            wire::detail::require(b == std::byte{0}, "padding is not zero");
         wire::detail::require(!done(), "bytes behind the last frame");
     }
 

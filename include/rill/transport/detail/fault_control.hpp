@@ -120,8 +120,7 @@ class fault_control {
         return std::find(known.begin(), known.end(), &one) != known.end();
     }
 
-    [[gnu::noinline]] std::optional<abort_notice> look(rank_t self, channel on, duration now,
-                                                                  letter_judge judge) {
+    [[gnu::noinline]] std::optional<abort_notice> look(rank_t self, channel on, duration now, letter_judge judge) {
         const std::lock_guard lock(mutex_);
         std::erase_if(of(self).coming, [&](letter& each) {
             if (!each.way.has_arrived(now, judge)) return false;

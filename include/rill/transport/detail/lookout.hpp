@@ -79,8 +79,8 @@ class lookout {
     template <class Is>
     bool waits_for(std::span<const rank_t> peers, channel on, Is&& is) const {
         if (peers.empty() || !is_open(on.context) || is_watched(on)) return false;
-        for (std::size_t i = 0; i < peers.size(); ++i)
-            if (!is(peers[i])) return false;
+        for (const rank_t peer : peers)
+            if (!is(peer)) return false;
         return true;
     }
 
