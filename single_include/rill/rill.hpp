@@ -11986,15 +11986,15 @@ constexpr Size next_frame_at(Size size) {
 /// Joins several frames into one message, copied into `memory`.
 inline byte_view join_frames(std::span<const byte_pieces> frames, arena& memory) {
     std::size_t size = 0;
-    for (std::size_t i = 0; i < frames.size(); ++i) size = next_frame_at(size) + frames[i].size_bytes();
+    for (const byte_pieces& frame : frames) size = next_frame_at(size) + frame.size_bytes();
     const byte_span whole = memory.take(size);
     std::byte* at = whole.data();
-    for (std::size_t i = 0; i < frames.size(); ++i) {
+    for (const byte_pieces& frame : frames) {
         const auto written = static_cast<std::size_t>(at - whole.data());
         const std::size_t gap = next_frame_at(written) - written;
         std::memset(at, 0, gap);
         at += gap;
-        for (const byte_view piece : frames[i]) {
+        for (const byte_view piece : frame) {
             if (!piece.empty()) std::memcpy(at, piece.data(), piece.size());
             at += piece.size();
         }
@@ -42988,8 +42988,8 @@ class mailbox {
     /// Takes the earliest arrival from any of `peers`; null where there is none.
     node* take(std::span<const rank_t> peers, channel on) {
         node* best = nullptr;
-        for (std::size_t i = 0; i < peers.size(); ++i)
-            if (node* first = waiting_.first(peers[i], on);
+        for (const rank_t peer : peers)
+            if (node* first = waiting_.first(peer, on);
                 first != nullptr && (best == nullptr || first->arrival < best->arrival))
                 best = first;
         if (best != nullptr) mark_taken(*best);
@@ -43924,8 +43924,8 @@ class world : public waits {
     }
 
     bool all_failed(std::span<const rank_t> peers) {
-        for (std::size_t i = 0; i < peers.size(); ++i)
-            if (!at(peers[i]).has_ended.test() || !at(peers[i]).failure) return false;
+        for (const rank_t peer : peers)
+            if (!at(peer).has_ended.test() || !at(peer).failure) return false;
         return !peers.empty();
     }
     [[noreturn, gnu::cold, gnu::noinline]] void throw_failure(rank_t of, channel on) {
@@ -44630,7 +44630,7 @@ class endpoint {
         RILL_EXPECTS(0 <= peer && peer < size(), "in_process: no such peer rank");
     }
     void check(std::span<const rank_t> peers) const {
-        for (std::size_t i = 0; i < peers.size(); ++i) check(peers[i]);
+        for (const rank_t peer : peers) check(peer);
     }
 
     std::optional<message> wrap(detail::node* taken) {

@@ -20,15 +20,15 @@ constexpr Size next_frame_at(Size size) {
 /// Joins several frames into one message, copied into `memory`.
 inline byte_view join_frames(std::span<const byte_pieces> frames, arena& memory) {
     std::size_t size = 0;
-    for (std::size_t i = 0; i < frames.size(); ++i) size = next_frame_at(size) + frames[i].size_bytes();
+    for (const byte_pieces& frame : frames) size = next_frame_at(size) + frame.size_bytes();
     const byte_span whole = memory.take(size);
     std::byte* at = whole.data();
-    for (std::size_t i = 0; i < frames.size(); ++i) {
+    for (const byte_pieces& frame : frames) {
         const auto written = static_cast<std::size_t>(at - whole.data());
         const std::size_t gap = next_frame_at(written) - written;
         std::memset(at, 0, gap);
         at += gap;
-        for (const byte_view piece : frames[i]) {
+        for (const byte_view piece : frame) {
             if (!piece.empty()) std::memcpy(at, piece.data(), piece.size());
             at += piece.size();
         }

@@ -127,7 +127,7 @@ class endpoint {
         RILL_EXPECTS(0 <= peer && peer < size(), "in_process: no such peer rank");
     }
     void check(std::span<const rank_t> peers) const {
-        for (std::size_t i = 0; i < peers.size(); ++i) check(peers[i]);
+        for (const rank_t peer : peers) check(peer);
     }
 
     std::optional<message> wrap(detail::node* taken) {

@@ -67,8 +67,8 @@ class mailbox {
     /// Takes the earliest arrival from any of `peers`; null where there is none.
     node* take(std::span<const rank_t> peers, channel on) {
         node* best = nullptr;
-        for (std::size_t i = 0; i < peers.size(); ++i)
-            if (node* first = waiting_.first(peers[i], on);
+        for (const rank_t peer : peers)
+            if (node* first = waiting_.first(peer, on);
                 first != nullptr && (best == nullptr || first->arrival < best->arrival))
                 best = first;
         if (best != nullptr) mark_taken(*best);

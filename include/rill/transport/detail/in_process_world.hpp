@@ -319,8 +319,8 @@ class world : public waits {
     }
 
     bool all_failed(std::span<const rank_t> peers) {
-        for (std::size_t i = 0; i < peers.size(); ++i)
-            if (!at(peers[i]).has_ended.test() || !at(peers[i]).failure) return false;
+        for (const rank_t peer : peers)
+            if (!at(peer).has_ended.test() || !at(peer).failure) return false;
         return !peers.empty();
     }
     [[noreturn, gnu::cold, gnu::noinline]] void throw_failure(rank_t of, channel on) {
