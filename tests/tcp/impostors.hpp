@@ -15,6 +15,7 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <exception>
 #include <string>
 #include <thread>
 #include <utility>
@@ -37,10 +38,10 @@ inline void come_with_another_version(const std::string& point) {
     FAIL("nobody listens at ", point);
 }
 
-/// What rank 1 is told where `answer(connection)` is what a process says to each that dials the meeting point.
+/// What rank 1 throws where `answer(connection)` is what a process says to each that dials the meeting point.
 /// `timeout`: of the meeting, which may have a long one where it ends before.
 template <class Answer>
-std::string told_at(Answer&& answer, rill::duration timeout = rill::milliseconds(500)) {
+std::exception_ptr thrown_at(Answer&& answer, rill::duration timeout = rill::milliseconds(500)) {
     using namespace rill::tcp::detail;
     const auto listener = listen_at(resolve("127.0.0.1:0", rill::no_rank).front(), 64);
     std::atomic<bool> is_over = false;
@@ -55,10 +56,15 @@ std::string told_at(Answer&& answer, rill::duration timeout = rill::milliseconds
     });
     const rill::tcp::options own{
         .rank = 1, .ranks = 2, .meeting = socket_address::local_of(listener).text(), .meeting_timeout = timeout};
-    std::string said = ranks::text_of(ranks::thrown_by([&] { rill::tcp::endpoint net(own); }));
+    const std::exception_ptr thrown = ranks::thrown_by([&] { rill::tcp::endpoint net(own); });
     is_over = true;
     stranger.join();
-    return said;
+    return thrown;
+}
+/// Its text.
+template <class Answer>
+std::string told_at(Answer&& answer, rill::duration timeout = rill::milliseconds(500)) {
+    return ranks::text_of(thrown_at(std::forward<Answer>(answer), timeout));
 }
 /// Agrees as rank 0 does.
 inline rill::tcp::detail::socket agree(rill::tcp::detail::socket came) {

@@ -29,6 +29,7 @@
 using namespace rill;
 using impostors::agree;
 using impostors::say;
+using impostors::thrown_at;
 using impostors::told_at;
 
 namespace {
@@ -78,11 +79,7 @@ TEST_CASE("where the meeting fails, all that have come are told who is the culpr
                  change(own);
                  if (own.ranks != 0) tcp::endpoint net(own);
              }))
-            try {
-                if (each) std::rethrow_exception(each);
-            } catch (const error& caught) {
-                named.push_back(caught.culprit());
-            }
+            if (each) named.push_back(ranks::culprit_of(each));
         return named;
     };
     CHECK(culprits(5, [](tcp::options& own) {
@@ -116,10 +113,14 @@ TEST_CASE("a rank tells what has answered at the meeting point, where that is no
 }
 
 TEST_CASE("rank 0 that is lost, falls silent or talks nonsense while the ranks meet is named") {
-    CHECK(told_at([](auto came) { return agree(std::move(came)), tcp::detail::socket(); }, seconds(30)) ==
-          "rill: rank 1: the connection to rank 0 is lost while the ranks meet");
-    CHECK(told_at([](auto came) { return agree(std::move(came)); }) ==
-          "rill: rank 1: rank 0 has not answered within 0.500000 s");
+    const auto lost = thrown_at([](auto came) { return agree(std::move(came)), tcp::detail::socket(); }, seconds(30));
+    REQUIRE_THROWS_WITH_AS(std::rethrow_exception(lost),
+                           "rill: rank 1: the connection to rank 0 is lost while the ranks meet", peer_failure);
+    CHECK(ranks::culprit_of(lost) == 0);
+    const auto silent = thrown_at([](auto came) { return agree(std::move(came)); });
+    REQUIRE_THROWS_WITH_AS(std::rethrow_exception(silent), "rill: rank 1: rank 0 has not answered within 0.500000 s",
+                           timeout);
+    CHECK(ranks::culprit_of(silent) == 0);
     const std::string said =
         told_at([](auto came) { return say(agree(std::move(came)), std::string("\x02\0\0\0\xff\xff\xff\xff", 8)); },
                 seconds(30));

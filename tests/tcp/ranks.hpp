@@ -1,6 +1,8 @@
 // Ranks that are threads of this process and meet on the loopback interface.
 #pragma once
 
+#include <rill/core/error.hpp>
+#include <rill/core/types.hpp>
 #include <rill/transport/tcp.hpp>
 
 #include <doctest/doctest.h>
@@ -111,6 +113,17 @@ inline std::string text_of(const std::exception_ptr& thrown) {
         std::rethrow_exception(thrown);
     } catch (const std::exception& caught) {
         return caught.what();
+    }
+}
+
+/// `no_rank` of what is no `rill::error`.
+inline rill::rank_t culprit_of(const std::exception_ptr& thrown) {
+    try {
+        std::rethrow_exception(thrown);
+    } catch (const rill::error& caught) {
+        return caught.culprit();
+    } catch (...) {
+        return rill::no_rank;
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/tcp_arrival.hpp>
@@ -18,6 +19,7 @@
 
 #include <poll.h>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -59,14 +61,21 @@ class meeting_guest final : public arrival {
         while (!words.is_whole()) {
             if (!read(words, host_)) fail_for_loss();
             if (words.is_whole()) break;
-            if (wall_clock() >= last) fail("rank 0 has not answered" + within());
+            if (wall_clock() >= last) fail_for_rank_0(failure::timeout, "rank 0 has not answered" + within());
             pollfd one{.fd = host_.on().get(), .events = POLLIN, .revents = 0};
             wait_for({&one, 1}, last);
         }
         if (words.kind() == meeting_word::kind::refusal) throw_error(words.refusal());
         return words.roster();
     }
-    [[noreturn]] void fail_for_loss() const { fail("the connection to rank 0 is lost while the ranks meet"); }
+    [[noreturn]] void fail_for_loss() const {
+        fail_for_rank_0(failure::exception, "the connection to rank 0 is lost while the ranks meet");
+    }
+    [[noreturn]] void fail_for_rank_0(failure kind, const std::string& what) const {
+        abort_notice notice = notice_of(kind, 0, text_of({"rank ", chosen_.rank, ": ", what}));
+        notice.other = chosen_.rank;
+        throw_error(notice);
+    }
 
     line host_{};  ///< to rank 0
 };
