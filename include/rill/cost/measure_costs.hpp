@@ -134,12 +134,16 @@ struct costs_probe {
     std::size_t dimension = std::size_t{1} << 18;  ///< of the streams and vectors
     std::uint16_t row_length = 1;                  ///< entries come in rows of so many adjacent coordinates
 
-    /// The coordinates that a stream has, at random: whole rows, in ascending order. Each `stream` has others.
+    std::size_t rows() const { return (dimension - 1) / row_length + 1; }
+    std::size_t rows_of_stream() const {
+        const auto wanted = static_cast<std::size_t>(std::llround(static_cast<double>(rows()) * density));
+        return std::clamp<std::size_t>(wanted, 1, rows());
+    }
+    /// The coordinates that a stream has, at random: whole rows, in ascending order. Each `stream` has others. The last
+    /// row may be shorter.
     std::vector<std::uint32_t> support(std::uint64_t stream) const {
-        const std::size_t rows = (dimension - 1) / row_length + 1;
-        const auto count = std::clamp<std::size_t>(
-            static_cast<std::size_t>(std::llround(static_cast<double>(rows) * density)), 1, rows);
-        std::vector<std::uint32_t> chosen = detail::some_indices<std::uint32_t>(count, rows), entries;
+        const std::size_t rows = this->rows();
+        std::vector<std::uint32_t> chosen = detail::some_indices<std::uint32_t>(rows_of_stream(), rows), entries;
         const std::size_t shift = mix64(stream) % rows;
         for (std::uint32_t& row : chosen) row = static_cast<std::uint32_t>((row + shift) % rows);
         std::sort(chosen.begin(), chosen.end());
@@ -301,13 +305,15 @@ class sums_probe {
     }
 
     sum_costs run() {
-        const std::vector<std::uint32_t> support = probe_.support(static_cast<std::uint64_t>(group_.rank()));
         constexpr bool shares_memory = SharedMemoryTransport<net_type>;
-        sum_costs found{.few = shares_memory ? 1 : static_cast<int>(std::min(support.size(), most_of_few))};
+        // The same on all ranks, though not all streams have the same number of entries.
+        const std::size_t entries_of_stream = probe_.rows_of_stream() * probe_.row_length;
+        sum_costs found{.few = shares_memory ? 1 : static_cast<int>(std::min(entries_of_stream, most_of_few))};
         const small_sum few{group_.size(), found.few};
         count(static_cast<std::size_t>(found.few), few.dimension(), few.support(group_.rank()),
               shares_memory ? stream_codings{} : few.codings(), found.small_dense, found.small_streams);
         if constexpr (shares_memory) {
+            const auto support = probe_.support(static_cast<std::uint64_t>(group_.rank()));
             const double entries = count(probe_.dimension, probe_.dimension, support, {}, found.dense, found.streams);
             const auto elements = static_cast<double>(probe_.dimension);
             for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
