@@ -171,6 +171,7 @@ class agreement_machine {
         }
         for (const agreement_seat& seat : joins_) visit(seat.rank), visit(seat.incarnation);
         for (const agreement_seat& seat : ended_) visit(seat.rank), visit(seat.incarnation);
+        for (const agreement_seat& seat : lives_) visit(seat.rank), visit(seat.incarnation);
         for (const rank_t rank : silent_) visit(rank + 2000);
         visit_ballot(promised_), visit_ballot(hearsay_), visit_ballot(accepted_at_), visit_ballot(leads_);
         visit_decision(accepted_), visit_decision(last_), visit_decision(proposed_);
@@ -261,11 +262,14 @@ class agreement_machine {
         joins_.insert(std::upper_bound(joins_.begin(), joins_.end(), seat), seat);
     }
     void change(rank_t rank, peer_change change, std::uint64_t life) {
-        if (change == peer_change::ended) {
-            const agreement_seat seat{rank, life};
-            std::erase(joins_, seat);
-            std::erase_if(ended_, [&](const agreement_seat& other) { return other.rank == rank; });
-            ended_.push_back(seat);
+        if (change == peer_change::ended) end({rank, life});
+        if (change == peer_change::arrived) {  // the life before has ended, though a view may list it that comes later
+            const auto before =
+                std::find_if(lives_.begin(), lives_.end(), [&](auto& each) { return each.rank == rank; });
+            if (before == lives_.end())
+                lives_.push_back({rank, life});
+            else if (before->incarnation != life)
+                end(std::exchange(*before, {rank, life}));
         }
         std::erase(silent_, rank);
         if (change == peer_change::silent) silent_.push_back(rank);
@@ -279,6 +283,11 @@ class agreement_machine {
         at->is_lost |= at->has_ended;
         hurry();
         if (leads_.attempt != 0 && at->has_answered && !at->has_accepted && is_uncountable(*at)) begin_ballot();
+    }
+
+    void end(agreement_seat seat) {
+        std::erase(joins_, seat);
+        if (std::find(ended_.begin(), ended_.end(), seat) == ended_.end()) ended_.push_back(seat);
     }
 
     /// A quorum without a majority needs each counted answer to name every end (or every lost member). One that has
@@ -637,7 +646,8 @@ class agreement_machine {
     std::uint64_t base_ = 0;
     std::vector<member> members_{};
     std::vector<agreement_seat> joins_{};  ///< newcomers that ask to be taken in, ascending
-    std::vector<agreement_seat> ended_{};  ///< the latest life of each rank that has ended
+    std::vector<agreement_seat> ended_{};  ///< lives that have ended
+    std::vector<agreement_seat> lives_{};  ///< the latest that has arrived, of each rank of which one has
     std::vector<rank_t> silent_{};         ///< as the transport has told; also ranks that are no members yet
     std::vector<rank_t> fenced_{};
     agreement_ballot promised_{};     ///< the highest ballot that this rank has answered, or given way to
