@@ -29814,6 +29814,7 @@ class agreement_machine {
         }
         for (const agreement_seat& seat : joins_) visit(seat.rank), visit(seat.incarnation);
         for (const agreement_seat& seat : ended_) visit(seat.rank), visit(seat.incarnation);
+        for (const agreement_seat& seat : lives_) visit(seat.rank), visit(seat.incarnation);
         for (const rank_t rank : silent_) visit(rank + 2000);
         visit_ballot(promised_), visit_ballot(hearsay_), visit_ballot(accepted_at_), visit_ballot(leads_);
         visit_decision(accepted_), visit_decision(last_), visit_decision(proposed_);
@@ -29904,11 +29905,14 @@ class agreement_machine {
         joins_.insert(std::upper_bound(joins_.begin(), joins_.end(), seat), seat);
     }
     void change(rank_t rank, peer_change change, std::uint64_t life) {
-        if (change == peer_change::ended) {
-            const agreement_seat seat{rank, life};
-            std::erase(joins_, seat);
-            std::erase_if(ended_, [&](const agreement_seat& other) { return other.rank == rank; });
-            ended_.push_back(seat);
+        if (change == peer_change::ended) end({rank, life});
+        if (change == peer_change::arrived) {  // the life before has ended, though a view may list it that comes later
+            const auto before =
+                std::find_if(lives_.begin(), lives_.end(), [&](auto& each) { return each.rank == rank; });
+            if (before == lives_.end())
+                lives_.push_back({rank, life});
+            else if (before->incarnation != life)
+                end(std::exchange(*before, {rank, life}));
         }
         std::erase(silent_, rank);
         if (change == peer_change::silent) silent_.push_back(rank);
@@ -29922,6 +29926,11 @@ class agreement_machine {
         at->is_lost |= at->has_ended;
         hurry();
         if (leads_.attempt != 0 && at->has_answered && !at->has_accepted && is_uncountable(*at)) begin_ballot();
+    }
+
+    void end(agreement_seat seat) {
+        std::erase(joins_, seat);
+        if (std::find(ended_.begin(), ended_.end(), seat) == ended_.end()) ended_.push_back(seat);
     }
 
     /// A quorum without a majority needs each counted answer to name every end (or every lost member). One that has
@@ -30280,7 +30289,8 @@ class agreement_machine {
     std::uint64_t base_ = 0;
     std::vector<member> members_{};
     std::vector<agreement_seat> joins_{};  ///< newcomers that ask to be taken in, ascending
-    std::vector<agreement_seat> ended_{};  ///< the latest life of each rank that has ended
+    std::vector<agreement_seat> ended_{};  ///< lives that have ended
+    std::vector<agreement_seat> lives_{};  ///< the latest that has arrived, of each rank of which one has
     std::vector<rank_t> silent_{};         ///< as the transport has told; also ranks that are no members yet
     std::vector<rank_t> fenced_{};
     agreement_ballot promised_{};     ///< the highest ballot that this rank has answered, or given way to
@@ -31082,7 +31092,8 @@ class elastic_members {
             m.kind == message_is::decide || m.kind == message_is::join || m.kind == message_is::hello;
         const bool is_listed = lists(view(), from, frame.life);
         if (m.kind == message_is::finished) finished_[static_cast<std::size_t>(from)] = is_listed;
-        if (is_for_all || is_listed || m.epoch < view().epoch)
+        // One of another view may know a decision that this rank has not heard, or lack one.
+        if (is_for_all || is_listed || m.epoch != view().epoch)
             tell({.happened = event::what::arrived, .peer = from, .message = &m});
     }
 
@@ -38308,12 +38319,16 @@ struct costs_probe {
     std::size_t dimension = std::size_t{1} << 18;  ///< of the streams and vectors
     std::uint16_t row_length = 1;                  ///< entries come in rows of so many adjacent coordinates
 
-    /// The coordinates that a stream has, at random: whole rows, in ascending order. Each `stream` has others.
+    std::size_t rows() const { return (dimension - 1) / row_length + 1; }
+    std::size_t rows_of_stream() const {
+        const auto wanted = static_cast<std::size_t>(std::llround(static_cast<double>(rows()) * density));
+        return std::clamp<std::size_t>(wanted, 1, rows());
+    }
+    /// The coordinates that a stream has, at random: whole rows, in ascending order. Each `stream` has others. The last
+    /// row may be shorter.
     std::vector<std::uint32_t> support(std::uint64_t stream) const {
-        const std::size_t rows = (dimension - 1) / row_length + 1;
-        const auto count = std::clamp<std::size_t>(
-            static_cast<std::size_t>(std::llround(static_cast<double>(rows) * density)), 1, rows);
-        std::vector<std::uint32_t> chosen = detail::some_indices<std::uint32_t>(count, rows), entries;
+        const std::size_t rows = this->rows();
+        std::vector<std::uint32_t> chosen = detail::some_indices<std::uint32_t>(rows_of_stream(), rows), entries;
         const std::size_t shift = mix64(stream) % rows;
         for (std::uint32_t& row : chosen) row = static_cast<std::uint32_t>((row + shift) % rows);
         std::sort(chosen.begin(), chosen.end());
@@ -38475,13 +38490,15 @@ class sums_probe {
     }
 
     sum_costs run() {
-        const std::vector<std::uint32_t> support = probe_.support(static_cast<std::uint64_t>(group_.rank()));
         constexpr bool shares_memory = SharedMemoryTransport<net_type>;
-        sum_costs found{.few = shares_memory ? 1 : static_cast<int>(std::min(support.size(), most_of_few))};
+        // The same on all ranks, though not all streams have the same number of entries.
+        const std::size_t entries_of_stream = probe_.rows_of_stream() * probe_.row_length;
+        sum_costs found{.few = shares_memory ? 1 : static_cast<int>(std::min(entries_of_stream, most_of_few))};
         const small_sum few{group_.size(), found.few};
         count(static_cast<std::size_t>(found.few), few.dimension(), few.support(group_.rank()),
               shares_memory ? stream_codings{} : few.codings(), found.small_dense, found.small_streams);
         if constexpr (shares_memory) {
+            const auto support = probe_.support(static_cast<std::uint64_t>(group_.rank()));
             const double entries = count(probe_.dimension, probe_.dimension, support, {}, found.dense, found.streams);
             const auto elements = static_cast<double>(probe_.dimension);
             for (std::size_t i = 0; i < measured_topologies.size(); ++i) {
