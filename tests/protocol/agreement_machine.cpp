@@ -817,7 +817,7 @@ TEST_CASE("a life that another one has followed has ended, though a view lists i
     all.die(2);
     end_view();
     REQUIRE(all.at(1).machine.view().members == std::vector<rank_t>{0, 1});
-    for (const std::uint64_t life : {8, 9})
+    for (const std::uint64_t life : {8U, 9U})
         all.tell(1, {.happened = what::changed, .peer = 2, .change = peer_change::arrived, .incarnation = life});
     all.tell(0, {.happened = what::joins, .peer = 2, .incarnation = 8});
     end_view();
