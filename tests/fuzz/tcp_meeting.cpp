@@ -32,7 +32,7 @@ std::size_t expected_size(byte_view bytes, rank_t ranks, bool is_first) {
     std::size_t most = 0;
     if (is_first && what == 1) most = 16 * 8 + 4 + most_entry;
     if (!is_first && what == 2) most = 4 + most_entry * static_cast<std::size_t>(ranks);
-    if (!is_first && what == 3) most = 4097;
+    if (!is_first && what == 3) most = 1 + 4 + 4096;
     const bool has_zeros =
         std::all_of(bytes.begin() + 1, bytes.begin() + 4, [](std::byte at) { return at == std::byte{}; });
     if (!has_zeros || content == 0 || content > most) return 0;
