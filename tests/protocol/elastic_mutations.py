@@ -22,6 +22,8 @@ MUTATIONS = {
     "the coordinator is the lowest rank, though it is lost": (MACHINE, "if (each.seat.rank == self_ || !each.is_lost) return",
                                                               "return", AGREEMENT),
     "what belongs to an earlier view counts": (MACHINE, "if (got.epoch < view_.epoch) {", "if (false) {", AGREEMENT),
+    "a later view is not heard of": (MACHINE, "got.epoch != view_.epoch;", "got.epoch < view_.epoch;", AGREEMENT),
+    "a life goes on beside the next": (MACHINE, "end(std::exchange(*before, {rank, life}));", "*before = {rank, life};", AGREEMENT),
     "what belongs to a later view counts": (MACHINE, "if (got.epoch > view_.epoch) return", "if (false) return", AGREEMENT),
     "a result counts in a later view": (MACHINE, "if (is_of_this_view && held >= value.step)", "if (held >= value.step)", AGREEMENT),
     "a taken seat is given away": (MACHINE, "return holder == nullptr || holder->has_ended;", "return true;", AGREEMENT),

@@ -78,7 +78,8 @@ struct agreement_limits {
 /// all that answer. Who computes for long is not lost. Newcomers that a member knows come in.
 ///
 /// Messages may be lost, repeated and reordered. Cost: two round trips after the coordinator is called, and a message
-/// with the decision; 5 (P - 1) messages. All state is of the size of the view.
+/// with the decision; 5 (P - 1) messages. All state is of the size of the view,
+/// and a seat for each life that has ended.
 class agreement_machine {
   public:
     using actions = std::vector<agreement_action>;
@@ -146,6 +147,12 @@ class agreement_machine {
             const member* const holder = find(seat.rank);
             return holder == nullptr || holder->has_ended;
         });
+    }
+    /// Whether to pass on a message that a life of a rank has sent. Of this view only members are heard. A rank of
+    /// another view may know a decision that this rank has not heard, or may lack one.
+    bool hears(rank_t from, std::uint64_t life, const agreement_message& got) const {
+        const bool is_for_all = got.kind == what::decide || got.kind == what::join || got.kind == what::hello;
+        return is_for_all || is_member({from, life}) || got.epoch != view_.epoch;
     }
     /// When to call `tick` next, if nothing else happens; `deadline::never` while no agreement is under way.
     time_point wake() const { return is_frozen_ && !is_excluded_ ? wake_ : deadline::never.at; }
@@ -263,7 +270,8 @@ class agreement_machine {
     }
     void change(rank_t rank, peer_change change, std::uint64_t life) {
         if (change == peer_change::ended) end({rank, life});
-        if (change == peer_change::arrived) {  // the life before has ended, though a view may list it that comes later
+        if (change == peer_change::arrived) {
+            // The life before has ended. A view that this rank enters later may still list it.
             const auto before =
                 std::find_if(lives_.begin(), lives_.end(), [&](auto& each) { return each.rank == rank; });
             if (before == lives_.end())
@@ -647,7 +655,7 @@ class agreement_machine {
     std::vector<member> members_{};
     std::vector<agreement_seat> joins_{};  ///< newcomers that ask to be taken in, ascending
     std::vector<agreement_seat> ended_{};  ///< lives that have ended
-    std::vector<agreement_seat> lives_{};  ///< the latest that has arrived, of each rank of which one has
+    std::vector<agreement_seat> lives_{};  ///< the latest life that has arrived, one for each rank
     std::vector<rank_t> silent_{};         ///< as the transport has told; also ranks that are no members yet
     std::vector<rank_t> fenced_{};
     agreement_ballot promised_{};     ///< the highest ballot that this rank has answered, or given way to

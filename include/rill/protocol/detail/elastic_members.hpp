@@ -94,12 +94,8 @@ class elastic_members {
             return enter_if_listed();
         }
         const agreement_message& m = frame.message;
-        const bool is_for_all =
-            m.kind == message_is::decide || m.kind == message_is::join || m.kind == message_is::hello;
-        const bool is_listed = lists(view(), from, frame.life);
-        if (m.kind == message_is::finished) finished_[static_cast<std::size_t>(from)] = is_listed;
-        // One of another view may know a decision that this rank has not heard, or lack one.
-        if (is_for_all || is_listed || m.epoch != view().epoch)
+        if (m.kind == message_is::finished) finished_[static_cast<std::size_t>(from)] = lists(view(), from, frame.life);
+        if (agreement_->hears(from, frame.life, m))
             tell({.happened = event::what::arrived, .peer = from, .message = &m});
     }
 
