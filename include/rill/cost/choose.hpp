@@ -67,6 +67,7 @@ struct exchange_candidate {
     bool compress = false;     ///< whether streams are exchanged, rather than dense vectors
     stream_codings codings{};  ///< of the streams
     int rounds = 0;
+    int senders = 0;       ///< the most ranks that send to one at once
     duration least{};      ///< the part of `network` that a small sum takes too
     duration network{};    ///< by `predict`, and by the measured small sums
     duration computing{};  ///< of the rank that computes longest
@@ -83,7 +84,7 @@ struct exchange_choice {
     duration expected{};    ///< the time of an exchange
     gradient_shape gradient{};
     measured_costs costs{};
-    std::vector<exchange_candidate> candidates{};  ///< all that were compared, the fastest first
+    std::vector<exchange_candidate> candidates{};  ///< the choice, then the others, the fastest first
 
     /// A text: the choice, the fastest candidate of another topology or form (dense or streams), and what decides
     /// between them. Needs the candidates that `choose` returns.
@@ -152,7 +153,22 @@ constexpr bool is_meant_for_rows(index_coding codes, bool are_rows) {
     return !are_rows || (codes != index_coding::huffman && codes != index_coding::packed_gaps);
 }
 
-/// The fastest first. Of equally fast ones the first stays first: the simpler one.
+/// Takes the fastest, or, of those that take at most a 50th longer, the one with the fewest senders. Of equally fast
+/// ones it takes the first. Returns it, then the others, the fastest first.
+inline std::vector<exchange_candidate> choice_first(std::vector<exchange_candidate> all) {
+    std::stable_sort(all.begin(), all.end(),
+                     [](const exchange_candidate& a, const exchange_candidate& b) { return a.time() < b.time(); });
+    const duration least = all.front().time();
+    const auto slower = std::find_if(all.begin(), all.end(), [&](const exchange_candidate& each) {
+        return (each.time() - least).ns > least.ns / 50;
+    });
+    const auto chosen =
+        std::min_element(all.begin(), slower, [](const auto& a, const auto& b) { return a.senders < b.senders; });
+    std::rotate(all.begin(), chosen, chosen + 1);
+    return all;
+}
+
+/// The simpler ones first.
 template <Topology Shape, std::size_t Count>
 std::vector<exchange_candidate> all_candidates(const std::array<Shape, Count>& shapes, const measured_costs& costs,
                                                const gradient_shape& gradient) {
@@ -177,8 +193,6 @@ std::vector<exchange_candidate> all_candidates(const std::array<Shape, Count>& s
                             all.push_back(stream_candidate(shapes[s], costs, times[s], gradient, i,
                                                            dense_switch{factor}, values, copied));
     }
-    std::stable_sort(all.begin(), all.end(),
-                     [](const exchange_candidate& a, const exchange_candidate& b) { return a.time() < b.time(); });
     return all;
 }
 
@@ -211,10 +225,13 @@ inline std::string describe(const exchange_candidate& of) {
     return composition_of(of) + ", " + text_of_time(of.time());
 }
 
-/// What saves the most time of `chosen` against `other`.
+/// The senders, if `other` would be as fast or faster; else what saves the most time of `chosen` against `other`.
 inline std::string what_decides(const exchange_candidate& chosen, const exchange_candidate& other) {
     const duration least = other.least - chosen.least, computing = other.computing - chosen.computing,
                    bytes = other.network - chosen.network - least;
+    if (other.time() <= chosen.time() && chosen.senders < other.senders)
+        return "The difference is within 2 %; fewer ranks send to one at once: " + std::to_string(chosen.senders) +
+               " instead of " + std::to_string(other.senders) + ".";
     if (other.time() == chosen.time()) return "Both take equally long; the simpler one is taken.";
     if (computing > std::max(least, bytes)) return "Less computing decides.";
     if (least > bytes && chosen.rounds < other.rounds)
@@ -314,6 +331,10 @@ inline std::string exchange_choice::reason() const {
 /// Messages both ways between two ranks share it. Messages of one rank to or from several share its network card. How
 /// fast that is was measured too.
 ///
+/// Of candidates that are predicted to take at most 2 % longer than the fastest, the one is chosen in which the fewest
+/// ranks send to one at once: bursts can take longer than predicted, as they fill the queues of switches. Of those with
+/// as few senders the fastest is chosen, and of equally fast ones the simplest.
+///
 /// It is a template so that a translation unit which does not call it does not compile the predictions.
 /// Cost: some 70 predictions, each of O(messages); with `values` or `copy` about twice as many, with both some 230.
 /// Memory: that of one prediction.
@@ -321,9 +342,10 @@ template <class = void>
 exchange_choice choose(const measured_costs& costs, const gradient_shape& gradient) {
     detail::require_gradient(gradient);
     detail::require_costs(costs);
-    exchange_choice made{.gradient = gradient,
-                         .costs = costs,
-                         .candidates = detail::all_candidates(measured_topologies, costs, gradient)};
+    exchange_choice made{
+        .gradient = gradient,
+        .costs = costs,
+        .candidates = detail::choice_first(detail::all_candidates(measured_topologies, costs, gradient))};
     const exchange_candidate& best = made.candidates.front();
     made.topology = best.topology;
     made.codings = best.codings;

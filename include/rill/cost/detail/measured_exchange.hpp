@@ -81,6 +81,7 @@ class computed_messages {
         return announced_from_ != 0 && own >= announced_from_ ? own + announcement_ : own;
     }
     void receive(rank_t rank, std::span<const transfer> from, action kind) {
+        senders_ = std::max(senders_, static_cast<int>(from.size()));
         for (const transfer& each : from) {
             const double entries = payload(each.peer, each.parts, kind) / each_.bytes;
             at(rank) += entries * (each_.decode + (kind == action::copy ? each_.copy : each_.fold));
@@ -100,6 +101,8 @@ class computed_messages {
         if constexpr (FollowingMessageModel<Messages>) messages_.end_round();
     }
 
+    /// The most ranks that send to one in a round.
+    int senders() const { return senders_; }
     /// Of the rank that computes longest, up to its result.
     duration computing() {
         const double most = *std::max_element(computing_.begin(), computing_.end());
@@ -119,6 +122,7 @@ class computed_messages {
     std::vector<double> computing_;
     std::vector<bool> owners_;  ///< who has sent a finished part
     int parts_ = 1;
+    int senders_ = 0;
     bool is_copying_ = false, has_copied_ = false;
 };
 
@@ -160,6 +164,7 @@ void predict_measured(Candidate& of, const measured_costs& costs, entry_costs ea
     computed_messages<Messages> computed(messages, costs, each);
     const prediction found = predict_all_reduce(of.topology, costs.ranks, computed, measured_network::of(costs));
     of.rounds = found.rounds;
+    of.senders = computed.senders();
     of.computing = computed.computing();
     if (measured.small > duration{}) {
         of.least = of.network = measured.small;
