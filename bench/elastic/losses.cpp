@@ -251,7 +251,8 @@ class team_of_machines {
             rill::time_point& sent = at(rank).sends;
             sent = std::max(sent, now);
             if (bandwidth_ != 0) {
-                const std::size_t bytes = to_message(rill::detail::agreement_frame{life_of(rank), each.message}).size();
+                const rill::detail::agreement_frame frame{life_of(rank), each.message};
+                const std::size_t bytes = to_message(frame, at(rank).machine.ended_by(each.message.value)).size();
                 sent = sent + rill::nanoseconds(static_cast<std::int64_t>(1e9 * static_cast<double>(bytes) /
                                                                           static_cast<double>(bandwidth_)));
             }

@@ -616,7 +616,10 @@ void agreement_seeds(const folder& to) {
     using is = message::what;
     const auto write = [&](const std::string& name, message of) {
         of.epoch = of.kind == is::decide ? 2 : 1;
-        to.write(name, seed().bytes(to_message(rill::detail::agreement_frame{6, std::move(of)})));
+        const view ended{.epoch = 1, .members = {0, 1, 2}, .incarnations = {5, 6, 7}};
+        const bool has_value = of.value.next.epoch == 2;
+        to.write(name, seed().bytes(
+                           to_message(rill::detail::agreement_frame{6, std::move(of)}, has_value ? &ended : nullptr)));
     };
     const rill::detail::agreement_ballot at{.attempt = 2, .rank = 1};
     const rill::detail::agreement_decision next{
@@ -636,6 +639,7 @@ void agreement_seeds(const folder& to) {
     write("propose", {.kind = is::propose, .at = at, .value = next});
     write("accepted", {.kind = is::accepted, .at = at});
     write("decide", {.kind = is::decide, .value = next});
+    write("decide-whole", {.kind = is::decide, .view_is = message::form::whole, .value = next});
     write("no-quorum", {.kind = is::no_quorum, .others = {2}});
     write("join", {.kind = is::join, .joins = {{3, 8}, {0, 5}}});
     write("hello", {.kind = is::hello, .build = 1, .joins = {{3, 8}, {0, 5}}});

@@ -101,11 +101,49 @@ class agreement_reader {
     std::size_t at_ = 0;
 };
 
-/// "ragr" in eight bytes, and the version.
-inline constexpr std::uint64_t agreement_magic = 0x0000000372676172U;
+/// A view as it travels: the difference from another one, which is empty where the receiver may know none.
+struct agreement_difference {
+    std::uint64_t base = 0;              ///< `key_of` the other view
+    std::vector<rank_t> gone{};          ///< its members that are not in the view, or in another life; ascending
+    std::vector<agreement_seat> come{};  ///< members of the view that are not in the other one; ascending
 
-inline buffer to_message(const agreement_frame& frame) {
+    static std::uint64_t key_of(const view& other) { return other.members.empty() ? 0 : other.key("agreement"); }
+
+    static agreement_difference between(const view& other, const view& next) {
+        agreement_difference made{.base = key_of(other)};
+        for (const rank_t rank : other.members)
+            if (!lists(next, rank, life_in(other, rank))) made.gone.push_back(rank);
+        for (const rank_t rank : next.members)
+            if (!lists(other, rank, life_in(next, rank))) made.come.push_back({rank, life_in(next, rank)});
+        return made;
+    }
+    /// Makes `next` of `other`. Throws `protocol_error` unless `between` makes this of the two.
+    void apply(const view& other, view& next) const {
+        constexpr const char* nonsense = "its view makes no sense";
+        agreement_reader::require(std::is_sorted(gone.begin(), gone.end()), nonsense);
+        std::vector<agreement_seat> seats = come;
+        for (const rank_t rank : other.members)
+            if (!std::binary_search(gone.begin(), gone.end(), rank)) seats.push_back({rank, life_in(other, rank)});
+        std::sort(seats.begin(), seats.end());
+        for (const agreement_seat& seat : seats) {
+            next.members.push_back(seat.rank);
+            next.incarnations.push_back(seat.incarnation);
+        }
+        const auto is_twice = std::adjacent_find(next.members.begin(), next.members.end()) != next.members.end();
+        const agreement_difference again = between(other, next);
+        agreement_reader::require(!is_twice && again.gone == gone && again.come == come, nonsense);
+    }
+};
+
+/// "ragr" in eight bytes, and the version.
+inline constexpr std::uint64_t agreement_magic = 0x0000000472676172U;
+
+/// `base`: the view that the decision in the message ends. A member that knows it needs only the difference.
+inline buffer to_message(const agreement_frame& frame, const view* base = nullptr) {
     const agreement_message& m = frame.message;
+    const bool is_whole = base == nullptr || m.view_is == agreement_message::form::whole;
+    const view nothing{};
+    const agreement_difference view_of_value = agreement_difference::between(is_whole ? nothing : *base, m.value.next);
     agreement_writer to;
     for (const std::uint64_t number :
          {agreement_magic, frame.life, static_cast<std::uint64_t>(m.kind), std::uint64_t{m.epoch}, m.prepared,
@@ -117,8 +155,9 @@ inline buffer to_message(const agreement_frame& frame) {
     to.put(m.value.step);
     to.put(std::uint64_t{m.value.is_fruitless});
     to.put(std::uint64_t{m.value.is_parted});
-    to.put(m.value.next.members);
-    to.put(m.value.next.incarnations);
+    to.put(view_of_value.base);
+    to.put(view_of_value.gone);
+    to.put(view_of_value.come);
     to.put(m.value.unheard);
     to.put(m.value.left);
     to.put(m.others);
@@ -127,10 +166,12 @@ inline buffer to_message(const agreement_frame& frame) {
     return to.take();
 }
 
-/// Throws `protocol_error` unless the bytes are a message that makes sense among `seats` ranks.
-inline agreement_frame read_agreement_frame(byte_view bytes, int seats) {
+/// Throws `protocol_error` unless the bytes are a message that makes sense among `seats` ranks. `known`: the receiver's
+/// view. What is a difference from another one is `unread`.
+inline agreement_frame read_agreement_frame(byte_view bytes, int seats, const view& known = {}) {
     agreement_reader from(bytes);
     agreement_frame frame;
+    agreement_difference view_of_value;
     agreement_message& m = frame.message;
     std::uint64_t magic = 0, kind = 0;
     from.get(magic);
@@ -142,22 +183,29 @@ inline agreement_frame read_agreement_frame(byte_view bytes, int seats) {
     from.get(m.leaves), from.get(m.lacks), from.get(m.build), from.get(m.at), from.get(m.accepted_at),
         from.get(m.value.next.epoch), from.get(m.value.step);
     from.get(m.value.is_fruitless), from.get(m.value.is_parted);
-    from.get(m.value.next.members), from.get(m.value.next.incarnations);
+    from.get(view_of_value.base), from.get(view_of_value.gone), from.get(view_of_value.come);
     from.get(m.value.unheard), from.get(m.value.left), from.get(m.others), from.get(m.ended), from.get(m.joins);
     from.end();
-    const auto& members = m.value.next.members;
-    const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < seats; };
-    agreement_reader::require(
-        std::all_of(members.begin(), members.end(), is_rank) &&
-            std::all_of(m.value.unheard.begin(), m.value.unheard.end(), is_rank) &&
-            std::all_of(m.value.left.begin(), m.value.left.end(), is_rank) &&
-            std::all_of(m.others.begin(), m.others.end(), is_rank) &&
-            std::all_of(m.joins.begin(), m.joins.end(), [&](const agreement_seat& seat) { return is_rank(seat.rank); }),
-        "a rank is out of range");
-    agreement_reader::require(std::adjacent_find(members.begin(), members.end(),
-                                                 [](rank_t a, rank_t b) { return a >= b; }) == members.end() &&
-                                  members.size() == m.value.next.incarnations.size(),
-                              "its view makes no sense");
+    const auto are_ranks = [&](const std::vector<rank_t>& ranks) {
+        return std::all_of(ranks.begin(), ranks.end(), [&](rank_t rank) { return 0 <= rank && rank < seats; });
+    };
+    const auto are_seats = [&](const std::vector<agreement_seat>& all) {
+        return std::all_of(all.begin(), all.end(),
+                           [&](const agreement_seat& seat) { return 0 <= seat.rank && seat.rank < seats; });
+    };
+    agreement_reader::require(are_ranks(view_of_value.gone) && are_seats(view_of_value.come) &&
+                                  are_ranks(m.value.unheard) && are_ranks(m.value.left) && are_ranks(m.others) &&
+                                  are_seats(m.joins),
+                              "a rank is out of range");
+    if (view_of_value.base == 0) {
+        m.view_is = agreement_message::form::whole;
+        view_of_value.apply({}, m.value.next);
+    } else if (view_of_value.base == agreement_difference::key_of(known)) {
+        agreement_reader::require(m.value.next.epoch == known.epoch + 1, "it ends another view");
+        view_of_value.apply(known, m.value.next);
+    } else {
+        m.view_is = agreement_message::form::unread;
+    }
     return frame;
 }
 

@@ -130,6 +130,12 @@ class agreement_machine {
     const std::vector<rank_t>& missing() const { return missing_; }
     /// What `view()` was made of.
     const agreement_decision& last() const { return last_; }
+    /// The view that a decision ends; null where this rank does not know it any more, or has never known it.
+    const rill::view* ended_by(const agreement_decision& decision) const {
+        for (const rill::view* const each : {&view_, &before_})
+            if (each->epoch + 1 == decision.next.epoch) return each;
+        return nullptr;
+    }
     /// How many attempts this rank has seen, in all epochs.
     std::uint32_t ballots() const { return std::max(seen_, promised_.attempt); }
     /// Whether a member has ended, of which this rank has been told.
@@ -199,7 +205,7 @@ class agreement_machine {
     };
 
     void enter(rill::view next, std::uint64_t base) {
-        view_ = std::move(next);
+        before_ = std::exchange(view_, std::move(next));
         base_ = base;
         std::vector<member> before = std::move(members_);
         members_.clear();
@@ -307,18 +313,20 @@ class agreement_machine {
 
     void take(rank_t from, const agreement_message& got) {
         if (got.kind == what::finished) return;
-        if (got.kind == what::hello) return send(from, decision_message());
+        if (got.kind == what::hello) return send(from, whole_decision());
         if (got.kind == what::join) {
             if (got.joins.empty()) return;
             if (!is_member(got.joins.front())) return join(got.joins.front());
-            return send(from, decision_message());  // it has been taken in and has not heard it
+            return send(from, whole_decision());  // it has been taken in and has not heard it
         }
         if (got.epoch < view_.epoch) {
-            if (got.kind != what::decide) send(from, decision_message());
+            if (got.kind != what::decide) send(from, whole_decision());
             return;
         }
-        if (got.kind == what::decide) return decided(got.value);
+        const bool is_read = got.view_is != agreement_message::form::unread;
+        if (got.kind == what::decide && is_read) return decided(got.value);
         if (got.epoch > view_.epoch) return send(from, plain(what::call));  // it answers by what it knows
+        if (!is_read) return;
         if (is_excluded_ || contains(fenced_, from)) return;
         member* const at = find(from);
         if (at == nullptr) return;
@@ -619,7 +627,12 @@ class agreement_machine {
         const agreement_decision value = proposed_;
         decided(value);
         for (const rank_t rank : hearers)
-            if (rank != self_ && !contains(value.unheard, rank)) send(rank, decision_message());
+            if (rank != self_ && !contains(value.unheard, rank))
+                send(rank, comes_in(rank) ? whole_decision() : decision_message());
+    }
+    /// By the last decision: it does not know the view that this has ended.
+    bool comes_in(rank_t rank) const {
+        return last_.next.contains(rank) && !lists(before_, rank, life_in(last_.next, rank));
     }
 
     // --- messages
@@ -630,12 +643,17 @@ class agreement_machine {
         made.epoch = view_.epoch;
         return made;
     }
-    /// It is of the epoch that it has ended.
+    /// It has the epoch of the view that it begins.
     agreement_message decision_message() const {
         agreement_message made;
         made.kind = what::decide;
         made.epoch = last_.next.epoch;
         made.value = last_;
+        return made;
+    }
+    agreement_message whole_decision() const {
+        agreement_message made = decision_message();
+        made.view_is = agreement_message::form::whole;
         return made;
     }
     void send(rank_t to, const agreement_message& message) {
@@ -650,7 +668,7 @@ class agreement_machine {
     std::uint64_t committed_;  ///< the last step that this rank has committed
     std::uint64_t prepared_;   ///< that, or the step after it
     agreement_decision last_;
-    rill::view view_{};
+    rill::view view_{}, before_{};
     std::uint64_t base_ = 0;
     std::vector<member> members_{};
     std::vector<agreement_seat> joins_{};  ///< newcomers that ask to be taken in, ascending

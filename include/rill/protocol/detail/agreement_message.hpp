@@ -4,7 +4,9 @@
 #include <rill/core/types.hpp>
 #include <rill/core/view.hpp>
 
+#include <algorithm>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -39,6 +41,17 @@ struct agreement_seat {
     friend auto operator<=>(const agreement_seat&, const agreement_seat&) = default;
 };
 
+/// The life of a member; 0 where the view does not tell, or the rank is no member.
+inline std::uint64_t life_in(const view& of, rank_t rank) {
+    const auto found = std::lower_bound(of.members.begin(), of.members.end(), rank);
+    const auto at = static_cast<std::size_t>(found - of.members.begin());
+    return found != of.members.end() && *found == rank && at < of.incarnations.size() ? of.incarnations[at] : 0;
+}
+/// Whether this life of a rank is a member.
+inline bool lists(const view& of, rank_t rank, std::uint64_t life) {
+    return of.contains(rank) && life_in(of, rank) == life;
+}
+
 /// What members of a view tell each other at its end.
 struct agreement_message {
     enum class what : std::uint8_t {
@@ -54,7 +67,14 @@ struct agreement_message {
         hello,      ///< a rank has begun, and asks whether there is a view yet
         finished    ///< the sender takes no further step, and answers until nobody does
     };
+    /// How a message says the members of `value.next`.
+    enum class form : std::uint8_t {
+        difference,  ///< from the members of the view that `value` ends
+        whole,       ///< to a rank that may not know that view
+        unread       ///< it was a difference from a view that the receiver does not know, and is empty
+    };
     what kind = what::call;
+    form view_is = form::difference;
     std::uint32_t epoch = 0;  ///< of the view that ends
     agreement_ballot at{};
     agreement_ballot accepted_at{};  ///< of an answer: when it has accepted `value`

@@ -14,7 +14,6 @@
 #include <rill/protocol/detail/agreement_message.hpp>
 #include <rill/session/session.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -24,13 +23,6 @@
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// Whether this life of a rank is a member.
-inline bool lists(const view& in, rank_t rank, std::uint64_t life) {
-    const auto found = std::lower_bound(in.members.begin(), in.members.end(), rank);
-    return found != in.members.end() && *found == rank &&
-           in.incarnations[static_cast<std::size_t>(found - in.members.begin())] == life;
-}
 
 /// What the ranks of an elastic team tell each other, on a transport, and what that tells of them.
 template <class Net>
@@ -51,19 +43,20 @@ class elastic_mail {
     /// Whether the run is over.
     bool has_aborted() { return session_.net().aborted(every_context).has_value(); }
 
-    void post(rank_t to, agreement_message message) {
-        session_.net().post(to, messages(), to_message(agreement_frame{life_of(rank()), std::move(message)}));
+    /// `base`: the view that the message's decision ends, if this rank knows it.
+    void post(rank_t to, agreement_message message, const view* base = nullptr) {
+        session_.net().post(to, messages(), to_message(agreement_frame{life_of(rank()), std::move(message)}, base));
     }
-    void obey(const agreement_machine::actions& asked) {
+    void obey(const agreement_machine::actions& asked, const agreement_machine& by) {
         for (const agreement_action& each : asked) {
             using ask = agreement_action::ask;
-            if (each.what == ask::send) post(each.peer, each.message);
+            if (each.what == ask::send) post(each.peer, each.message, by.ended_by(each.message.value));
             if (each.what == ask::probe) session_.net().inquire(each.peer, session_.waits(), 1, deadline::immediate);
             if (each.what == ask::fence) session_.net().fence(each.peer, each.incarnation);
         }
     }
     /// Takes one message, and then all that are there, to `reader.take(from, message)`: a `peer_event` or an
-    /// `agreement_frame`. Returns whether there was one.
+    /// `agreement_frame`. `reader.view()` is the view that it knows. Returns whether there was one.
     template <class Reader>
     bool pump(deadline until, Reader& reader) {
         bool any = false;
@@ -72,7 +65,7 @@ class elastic_mail {
             any = true;
             if (got->pieces().size_bytes() == peer_event_bytes)
                 reader.take(got->source(), read_peer_event(*got));
-            else if (const auto frame = frame_of(*got))
+            else if (const auto frame = frame_of(*got, reader.view()))
                 reader.take(got->source(), *frame);
         }
         return any;
@@ -91,11 +84,11 @@ class elastic_mail {
     channel messages() const { return session_.on(0); }
     /// What is no message of an agreement counts for nothing: who has sent it waits in vain.
     template <class Message>
-    std::optional<agreement_frame> frame_of(const Message& got) {
+    std::optional<agreement_frame> frame_of(const Message& got, const view& known) {
         room_.clear();
         for (const byte_view piece : got.pieces()) room_.append(piece.begin(), piece.end());
         try {
-            return read_agreement_frame(room_, size());
+            return read_agreement_frame(room_, size(), known);
         } catch (const protocol_error&) {
             return std::nullopt;
         }

@@ -82,7 +82,8 @@ class elastic_meeting {
 
     void take(rank_t from, const agreement_frame& frame) {
         if (frame.message.kind == agreement_message::what::hello) greeted(from, frame);
-        if (frame.message.kind == agreement_message::what::decide) learn(frame.message.value);
+        const bool is_read = frame.message.view_is != agreement_message::form::unread;
+        if (frame.message.kind == agreement_message::what::decide && is_read) learn(frame.message.value);
     }
     void take(rank_t from, const peer_event& changed) {
         std::erase(present_, from);

@@ -79,7 +79,7 @@ class elastic_members {
 
     /// Takes one message, and then all that are there. Returns whether there was one.
     bool pump(deadline until) { return mail_.pump(until, *this); }
-    void tell(const event& what) { mail_.obey(agreement_->on(what, now())); }
+    void tell(const event& what) { mail_.obey(agreement_->on(what, now()), *agreement_); }
 
     void take(rank_t from, const peer_event& changed) {
         if (!agreement_) return meeting_.take(from, changed);
