@@ -93,10 +93,17 @@ class elastic {
     /// Call it before each step, with the state after `step()` steps. Returns the view of the next step. A rank that is
     /// not a member, or that lacks the latest step, gets the state of the others here; then `step()` has grown.
     ///
+    /// For training with error feedback: `codecs` are those of the next attempt that keep residuals, on all ranks in
+    /// the same order. They must live until then. If the others have committed a step that this rank has taken back,
+    /// they are then as that step has left them. Adds the residuals of ranks that have left, where this rank is the
+    /// next member after them; it waits for `patience` at most if such a rank dies meanwhile. In the next attempt the
+    /// members tell each other the norms of their residuals (see `lost`).
+    ///
     /// Errors: `no_quorum` if there are fewer members than `least` for longer than the timeout; `excluded`;
-    /// `peer_failure` if nobody gives this rank a state that fits; `timeout` if its state or its seat takes too long.
-    template <ElasticState State>
-    const rill::view& settle(State& state) {
+    /// `peer_failure` if nobody gives this rank a state that fits; `timeout` if its state or its seat takes too long;
+    /// those of `take_residual`.
+    template <ElasticState State, detail::KeepsResidual... Codecs>
+    const rill::view& settle(State& state, Codecs&... codecs) {
         const auto agree = [&] { agree_if_asked(); };
         if (!members_.has_entered()) states_.join(state, agree);
         members_.pump(deadline::immediate);
@@ -111,21 +118,11 @@ class elastic {
             states_.take_up(state, agree);
         }
         settled_ = view().epoch;
-        residuals_.use_none();
-        return view();
-    }
-    /// `settle(state)` for training with error feedback. If the others have committed a step that this rank has taken
-    /// back, the codec is then as that step has left it. Adds the residuals of ranks that have left, where this rank is
-    /// the next member after them; it waits for `patience` at most if such a rank dies meanwhile. In the next attempt
-    /// the members tell each other the norms of their residuals (see `lost`). `codec` must live until then.
-    ///
-    /// Errors: also those of `take_residual`.
-    template <ElasticState State, detail::KeepsResidual Codec>
-    const rill::view& settle(State& state, Codec& codec) {
-        settle(state);
-        redo_if_committed(step(), codec);
-        residuals_.take(agreement().last(), codec);
-        residuals_.use(codec);
+        if constexpr (sizeof...(Codecs) != 0) {
+            redo_if_committed(step(), codecs...);
+            residuals_.take(agreement().last(), codecs...);
+        }
+        residuals_.use(codecs...);
         return view();
     }
     /// The residuals that the latest attempt has declared as lost, because their ranks have died since the step before,
@@ -141,7 +138,7 @@ class elastic {
     /// `settle`, compute the gradient anew and try again. One exception: a member that lacks the result of a committed
     /// step gets false, and gets the state from the others in its next `settle`.
     ///
-    /// After false, and after an error, codecs are as before the attempt; but see `settle(state, codec)`. Memory is too
+    /// After false, and after an error, codecs are as before the attempt; but see `settle`. Memory is too
     /// if the body has called `workers.step().keep(elements)` for it; do so for an input that is also an output. Codecs
     /// and such memory must outlive this call: make them outside the body. A collective that fails ends the attempt,
     /// even if the body catches its error.
@@ -184,16 +181,17 @@ class elastic {
         } catch (const excluded&) {  // the others have decided to go on without this rank
         }
     }
-    /// Leaves, and hands the residual to the next member, which adds it in its `settle`. Call it with the codec as it
-    /// is after the last attempt; if the others have committed a step that this rank has taken back, it becomes as that
-    /// step has left it. What it keeps is the other's from then on. Returns false if the residual is lost:
-    /// nobody is left to take it, or the others had already gone on without this rank.
-    template <detail::KeepsResidual Codec>
-    bool leave(Codec& codec) {
+    /// Leaves, and hands the residuals to the next member, which adds them in its `settle`. Call it with the codecs of
+    /// `settle`, as they are after the last attempt; if the others have committed a step that this rank has taken back,
+    /// they become as that step has left them. What they keep is the other's from then on. Returns false if the
+    /// residuals are lost: nobody is left to take them, or the others had already gone on without this rank.
+    template <detail::KeepsResidual... Codecs>
+        requires(sizeof...(Codecs) != 0)
+    bool leave(Codecs&... codecs) {
         if (!is_member()) return false;
         leave();
-        redo_if_committed(agreement().last().step, codec);
-        return residuals_.give(agreement().last(), codec);
+        redo_if_committed(agreement().last().step, codecs...);
+        return residuals_.give(agreement().last(), codecs...);
     }
 
     /// Call it after the last step. Answers other members until all of them have called it or ended, because a member
@@ -241,9 +239,9 @@ class elastic {
 
     /// No step is committed without the contributions of all members of its view, so a step that the others have
     /// committed has what this rank has sent in its attempt.
-    template <class Codec>
-    void redo_if_committed(std::uint64_t committed, Codec& codec) {
-        if (attempted_ && committed >= *attempted_) groups_.step().redo(codec);
+    template <class... Codecs>
+    void redo_if_committed(std::uint64_t committed, Codecs&... codecs) {
+        if (attempted_ && committed >= *attempted_) (groups_.step().redo(codecs), ...);
         attempted_.reset();
     }
     /// Returns whether it is committed.

@@ -16,8 +16,11 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -41,6 +44,37 @@ auto residual_of(const Codec& codec) {
     return residual_keeper(codec).residual();
 }
 
+/// A frame for each residual.
+template <class... Codecs>
+buffer residual_message(std::uint64_t context, const Codecs&... codecs) {
+    buffer message = kept_room((residual_of(codecs).size_bytes() + ...));
+    const auto append = [&](auto residual) {
+        using T = std::remove_cvref_t<decltype(residual[0])>;
+        append_frame(message, {.kind = residual_kind, .context = context}, whole(std::span<const T>(residual)));
+    };
+    (append(residual_of(codecs)), ...);
+    return message;
+}
+template <class Codec>
+auto next_residual(frame_reader& frames, rank_t from, rank_t to, const Codec& codec) {
+    using T = std::remove_cvref_t<decltype(residual_of(codec)[0])>;
+    wire::detail::require(!frames.done() && frames.peek().kind == residual_kind, "it is no residual");
+    const std::span<const T> more = next_values<T>(frames);
+    if (more.size() != codec.dimension())
+        throw protocol_error(text_of({"take_residual: the residual of rank ", from, " has ", more.size(),
+                                      " elements, and that of rank ", to, " has ", codec.dimension()}));
+    return more;
+}
+/// Adds each residual of a message to that of its codec; none if they are not those of such codecs.
+template <class Message, class... Codecs>
+void add_residuals(const Message& got, rank_t to, Codecs&... codecs) {
+    frame_reader frames(got.pieces());
+    const std::tuple<decltype(next_residual(frames, to, to, codecs))...> all{
+        next_residual(frames, got.source(), to, codecs)...};
+    wire::detail::require(frames.done(), "there are more residuals than codecs");
+    std::apply([&](const auto&... more) { (residual_keeper(codecs).add_to_residual(more), ...); }, all);
+}
+
 }  // namespace detail
 
 /// The Euclidean norm of what a codec has left out: of a rank that dies, what is lost. 0 of codecs that keep nothing.
@@ -59,12 +93,7 @@ double residual_norm(const Codec& codec) {
 /// Returns whether the message has been taken before the deadline. Cost: N elements.
 template <Transport Net, detail::KeepsResidual Codec>
 bool give_residual(Net& net, rank_t to, channel on, const Codec& codec, deadline until) {
-    const auto residual = detail::residual_of(codec);
-    using T = std::remove_cvref_t<decltype(residual[0])>;
-    buffer message = detail::kept_room(residual.size_bytes());
-    detail::append_frame(message, {.kind = detail::residual_kind, .context = on.context},
-                         detail::whole(std::span<const T>(residual)));
-    return net.post(to, on, std::move(message), until);
+    return net.post(to, on, detail::residual_message(on.context, codec), until);
 }
 
 /// Adds the residual of a rank that leaves to that of this rank. Returns false if nothing has come in time. Errors:
@@ -72,17 +101,9 @@ bool give_residual(Net& net, rank_t to, channel on, const Codec& codec, deadline
 /// as it was.
 template <Transport Net, detail::KeepsResidual Codec>
 bool take_residual(Net& net, rank_t from, channel on, Codec& codec, deadline until) {
-    using T = std::remove_cvref_t<decltype(detail::residual_of(codec)[0])>;
     const auto got = net.receive(from, on, until);
-    if (!got) return false;
-    frame_reader frames(got->pieces());
-    wire::detail::require(frames.peek().kind == detail::residual_kind, "it is no residual");
-    const std::span<const T> more = detail::next_values<T>(frames);
-    if (more.size() != codec.dimension())
-        throw protocol_error(text_of({"take_residual: the residual of rank ", from, " has ", more.size(),
-                                      " elements, and that of rank ", net.rank(), " has ", codec.dimension()}));
-    detail::residual_keeper(codec).add_to_residual(more);
-    return true;
+    if (got) detail::add_residuals(*got, net.rank(), codec);
+    return got.has_value();
 }
 
 }}  // namespace rill::RILL_ABI

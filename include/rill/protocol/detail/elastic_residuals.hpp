@@ -2,6 +2,7 @@
 
 #include <rill/aggregate/sum.hpp>
 #include <rill/collective/all_reduce.hpp>
+#include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -24,7 +26,9 @@ namespace rill { inline namespace RILL_ABI {
 /// The residual of a rank that is no member any more, and that no member has taken over.
 struct lost_residual {
     rank_t rank = no_rank;
-    double norm = 0;  ///< its Euclidean norm after the last step of which the members have been told it
+    /// Its Euclidean norm after the last step of which the members have been told it; of several codecs, that of their
+    /// residuals together.
+    double norm = 0;
 
     friend bool operator==(const lost_residual&, const lost_residual&) = default;
 };
@@ -37,7 +41,7 @@ struct end_of_step : aggregate::sum {
 };
 
 /// Residuals of error feedback in an elastic team: a rank that leaves hands its own to the next member, and all members
-/// know the norms of each other's, to say what is lost when a rank dies.
+/// know the norms of each other's, to say what is lost when a rank dies. Ranks name their codecs in the same order.
 template <class Net>
 class elastic_residuals {
   public:
@@ -46,31 +50,32 @@ class elastic_residuals {
           patience_(options.patience),
           taken_(static_cast<std::size_t>(net.size())) {}
 
-    /// The codec whose residual is told to the others at the end of the next step.
-    template <class Codec>
-    void use(const Codec& codec) {
-        codec_ = &codec;
-        norm_of_ = norm_of<Codec>;
+    /// The codecs whose residuals are told to the others at the end of the next step.
+    template <class... Codecs>
+    void use(const Codecs&... codecs) {
+        codecs_ = {{&codecs, norm_of<Codecs>}...};
     }
-    void use_none() { codec_ = nullptr; }
 
-    /// Of a rank that has left. Returns whether the transport has taken the residual.
-    template <class Codec>
-    bool give(const agreement_decision& last, const Codec& codec) {
+    /// Of a rank that has left. Returns whether the transport has taken the residuals.
+    template <class... Codecs>
+    bool give(const agreement_decision& last, const Codecs&... codecs) {
         if (!std::binary_search(last.left.begin(), last.left.end(), session_.rank())) return false;
         if (last.next.members.empty()) return false;
-        return give_residual(session_.net(), next_after(session_.rank(), last.next), session_.on(last.next.epoch),
-                             codec, now() + patience_);
+        const channel on = session_.on(last.next.epoch);
+        return session_.net().post(next_after(session_.rank(), last.next), on, residual_message(on.context, codecs...),
+                                   now() + patience_);
     }
     /// Adds the residuals of those who have left in the latest agreement, where this rank is the next member.
-    template <class Codec>
-    void take(const agreement_decision& last, Codec& codec) {
+    template <class... Codecs>
+    void take(const agreement_decision& last, Codecs&... codecs) {
         if (looked_at_ == last.next.epoch) return;
         looked_at_ = last.next.epoch;
-        for (const rank_t rank : last.left)
-            if (next_after(rank, last.next) == session_.rank())
-                taken_[static_cast<std::size_t>(rank)] =
-                    take_residual(session_.net(), rank, session_.on(last.next.epoch), codec, now() + patience_);
+        for (const rank_t rank : last.left) {
+            if (next_after(rank, last.next) != session_.rank()) continue;
+            const auto got = session_.net().receive(rank, session_.on(last.next.epoch), now() + patience_);
+            taken_[static_cast<std::size_t>(rank)] = got.has_value();
+            if (got) add_residuals(*got, session_.rank(), codecs...);
+        }
     }
 
     /// Returns when all members have called it. Tells them the norm of this rank's residual, and which it has taken.
@@ -78,8 +83,7 @@ class elastic_residuals {
     void end_step(Group& workers, const view& members) {
         const std::size_t size = members.members.size();
         std::vector<std::int64_t> own(size + taken_.size()), told(own.size());
-        own[static_cast<std::size_t>(workers.rank())] =
-            std::bit_cast<std::int64_t>(codec_ != nullptr ? norm_of_(codec_) : 0.0);
+        own[static_cast<std::size_t>(workers.rank())] = std::bit_cast<std::int64_t>(norm());
         for (std::size_t rank = 0; rank < taken_.size(); ++rank) own[size + rank] = taken_[rank] ? 1 : 0;
         all_reduce(workers, own, told, end_of_step{});
 
@@ -104,9 +108,18 @@ class elastic_residuals {
         agreement_seat seat{};
         double norm = 0;
     };
+    struct codec_in_use {
+        const void* codec;
+        double (*norm_of)(const void*);
+    };
     template <class Codec>
     static double norm_of(const void* codec) {
         return residual_norm(*static_cast<const Codec*>(codec));
+    }
+    double norm() const {
+        double all = 0;
+        for (const codec_in_use& each : codecs_) all = std::hypot(all, each.norm_of(each.codec));
+        return all;
     }
     time_point now() const { return session_.net().now(); }
     static rank_t next_after(rank_t rank, const view& in) {
@@ -116,8 +129,7 @@ class elastic_residuals {
 
     session<Net> session_;
     duration patience_;
-    const void* codec_ = nullptr;
-    double (*norm_of_)(const void*) = nullptr;
+    std::vector<codec_in_use> codecs_{};
     std::vector<known> known_{};  ///< what the members have told at the end of the latest step
     std::vector<bool> taken_;     ///< by rank: this rank has taken its residual since it was last a member
     std::vector<lost_residual> lost_{};
