@@ -21,6 +21,7 @@
 namespace faults = rill::faults;
 namespace sim = rill::simulated;
 using elastic_scene::model;
+using rill::rank_t;
 
 namespace {
 
@@ -208,6 +209,73 @@ TEST_CASE("a rank that comes when all steps are done has the state, or an error"
                  CHECK((!has_failed || net.restarts() > 0));
              });
     CHECK(late == 1);
+}
+
+TEST_CASE(
+    "a member that has missed a decision hears of it from a newcomer, though all members that it knows are dead") {
+    constexpr rank_t newcomer = 0, behind = 3;
+    int missed = 0;
+    for (std::int64_t cut = 14'000; cut < 18'000; cut += 50) {  // the newcomer is taken in after 16.4 ms
+        CAPTURE(cut);
+        std::vector<rill::time_point> entered(4);  // when it knows that the newcomer is a member
+        std::string said;
+        std::vector<model> ends(4);
+        sim::network on = with(
+            {faults::kill(newcomer).at(rill::milliseconds(3)), faults::restart(newcomer).at(rill::milliseconds(10)),
+             faults::cut(1, behind).at(rill::microseconds(cut)), faults::kill(1).at(rill::microseconds(cut + 400)),
+             faults::kill(2).at(rill::microseconds(cut + 400)),
+             faults::heal(1, behind).at(rill::microseconds(cut + 800))});
+        on.latency = rill::microseconds(100);
+        sim::run(4, on, [&](auto& net) {
+            model state;
+            rill::time_point& knows = entered[static_cast<std::size_t>(net.rank())];
+            try {
+                rill::elastic team{net, rill::topology::ring{}, options};
+                while (team.step() < 30) {
+                    const rill::view& crew = team.settle(state);
+                    if (crew.epoch > 1 && crew.contains(newcomer) && knows == rill::time_point{}) knows = net.now();
+                    if (team.step() >= 30) break;
+                    net.sleep_until(net.now() + rill::milliseconds(1));
+                    std::vector<double> own(20, net.rank() + 1.0), sum(20);
+                    if (team.attempt([&](auto& workers) { rill::all_reduce(workers, own, sum); })) state.add(sum);
+                }
+                team.finish();
+            } catch (const rill::error& thrown) {
+                said += thrown.what();
+            }
+            ends[static_cast<std::size_t>(net.rank())] = state;
+        });
+        if (entered[newcomer] == rill::time_point{}) continue;  // then one of three is left, which is no quorum
+        missed += entered[behind] - entered[newcomer] > rill::milliseconds(1) ? 1 : 0;
+        CHECK_MESSAGE(said == "", said);
+        CHECK(ends[newcomer] == ends[behind]);
+        CHECK(ends[behind].steps == 30);
+    }
+    CHECK(missed > 0);
+}
+
+TEST_CASE("a member waits until it has been told that a newcomer has arrived, though others have taken it in") {
+    for (int delay = 0; delay < 20; ++delay) {
+        CAPTURE(delay);
+        sim::network on =
+            with({faults::kill(4).at(rill::milliseconds(5)), faults::restart(4).at(rill::milliseconds(20)),
+                  faults::delay_up_to(rill::milliseconds(2 * delay)).on(4, 3).at(rill::milliseconds(19))});
+        on.latency = rill::microseconds(50);
+        on.faults.seed = static_cast<std::uint64_t>(delay);
+        sim::run(5, on, [](auto& net) {
+            rill::elastic team{net, rill::topology::ring{}, options};
+            model state;
+            while (team.step() < 60) {
+                team.settle(state);
+                if (team.step() >= 60) break;
+                net.sleep_until(net.now() + rill::milliseconds(1));
+                std::vector<double> own(20, net.rank() + 1.0), sum(20);
+                if (team.attempt([&](auto& workers) { rill::all_reduce(workers, own, sum); })) state.add(sum);
+            }
+            team.finish();
+            CHECK(team.view().members.size() == 5);
+        });
+    }
 }
 
 TEST_CASE("where no majority is wanted, deaths during an agreement are not waited for") {

@@ -88,6 +88,19 @@ TEST_CASE("elastic on backup_tree: the survivors of a rank that dies go on, with
     }
 }
 
+TEST_CASE("elastic on backup_tree: news of the earlier life of a seat that come late end no step of the later one") {
+    for (int delay = 0; delay < 20; ++delay) {
+        CAPTURE(delay);
+        // Ranks 4 and 2 are no neighbours in the tree.
+        rill::fault_plan plan{{faults::kill(4).at(milliseconds(5)), faults::restart(4).at(milliseconds(20)),
+                               faults::delay_up_to(milliseconds(2 * delay)).on(4, 2).at(milliseconds(19))}};
+        plan.seed = static_cast<std::uint64_t>(delay);
+        const job seen = train(5, 60, plan, milliseconds(1));
+        CHECK(seen.wrong == "");
+        for (std::size_t rank = 0; rank < 5; ++rank) CHECK(seen.members[rank] == 5);
+    }
+}
+
 TEST_CASE("elastic on backup_tree: a rank dies while two others are known to be cut off from each other: both stay") {
     for (int one = 0; one < 5; ++one)
         for (int other = 0; other < one; ++other)

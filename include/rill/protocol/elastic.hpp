@@ -157,6 +157,7 @@ class elastic {
         // Not in a collective, where others may still be in the view before, and wait for this rank.
         if (agreement().has_dead_member()) end_view("a rank has ended");
         agree_if_asked();
+        if (compared_ != view().epoch) wait_for_newcomers();
         if (view().epoch != settled_ || step() < agreement().base()) return false;
         attempted_ = step() + 1;
         try {
@@ -243,6 +244,14 @@ class elastic {
     void redo_if_committed(std::uint64_t committed, Codecs&... codecs) {
         if (attempted_ && committed >= *attempted_) (groups_.step().redo(codecs), ...);
         attempted_.reset();
+    }
+    /// A newcomer may be a member before the transport has told this rank of it. A collective would take it for ended.
+    void wait_for_newcomers() {
+        const time_point end = members_.now() + options_.patience;
+        while (members_.now() < end && !members_.has_heard_of_all()) {
+            members_.pump(std::min(end, members_.now() + options_.repeat));
+            agree_if_asked();
+        }
     }
     /// Returns whether it is committed.
     template <class Body>

@@ -74,6 +74,13 @@ class elastic_members {
         std::erase(all, rank());
         return all;
     }
+    /// Whether the transport has told of the present life of each member, but those that are lost.
+    bool has_heard_of_all() const {
+        const std::vector<rank_t> all = others();
+        return std::all_of(all.begin(), all.end(), [&](rank_t rank) {
+            return agreement_->has_lost(rank) || mail_.life_of(rank) == life_in(view(), rank);
+        });
+    }
     time_point now() const { return mail_.now(); }
     bool has_aborted() { return mail_.has_aborted(); }
 
