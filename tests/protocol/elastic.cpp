@@ -186,6 +186,25 @@ TEST_CASE("a rank that begins anew gets the state, and is a member again") {
     CHECK(taken_in == 1);
 }
 
+TEST_CASE("a rank that begins anew at once after its end is missed at once") {
+    for (rill::rank_t dies = 0; dies < 3; ++dies)
+        for (std::uint64_t posts = 5; posts < 30; ++posts) {  // after the meeting
+            CAPTURE(dies);
+            CAPTURE(posts);
+            int at_end = 0;
+            const auto planned = {faults::kill(dies).after(posts), faults::restart(dies).at(rill::nanoseconds(1))};
+            sim::run(3, with(planned), [&](auto& net) {
+                rill::elastic team{net, rill::topology::ring{}, options};
+                model state;
+                train(team, net, state, 8);
+                CHECK(net.now().ns < rill::milliseconds(100).ns);
+                CHECK(team.view().members.size() == 3);
+                ++at_end;
+            });
+            CHECK(at_end == 3);
+        }
+}
+
 TEST_CASE("a rank takes a free seat while the others train") {
     sim::network net_of_all = with({faults::start(3).at(rill::milliseconds(10))});
     net_of_all.seats = 4;

@@ -10,6 +10,7 @@
 #include <rill/core/error.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/receipt.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/core/view.hpp>
@@ -33,6 +34,8 @@ namespace rill { inline namespace RILL_ABI {
 /// Every member makes it of the same view. Subgroups of different views, or of different names, never meet; those of
 /// one view and one name are one transport. After a failure its members may be at different steps: they go on in a new
 /// epoch, on which they must agree (see `survivors`).
+///
+/// If the view lists incarnations, a wait for one peer throws `peer_failure` when another life has taken its seat.
 ///
 /// Errors name ranks of the subgroup in `culprit()` and `notice().other` (`no_rank` for a rank outside); their text
 /// stays as it was written. `outward` gives such a notice in ranks of the parent; for an error that leaves the body of
@@ -86,7 +89,8 @@ class subgroup : public detail::decorator<subgroup<Net>, Net> {
 
     std::optional<message> receive(rank_t peer, channel on, deadline until) {
         check(peer);
-        return wrap(guarded(on.context, [&] { return inner_->receive(members_.outer(peer), inside(on), until); }));
+        return wrap(from_listed(peer, on, until,
+                                [&](deadline due) { return inner_->receive(members_.outer(peer), inside(on), due); }));
     }
     std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
         for (const rank_t peer : peers) check(peer);
@@ -100,8 +104,9 @@ class subgroup : public detail::decorator<subgroup<Net>, Net> {
     }
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         check(peer);
-        const bool received =
-            guarded(on.context, [&] { return inner_->receive_into(members_.outer(peer), inside(on), targets, until); });
+        const bool received = from_listed(peer, on, until, [&](deadline due) {
+            return inner_->receive_into(members_.outer(peer), inside(on), targets, due);
+        });
         std::size_t size = 0;
         for (const byte_span target : targets) size += target.size();
         if (received) counted_.received(size);
@@ -185,6 +190,31 @@ class subgroup : public detail::decorator<subgroup<Net>, Net> {
         } catch (const error& thrown) {
             throw_error(translated(thrown.notice(), context));
         }
+    }
+
+    /// Waits for a message of the life that the view lists. Once another life has begun nothing more comes of it, and
+    /// the parent, which knows only the present one, would wait for that.
+    template <class Receive>
+    auto from_listed(rank_t peer, channel on, deadline until, Receive&& receive) const {
+        return guarded(on.context, [&] {
+            auto got = receive(is_replaced(peer) ? deadline::immediate : until);
+            if (!got && is_replaced(peer)) throw_replaced(peer, on);
+            return got;
+        });
+    }
+    /// Whether the view lists lives, and another life has taken this peer's seat.
+    bool is_replaced([[maybe_unused]] rank_t peer) const {
+        if constexpr (MonitoredTransport<Net>) {
+            const auto& listed = view().incarnations;
+            return !listed.empty() && incarnation(peer) != listed[static_cast<std::size_t>(peer)];
+        }
+        return false;
+    }
+    [[noreturn, gnu::cold, gnu::noinline]] void throw_replaced(rank_t peer, channel on) const {
+        const rank_t ended = members_.outer(peer);
+        throw peer_failure({.context = inside(on.context),
+                            .culprit = ended,
+                            .reason = text_of({"rank ", ended, " has ended, and begun anew"})});
     }
 
     template <class Wait>
