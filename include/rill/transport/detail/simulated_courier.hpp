@@ -54,7 +54,7 @@ class courier : public mail {
 
     void announce(rank_t self, std::uint64_t context, const call_signature& call) {
         throw_if_killed();
-        calls_.announce(self, context, call);
+        at(self).calls.announce(context, call);
         answer_questions(self, context);
         wake_inquirers(self, [&](const strand& s) {
             return (!travels_ || s.rank == self) && s.waiting->on.context == context &&
@@ -163,7 +163,7 @@ class courier : public mail {
 
     /// What a rank has asked, said and heard ends with its life.
     void forget_control(rank_t rank) {
-        calls_.forget(rank);
+        at(rank).calls = {};
         at(rank).monitored.clear();
         set_monitors(rank, false);
         at(rank).known.clear();
@@ -244,7 +244,7 @@ class courier : public mail {
     std::optional<call_signature> answer_at_once(rank_t self, rank_t peer, std::uint64_t context,
                                                  std::uint64_t number) {
         if (!travels_ || self == peer) {
-            if (const auto entered = calls_.entered(peer, context, number)) return entered;
+            if (const auto entered = at(peer).calls.entered(context, number)) return entered;
             return at(peer).has_departed ? answer_in_the_end(self, peer, context, number) : std::nullopt;
         }
         const hearsay* const known = heard_.find({self, peer, context});
@@ -259,7 +259,7 @@ class courier : public mail {
         const hearsay* const known = is_direct ? nullptr : heard_.find({self, peer, context});
         if (!is_direct && known == nullptr) return std::nullopt;
         const auto entered =
-            is_direct ? calls_.entered_or_later(peer, context, number) : known->calls.entered_or_later(number);
+            is_direct ? at(peer).calls.entered_or_later(context, number) : known->calls.entered_or_later(number);
         const bool has_departed = is_direct ? at(peer).has_departed : known->has_departed;
         return entered || !has_departed ? entered : departure_of(number);
     }
@@ -286,7 +286,7 @@ class courier : public mail {
                 tell(self, asked.by, *known);
                 return true;
             }
-            auto entered = calls_.entered_or_later(self, context, asked.number);
+            auto entered = at(self).calls.entered_or_later(context, asked.number);
             if (!entered && at(self).has_departed) {
                 forward_notices(self, asked.by);
                 entered = departure_of(asked.number);
@@ -301,7 +301,7 @@ class courier : public mail {
     }
 
     void hear(rank_t self, rank_t peer, std::uint64_t context, const call_signature& said) {
-        if (calls_.is_closed(self, context)) return;
+        if (at(self).calls.is_closed(context)) return;
         hearsay& known = heard_[{self, peer, context}];
         std::erase(known.asked, said.number);
         if (said.kind == operation::departure)

@@ -157,7 +157,7 @@ class mail : public rooms {
         bytes_ += size;
         scheduler_.record(3U, static_cast<unsigned>(p.source), static_cast<unsigned>(p.receiver), size);
         at(p.receiver).mail.push_back(p);
-        if (calls_.is_closed(p.receiver, p.on.context) || is_fenced(p.receiver, p.source, p.life))
+        if (at(p.receiver).calls.is_closed(p.on.context) || is_fenced(p.receiver, p.source, p.life))
             drop(p);
         else if (p.source == p.receiver)
             deliver(p);

@@ -6,6 +6,7 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/call_table.hpp>
 #include <rill/transport/detail/simulated_agenda.hpp>
 #include <rill/transport/detail/simulated_post_office.hpp>
 #include <rill/transport/detail/simulated_scheduler.hpp>
@@ -49,6 +50,7 @@ struct rank_state {
     parcel_list<parcel::of_source> held;    ///< messages that wait to be overtaken, and those behind them
     std::size_t handed_over = 0;            ///< bytes in `mail` that were handed over
     traffic counted{};
+    rill::detail::call_table calls{};
     strand* main = nullptr;
     std::vector<channel> monitored;
     std::vector<known_peer> known;               ///< by rank, once it monitors

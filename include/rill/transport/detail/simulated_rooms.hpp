@@ -5,7 +5,6 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/simulated_calls.hpp>
 #include <rill/transport/detail/simulated_control.hpp>
 #include <rill/transport/detail/simulated_network.hpp>
 #include <rill/transport/detail/simulated_rank_state.hpp>
@@ -30,7 +29,7 @@ class rooms : public control {
 
     bool reserve_room(rank_t peer, channel on, std::size_t bytes, deadline until) {
         rank_state& receiver = at(peer);
-        if (calls_.is_closed(peer, on.context) || (receiver.posting.empty() && fits(receiver, bytes))) {
+        if (receiver.calls.is_closed(on.context) || (receiver.posting.empty() && fits(receiver, bytes))) {
             receiver.handed_over += bytes;
             return true;
         }
@@ -53,8 +52,6 @@ class rooms : public control {
         receiver.handed_over += poster.waiting->amount;
         scheduler_.call(poster);
     }
-
-    call_book calls_;
 
   private:
     bool fits(const rank_state& receiver, std::size_t bytes) const {

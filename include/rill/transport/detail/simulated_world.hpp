@@ -47,11 +47,11 @@ class world : public courier {
 
     // --- control
 
-    std::uint64_t next_context(rank_t self, std::uint64_t key) { return calls_.next_context(self, key); }
+    std::uint64_t next_context(rank_t self, std::uint64_t key) { return at(self).calls.next_context(key); }
 
     void close(rank_t self, std::uint64_t context) {
         if (scheduler_.is_killed()) return;
-        calls_.close(self, context);
+        at(self).calls.close(context);
         forget_heard(self, context);
         std::erase_if(at(self).monitored, [&](channel each) { return each.context == context; });
         for (parcel* p = at(self).mail.first(); p != nullptr;) {
