@@ -2,29 +2,20 @@
 
 #include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/transport.hpp>
-#include <rill/core/bytes.hpp>
-#include <rill/core/call.hpp>
-#include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
-#include <rill/core/error.hpp>
-#include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/copy_across.hpp>
 #include <rill/transport/detail/simulated_activity.hpp>
 #include <rill/transport/detail/simulated_meeting.hpp>
 #include <rill/transport/detail/simulated_message.hpp>
 #include <rill/transport/detail/simulated_network.hpp>
 #include <rill/transport/detail/simulated_report.hpp>
 #include <rill/transport/detail/simulated_world.hpp>
+#include <rill/transport/detail/world_endpoint.hpp>
 
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <span>
 #include <type_traits>
-#include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace simulated {
 
@@ -38,78 +29,24 @@ namespace rill { inline namespace RILL_ABI { namespace simulated {
 /// memory; a buffer that is handed over is moved. Posts and receives allocate only while more messages are under way
 /// than ever before. No message or sending may outlive its `run`. A rank must not use a context again that it has
 /// closed.
-class endpoint {
+class endpoint : public rill::detail::world_endpoint<detail::world, message, sending> {
   public:
-    using message = simulated::message;
-    using sending = simulated::sending;
     using activity = simulated::activity;
     using event = simulated::event;
     template <class T>
     using queue = simulated::queue<T>;
 
-    endpoint(detail::world& world, rank_t rank) : world_(&world), rank_(rank) {}
-    endpoint(const endpoint&) = delete;
-    endpoint& operator=(const endpoint&) = delete;
+    endpoint(detail::world& world, rank_t rank) : world_endpoint(world, rank) {}
 
-    rank_t rank() const { return rank_; }
-    int size() const { return world_->size(); }
     time_point now() const { return world_->now(); }
-    traffic counted() const { return world_->counted(rank_); }
     void sleep_until(time_point instant) { world_->sleep_until(instant); }
     /// Lets the time pass that `network::computing` gives for `work` units.
     void compute(double work) { world_->compute(rank_, work); }
     /// How often this rank has been killed and begun anew.
     int restarts() const { return world_->restarts(rank_); }
 
-    sending post(rank_t peer, channel on, const byte_pieces& pieces) {
-        check(peer);
-        return {*world_, world_->post(rank_, peer, on, pieces)};
-    }
-    bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
-        check(peer);
-        return world_->post(rank_, peer, on, std::move(bytes), until);
-    }
-
-    std::optional<message> receive(rank_t peer, channel on, deadline until) {
-        return receive(std::span(&peer, 1), on, until);
-    }
-    std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
-        check(peers);
-        return wrap(world_->receive(rank_, peers, on, until));
-    }
-    std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
-        check(peers);
-        return wrap(world_->receive_latest(rank_, peers, on, until));
-    }
-    bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
-        const auto received = receive(peer, on, until);
-        if (received) rill::detail::copy_message(rank_, *received, on, targets);
-        return received.has_value();
-    }
-
-    void announce(std::uint64_t context, const call_signature& call) { world_->announce(rank_, context, call); }
-    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
-        check(peer);
-        return world_->inquire(rank_, peer, context, number, until);
-    }
-    abort_notice abort(const abort_notice& notice) { return world_->abort(rank_, notice); }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return world_->aborted(rank_, context); }
-    std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
-    void close(std::uint64_t context) { world_->close(rank_, context); }
-
-    std::uint64_t incarnation(rank_t peer) const {
-        check(peer);
-        return world_->incarnation(rank_, peer);
-    }
-    void monitor(channel on) { world_->monitor(rank_, on); }
-    void fence(rank_t peer, std::uint64_t incarnation) {
-        check(peer);
-        world_->fence(rank_, peer, incarnation);
-    }
-
     /// Identifies the calling activity among those of its rank.
     const void* this_activity() const { return &world_->current(); }
-    bool activities_run_alone() const { return true; }
 
     template <class Body>
     activity spawn(Body body) {
@@ -120,21 +57,6 @@ class endpoint {
     friend class simulated::event;
     template <class T>
     friend class simulated::queue;
-
-    void check([[maybe_unused]] rank_t peer) const {
-        RILL_EXPECTS(0 <= peer && peer < size(), "simulated: no such peer rank");
-    }
-    void check(std::span<const rank_t> peers) const {
-        for (const rank_t peer : peers) check(peer);
-    }
-
-    std::optional<message> wrap(detail::parcel* taken) {
-        if (taken == nullptr) return std::nullopt;
-        return message(world_, *taken);
-    }
-
-    detail::world* world_;
-    rank_t rank_;
 };
 
 inline event::event(endpoint& net) : world_(net.world_) {}

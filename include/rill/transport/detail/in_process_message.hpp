@@ -17,6 +17,7 @@ using message = rill::detail::received_message<detail::world*, detail::node>;
 class sending {
   public:
     sending() = default;
+    sending(detail::world& world, detail::node* posted) : world_(&world), node_(posted) {}
     sending(sending&& other) noexcept : world_(other.world_), node_(other.node_) { other.node_ = nullptr; }
     sending& operator=(sending&& other) noexcept {
         if (this == &other) return *this;
@@ -45,10 +46,6 @@ class sending {
     }
 
   private:
-    friend class endpoint;
-
-    sending(detail::world& world, detail::node* posted) : world_(&world), node_(posted) {}
-
     /// Withdraws a message that nobody has taken; a message that is being read is retired by its reader.
     [[gnu::noinline]] void abandon() noexcept {
         const bool withdrawn = world_->withdraw(*node_);

@@ -166,6 +166,8 @@ class world : public waits {
     // --- what becomes of ranks
 
     std::uint64_t incarnation(rank_t rank) { return at(rank).incarnation.load(std::memory_order_acquire); }
+    /// As `self` knows it: as it is.
+    std::uint64_t incarnation([[maybe_unused]] rank_t self, rank_t peer) { return incarnation(peer); }
 
     [[gnu::noinline]] void monitor(rank_t self, channel on) {
         rank_state& own = at(self);

@@ -17,6 +17,7 @@ using message = rill::detail::received_message<detail::world*, detail::parcel>;
 class sending {
   public:
     sending() = default;
+    sending(detail::world& world, detail::parcel& posted) : parcel_(&posted, {&world}) {}
 
     bool done() noexcept {
         if (!is_done()) world().poll();
@@ -34,13 +35,10 @@ class sending {
     }
 
   private:
-    friend class endpoint;
     struct forgetter {
         detail::world* of;
         void operator()(detail::parcel* posted) const noexcept { of->let_go(*posted); }
     };
-
-    sending(detail::world& world, detail::parcel& posted) : parcel_(&posted, {&world}) {}
 
     detail::world& world() const { return *parcel_.get_deleter().of; }
     bool is_done() const { return parcel_ == nullptr || parcel_->at == detail::parcel::stage::done; }
