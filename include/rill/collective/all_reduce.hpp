@@ -250,39 +250,19 @@ template <class Group, class In, class Out, class Codec, class Fold = aggregate:
     requires MeantAsCodec<Codec>
 auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold& fold = {},
                      const contribution& own = {}, const Accept& accept = {}) {
-    using Shape = topology_of<Group>;
-    if constexpr (require_group<Group>() && require_coded_operation<In, Out, Codec, Fold, Shape>()) {
+    if constexpr (require_group<Group>() && require_coded_operation<In, Out, Codec, Fold, topology_of<Group>>()) {
         require_weight(own);
         require_codings(group.shape(), codec.codings());
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
-        RILL_EXPECTS(size_of(out) == size_of(in), "all_reduce: input and output must be of one size");
-        require_in_place_or_apart(in, out);
+        if constexpr (!is_stream_output<Out>) {
+            RILL_EXPECTS(size_of(out) == size_of(in), "all_reduce: input and output must be of one size");
+            require_in_place_or_apart(in, out);
+        }
         auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
         if constexpr (CanBeUndone<Group>) group.step().keep(codec);
         return [=, input = held<In>(in), output = held<Out>(out), &codec,
                 loan = std::move(loan)](typename Group::lane_type& lane) {
             return all_reduce_coded(lane, input.get(), output.get(), codec, fold, own, accept, CanBeUndone<Group>);
-        };
-    } else {
-        return no_call{};
-    }
-}
-
-template <class Group, class In, Element T, IndexType Index, class Codec, class Fold = aggregate::sum,
-          class Accept = accept_any>
-    requires MeantAsCodec<Codec>
-auto all_reduce_call(Group& group, In&& in, stream<T, Index>& output, Codec&& codec, const Fold& fold = {},
-                     const contribution& own = {}, const Accept& accept = {}) {
-    using Shape = topology_of<Group>;
-    if constexpr (require_group<Group>() && require_coded_operation<In, std::span<T>, Codec, Fold, Shape>() &&
-                  require_stream_of<std::remove_reference_t<Codec>, Index>()) {
-        require_weight(own);
-        require_codings(group.shape(), codec.codings());
-        RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
-        auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
-        if constexpr (CanBeUndone<Group>) group.step().keep(codec);
-        return [=, input = held<In>(in), &output, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
-            return all_reduce_coded(lane, input.get(), output, codec, fold, own, accept, CanBeUndone<Group>);
         };
     } else {
         return no_call{};
@@ -323,6 +303,10 @@ receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>
 
 /// Folds what each rank's `codec` makes of its `input`; the codec is a compressor bound to this worker.
 ///
+/// `output`: a tensor, or a stream for callers that need only the entries present. The stream is sparse until a fold
+/// finds the dense form to be the smaller one, so a result of few entries costs no pass over all N coordinates. It
+/// needs a codec whose coordinates are those of its input.
+///
 /// Ranks may choose different entries and different numbers of them. What they must have alike (dimension, codings, the
 /// seed of a mask) is compared. The codec's state (the residual of error feedback) advances only if the operation
 /// succeeds with this rank's contribution in it. `accept(receipt)` may refuse the result as a whole, on all ranks
@@ -337,21 +321,7 @@ receipt all_reduce(Group& group, const In& input, Out&& output, Codec&& codec, c
     return detail::all_reduce_call(group, input, output, std::forward<Codec>(codec), fold, own, accept)(group);
 }
 
-/// Folds what each rank's `codec` makes of its `input` into a stream, for callers that need only the entries present
-/// and not all N coordinates.
-///
-/// The result is sparse until a fold finds the dense form to be the smaller one, so a result of few entries costs no
-/// pass over all coordinates. Needs a codec whose coordinates are those of its input. Otherwise as `all_reduce` with a
-/// codec into a tensor.
-template <class Group, class In, Element T, IndexType Index, class Codec, class Fold = aggregate::sum,
-          class Accept = accept_any>
-    requires detail::MeantAsCodec<Codec>
-receipt all_reduce(Group& group, const In& input, stream<T, Index>& output, Codec&& codec, const Fold& fold = {},
-                   const contribution& own = {}, const Accept& accept = {}) {
-    return detail::all_reduce_call(group, input, output, std::forward<Codec>(codec), fold, own, accept)(group);
-}
-
-/// Start the four forms of `all_reduce` in the background, with the same arguments.
+/// Start the three forms of `all_reduce` in the background, with the same arguments.
 ///
 /// Policies are copied, and so are temporary views (spans, maps, blocks, `tensors`). What the views refer to, streams
 /// and the compressor must stay until the operation is done. An input that is a temporary without memory of its own (an
@@ -377,15 +347,6 @@ request start_all_reduce(Group& group, In&& input, Out&& output, Codec&& codec, 
                          const contribution& own = {}, const Accept& accept = {}) {
     static_assert(detail::require_lasting<In, Out>());
     return start(group, detail::all_reduce_call(group, detail::lasting_input<In>(input), std::forward<Out>(output),
-                                                std::forward<Codec>(codec), fold, own, accept));
-}
-template <class Group, class In, Element T, IndexType Index, class Codec, class Fold = aggregate::sum,
-          class Accept = accept_any>
-    requires detail::MeantAsCodec<Codec>
-request start_all_reduce(Group& group, In&& input, stream<T, Index>& output, Codec&& codec, const Fold& fold = {},
-                         const contribution& own = {}, const Accept& accept = {}) {
-    static_assert(detail::require_lasting<In, stream<T, Index>&>());
-    return start(group, detail::all_reduce_call(group, detail::lasting_input<In>(input), output,
                                                 std::forward<Codec>(codec), fold, own, accept));
 }
 

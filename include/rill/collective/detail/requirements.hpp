@@ -174,18 +174,17 @@ consteval bool require_all_reduce() {
     }
 }
 
-/// All checks of `all_reduce` with a compressor. `Argument`: the codec's type as it was passed.
-template <class In, class Out, class Argument, class Fold, class Shape>
-consteval bool require_coded_operation() {
-    if constexpr (!require_tensors<In, Out>())
-        return false;
-    else if constexpr (!require_compressor<Argument&&, tensor_element<Out>>())
-        return false;
-    else if constexpr (require_foldable<tensor_element<Out>, Fold, Shape>())
-        return require_copy_phase<std::remove_reference_t<Argument>, Shape>() && require_finished_parts<Fold, Shape>();
-    else
-        return false;
-}
+/// What an output counts as when its type is compared with the input's: a stream as the vector that it stands for.
+template <class Out>
+struct vector_of {
+    using type = Out;
+};
+template <class T, class Index>
+struct vector_of<stream<T, Index>&> {
+    using type = std::span<T>;
+};
+template <class Out>
+constexpr bool is_stream_output = is_stream<std::remove_reference_t<Out>> && std::is_lvalue_reference_v<Out>;
 
 /// Additional check of `all_reduce` with a compressor into a stream.
 template <class Codec, class Index>
@@ -198,6 +197,24 @@ consteval bool require_stream_of() {
                   "rill::all_reduce: output and compressor have different index types; bind the compressor to the "
                   "stream's");
     return Codec::is_coordinatewise && one_index;
+}
+
+/// All checks of `all_reduce` with a compressor. `Argument`: the codec's type as it was passed.
+template <class In, class Out, class Argument, class Fold, class Shape>
+consteval bool require_coded_operation() {
+    using vector = typename vector_of<Out>::type;
+    using codec = std::remove_reference_t<Argument>;
+    if constexpr (!require_tensors<In, vector>())
+        return false;
+    else if constexpr (!require_compressor<Argument&&, tensor_element<vector>>())
+        return false;
+    else if constexpr (!require_foldable<tensor_element<vector>, Fold, Shape>())
+        return false;
+    else if constexpr (is_stream_output<Out>)
+        return require_copy_phase<codec, Shape>() && require_finished_parts<Fold, Shape>() &&
+               require_stream_of<codec, typename std::remove_reference_t<Out>::index_type>();
+    else
+        return require_copy_phase<codec, Shape>() && require_finished_parts<Fold, Shape>();
 }
 
 /// All checks of `rounds::reduce` with a compressor: one that keeps its input's coordinates, or, where no contribution
