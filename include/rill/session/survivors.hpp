@@ -3,6 +3,7 @@
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/detail/rank_list.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/option_range.hpp>
@@ -14,7 +15,6 @@
 #include <rill/session/detail/agreement.hpp>
 #include <rill/transport/subgroup.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -74,7 +74,7 @@ class survivors {
             const std::exception_ptr failed = attempt(body, end);
             const detail::verdict all = end.reach(view().members, timeout_ * 2);
             if (all.is_done && failed == nullptr) return;
-            if (all.is_done || contains(all.gone, net_->rank())) throw_excluded();
+            if (all.is_done || detail::contains(all.gone, net_->rank())) throw_excluded();
             begin(next_view(all.gone));
             if (!all.gone.empty()) repeats = -1;
             if (repeats >= most_repeats_) give_up(failed);
@@ -122,7 +122,7 @@ class survivors {
     rill::view next_view(const std::vector<rank_t>& gone) const {
         rill::view next = view();
         ++next.epoch;
-        std::erase_if(next.members, [&](rank_t member) { return contains(gone, member); });
+        std::erase_if(next.members, [&](rank_t member) { return detail::contains(gone, member); });
         return next;
     }
 
@@ -130,10 +130,6 @@ class survivors {
     void begin(rill::view next) {
         const std::string name = text_of({"survivors ", session_});
         made_.push_back(std::make_unique<subgroup<Net>>(*net_, std::move(next), name));
-    }
-
-    static bool contains(const std::vector<rank_t>& ranks, rank_t rank) {
-        return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
     }
 
     [[noreturn]] void throw_excluded() const {

@@ -114,7 +114,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
     }
     std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
         collect(peers, on);
-        return await(peers, on, until, [&](time_point at) { return inbox_.take_latest(peers, on, at); });
+        return await(peers, on, until, [&](time_point at) { return inbox_.take(peers, on, at, true); });
     }
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         const auto received = receive(peer, on, until);

@@ -4,11 +4,16 @@
 #include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
+
+inline bool contains(std::span<const rank_t> ranks, rank_t rank) {
+    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
 
 /// "3, 5".
 [[gnu::noinline]] inline std::string rank_list(std::span<const rank_t> ranks) {

@@ -3,6 +3,7 @@
 #include <rill/concept/peer_event.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/detail/rank_list.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/core/view.hpp>
@@ -241,9 +242,6 @@ class agreement_machine {
     bool is_member(const agreement_seat& seat) const {
         const member* const at = find(seat.rank);
         return at != nullptr && at->seat == seat;
-    }
-    static bool contains(const std::vector<rank_t>& ranks, rank_t rank) {
-        return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
     }
 
     // --- steps

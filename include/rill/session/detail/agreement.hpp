@@ -3,6 +3,7 @@
 #include <rill/concept/transport.hpp>
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/detail/rank_list.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/time.hpp>
@@ -182,10 +183,6 @@ class agreement {
     /// A rank whose body has returned has left.
     static outcome outcome_of(const call_signature& said) {
         return said.kind == operation::departure ? outcome::left : static_cast<outcome>(said.options.hashes[0]);
-    }
-
-    static bool contains(const std::vector<rank_t>& ranks, rank_t rank) {
-        return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
     }
 
     static constexpr std::uint64_t done_mark = ~std::uint64_t{0};

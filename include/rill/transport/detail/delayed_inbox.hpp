@@ -3,6 +3,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/detail/rank_list.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 
@@ -27,7 +28,7 @@ struct early_message {
     std::uint64_t life = 0;  ///< the incarnation of its sender
 
     bool is_for(std::span<const rank_t> peers, channel wanted) const {
-        return on == wanted && std::find(peers.begin(), peers.end(), inner.source()) != peers.end();
+        return on == wanted && contains(peers, inner.source());
     }
 };
 
@@ -75,28 +76,17 @@ class delayed_inbox {
         return next;
     }
 
-    /// Takes the message that was due first, if any is due.
-    std::optional<held> take(std::span<const rank_t> peers, channel on, time_point now) {
+    /// Takes the message that was due first, if any is due; if `latest`, the one that was due last, and drops the
+    /// others that are due.
+    std::optional<held> take(std::span<const rank_t> peers, channel on, time_point now, bool latest = false) {
         const std::lock_guard lock(mutex_);
+        const auto is_due = [&](const held& each) { return each.due <= now && each.is_for(peers, on); };
         std::size_t best = held_.size();
         for (std::size_t i = 0; i < held_.size(); ++i)
-            if (held_[i].due <= now && held_[i].is_for(peers, on) &&
-                (best == held_.size() || held_[i].due < held_[best].due))
-                best = i;
-        return take_at(best);
-    }
-
-    /// Takes the message that was due last, if any is due, and drops the others that are due.
-    std::optional<held> take_latest(std::span<const rank_t> peers, channel on, time_point now) {
-        const std::lock_guard lock(mutex_);
-        std::size_t best = held_.size();
-        for (std::size_t i = 0; i < held_.size(); ++i)
-            if (held_[i].due <= now && held_[i].is_for(peers, on) &&
-                (best == held_.size() || held_[i].due >= held_[best].due))
-                best = i;
-        std::optional<held> latest = take_at(best);
-        drop_if([&](const held& each) { return each.due <= now && each.is_for(peers, on); });
-        return latest;
+            if (is_due(held_[i]) && (best == held_.size() || (held_[i].due < held_[best].due) != latest)) best = i;
+        std::optional<held> taken = take_at(best);
+        if (latest) drop_if(is_due);
+        return taken;
     }
 
     void drop(std::uint64_t context) {

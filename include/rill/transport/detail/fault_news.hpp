@@ -3,6 +3,7 @@
 #include <rill/concept/peer_event.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/detail/rank_list.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/fault_control.hpp>
@@ -100,9 +101,8 @@ class fault_news {
 
     std::optional<item> take(std::span<const rank_t> peers, channel on) {
         const std::lock_guard lock(mutex_);
-        const auto first = std::find_if(ready_.begin(), ready_.end(), [&](const item& each) {
-            return each.on == on && std::find(peers.begin(), peers.end(), each.peer) != peers.end();
-        });
+        const auto first = std::find_if(ready_.begin(), ready_.end(),
+                                        [&](const item& each) { return each.on == on && contains(peers, each.peer); });
         if (first == ready_.end()) return std::nullopt;
         const item taken = *first;
         ready_.erase(first);

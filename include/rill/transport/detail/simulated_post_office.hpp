@@ -3,6 +3,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/detail/rank_list.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -69,11 +70,7 @@ class parcel_list {
     parcel* last_ = nullptr;
 };
 
-inline bool contains(std::span<const rank_t> peers, rank_t peer) {
-    for (const rank_t each : peers)
-        if (each == peer) return true;
-    return false;
-}
+using rill::detail::contains;
 
 /// All messages of all ranks. It uses memory only for messages under way, none for idle pairs of ranks.
 class post_office {
