@@ -20,7 +20,6 @@
 #include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
-#include <rill/protocol/detail/coordinated_requirements.hpp>
 #include <rill/protocol/detail/coordinator_machine.hpp>
 #include <rill/protocol/detail/coordinator_service.hpp>
 #include <rill/protocol/detail/exchange_links.hpp>
@@ -113,7 +112,7 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
     /// draws what is random.
     template <class Group>
     gossip(Group& workers, const Mix& mixing, const coordinated& options)
-        : session_(workers.net(), name, workers.options().timeout, session_kind::open),
+        : session_(workers.net(), name, workers.options().timeout, session_kind::open, workers.context()),
           options_(options),
           run_(workers.net()) {
         RILL_EXPECTS(!options.trains || std::as_const(workers.net()).activities_run_alone(),
@@ -133,7 +132,7 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
                      "gossip: the coordinator's patience is at least twice the group's timeout");
         const random_key key = random_key{workers.options().seed}.derive(fingerprint("gossip"));
         const rank_t first = options.trains ? 0 : 1;
-        if (session_.rank() >= first) links_.emplace(session_, workers.context(), limits);
+        if (session_.rank() >= first) links_.emplace(session_, limits);
         if (coordinates()) service_.emplace(session_, mixing.bind(session_.size(), key), first, key, limits);
         constexpr option_names names{
             {"number of rounds", "patience", "choice of whether rank 0 trains", "weight of an exchange's speed"}};

@@ -12,9 +12,9 @@
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/text.hpp>
+#include <rill/protocol/detail/machine_host.hpp>
 #include <rill/protocol/detail/model_shelf.hpp>
 #include <rill/protocol/detail/pair_kind.hpp>
-#include <rill/protocol/detail/pair_requirements.hpp>
 #include <rill/protocol/detail/pair_service.hpp>
 #include <rill/protocol/detail/push_queue.hpp>
 #include <rill/protocol/detail/require_replica.hpp>
@@ -99,7 +99,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     ~pair_averaging() {
         try {
             begin_to_serve();
-            service_->notify(detail::pair_kind::leaves, detail::pair_kind::is_destroyed);
+            detail::notify(session_, detail::pair_kind::leaves, detail::pair_kind::is_destroyed);
         } catch (...) {  // this rank has ended, or the run could not begin
         }
         run_.join();
@@ -132,7 +132,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
                      "pair_averaging: this version has not been pulled");
         RILL_EXPECTS(!is_leaving(), "pair_averaging: a rank pushes nothing after retire or end");
         pushes_.push(gradient, held.version);
-        service_->notify(detail::pair_kind::pushed, 0, pushes_.room_for_note());
+        detail::notify(session_, detail::pair_kind::pushed, 0, pushes_.room_for_note());
     }
 
     /// What has become of a push that has not been told yet, in the order of pushes; empty if there is none.
@@ -228,7 +228,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         if (how <= leaves_) return;
         begin_to_serve();
         leaves_ = how;
-        service_->notify(detail::pair_kind::leaves, how);
+        detail::notify(session_, detail::pair_kind::leaves, how);
     }
 
     /// Rank, number of ranks, version, draws, and how many runs have led to it, this one too.
@@ -295,19 +295,12 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
 };
 
 // Arguments that it does not take.
-template <class T>
-class pair_averaging<detail::wrong_arguments, T, T, T> {
+template <detail::WrongCall Why, class T>
+class pair_averaging<Why, T, T, T> {
     static_assert(
-        !std::same_as<T, T>,
+        !std::same_as<Why, detail::wrong_arguments>,
         "rill::pair_averaging: takes a transport, a pairing, an update and the first model, and group_options");
-
-  public:
-    template <class... Any>
-    explicit pair_averaging(Any&&...) {}
-};
-template <class T>
-class pair_averaging<detail::wrong_first, T, T, T> {
-    static_assert(!std::same_as<T, T>,
+    static_assert(!std::same_as<Why, detail::wrong_first>,
                   "rill::pair_averaging: the first argument is a group; pass its transport, as in workers.net()");
 
   public:

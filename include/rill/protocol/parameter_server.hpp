@@ -20,7 +20,6 @@
 #include <rill/protocol/detail/require_replica.hpp>
 #include <rill/protocol/detail/saved_parts.hpp>
 #include <rill/protocol/detail/server_kind.hpp>
-#include <rill/protocol/detail/server_requirements.hpp>
 #include <rill/protocol/detail/server_worker.hpp>
 #include <rill/protocol/detail/shard_service.hpp>
 #include <rill/protocol/server_options.hpp>
@@ -395,19 +394,12 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
 };
 
 // Arguments that it does not take.
-template <class T>
-class parameter_server<detail::wrong_arguments, T, T, T> {
+template <detail::WrongCall Why, class T>
+class parameter_server<Why, T, T, T> {
     static_assert(
-        !std::same_as<T, T>,
+        !std::same_as<Why, detail::wrong_arguments>,
         "rill::parameter_server: takes a transport, server_options, a staleness, an update and the first model");
-
-  public:
-    template <class... Any>
-    explicit parameter_server(Any&&...) {}
-};
-template <class T>
-class parameter_server<detail::wrong_first, T, T, T> {
-    static_assert(!std::same_as<T, T>,
+    static_assert(!std::same_as<Why, detail::wrong_first>,
                   "rill::parameter_server: the first argument is a group; pass its transport, as in workers.net()");
 
   public:

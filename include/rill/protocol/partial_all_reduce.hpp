@@ -16,7 +16,6 @@
 #include <rill/core/round_receipt.hpp>
 #include <rill/protocol/detail/group_center.hpp>
 #include <rill/protocol/detail/model_shelf.hpp>
-#include <rill/protocol/detail/partial_requirements.hpp>
 #include <rill/protocol/detail/partial_table.hpp>
 #include <rill/protocol/detail/piled_up.hpp>
 #include <rill/protocol/detail/push_queue.hpp>
@@ -443,19 +442,12 @@ class partial_all_reduce
 };
 
 // Arguments that it does not take.
-template <class T>
-class partial_all_reduce<detail::wrong_arguments, T, T, T, T, T, no_codec> {
-    static_assert(!std::same_as<T, T>,
+template <detail::WrongCall Why, class T>
+class partial_all_reduce<Why, T, T, T, T, T, no_codec> {
+    static_assert(!std::same_as<Why, detail::wrong_arguments>,
                   "rill::partial_all_reduce: takes a group, a trigger, a staleness, a backlog, an update and the first "
                   "model, and a compressor if the exchange is to be sparse or rounded");
-
-  public:
-    template <class... Any>
-    explicit partial_all_reduce(Any&&...) {}
-};
-template <class T>
-class partial_all_reduce<detail::wrong_first, T, T, T, T, T, no_codec> {
-    static_assert(!std::same_as<T, T>,
+    static_assert(!std::same_as<Why, detail::wrong_first>,
                   "rill::partial_all_reduce: the first argument is not a group; make one of transport and topology, as "
                   "in `rill::group workers{net, rill::topology::ring{}};`, and pass that");
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/peer_event.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/message_kind.hpp>
 #include <rill/core/time.hpp>
@@ -31,6 +32,10 @@ struct coordinated_kind {
     /// Never sent: what a transport tells of a rank.
     static constexpr message_kind ended{"coordinated gossip", 11};
     static constexpr message_kind arrived{"coordinated gossip", 12};
+    static constexpr message_kind of(peer_change change) {
+        if (change == peer_change::ended) return ended;
+        return change == peer_change::arrived ? arrived : message_kind{};
+    }
 
     static constexpr bool is_to_coordinator(message_kind kind) {
         return kind.protocol == join.protocol && kind.number <= heard.number;

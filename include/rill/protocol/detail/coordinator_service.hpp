@@ -1,7 +1,6 @@
 #pragma once
 
 #include <rill/concept/monitored_transport.hpp>
-#include <rill/concept/peer_event.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
@@ -9,14 +8,13 @@
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/coordinated_kind.hpp>
 #include <rill/protocol/detail/coordinator_machine.hpp>
+#include <rill/protocol/detail/machine_host.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
 #include <rill/session/detail/scene.hpp>
 #include <rill/session/session.hpp>
-#include <rill/stream/frame.hpp>
 #include <rill/stream/wire.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -25,23 +23,6 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// The tags of a coordinated gossip's session.
 inline constexpr std::uint32_t to_coordinator = 0;
 inline constexpr std::uint32_t to_mixing_workers = 1;
-
-/// The header of a message of a gossip with a coordinator, or of what the transport tells of a rank, or of no kind.
-/// Throws unless `is_due(kind, source)`.
-template <class Session, class Message, class Place, class IsDue>
-wire::header coordinated_head_of(const Session& of, const Message& got, const Place& place, IsDue&& is_due) {
-    return read_from(place, got.source(), [&]() -> wire::header {
-        if (got.pieces().size_bytes() < wire::header_bytes) {
-            const peer_change change = read_peer_event(got).kind;
-            if (change == peer_change::ended) return {.kind = coordinated_kind::ended};
-            return {.kind = change == peer_change::arrived ? coordinated_kind::arrived : message_kind{}};
-        }
-        const wire::header head = frame_reader(got.pieces()).peek();
-        of.require_own(head);
-        wire::detail::require(is_due(head.kind), "its kind is not one that is due here");
-        return head;
-    });
-}
 
 /// The coordinator of a gossip: a `coordinator_machine` on a transport.
 template <Transport Net, class Bound>
@@ -75,10 +56,10 @@ class coordinator_service {
         return empty_frame(head);
     }
     wire::header head_of(const message& got) const {
-        return coordinated_head_of(session_, got, *this,
-                                   [](message_kind kind) { return coordinated_kind::is_to_coordinator(kind); });
+        return head_of_message(session_, got, *this, &coordinated_kind::of, [](const wire::header& head) {
+            require_due(coordinated_kind::is_to_coordinator(head.kind));
+        });
     }
-    static std::size_t next_handle() { return 0; }
     static void keep(message&&, const wire::header&) {}
     /// It never asks for that.
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {

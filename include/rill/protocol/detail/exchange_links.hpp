@@ -17,6 +17,7 @@
 #include <rill/protocol/detail/coordinator_service.hpp>
 #include <rill/protocol/detail/exchange_machine.hpp>
 #include <rill/protocol/detail/exchanged_model.hpp>
+#include <rill/protocol/detail/machine_host.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
 #include <rill/session/detail/scene.hpp>
@@ -38,9 +39,8 @@ class exchange_links {
   public:
     using message = typename Net::message;
 
-    /// `made_in`: the context that the ranks have agreed in.
-    exchange_links(const session<Net>& of, std::uint64_t made_in, const coordinated_limits& limits)
-        : session_(of), made_in_(made_in), limits_(limits), machine_(of.size(), limits) {
+    exchange_links(const session<Net>& of, const coordinated_limits& limits)
+        : session_(of), limits_(limits), machine_(of.size(), limits) {
         if constexpr (MonitoredTransport<Net>) of.net().monitor(of.on(to_mixing_workers));
     }
 
@@ -68,7 +68,7 @@ class exchange_links {
     void require_part() const {
         if (machine_.is_out()) throw_out();
         if (!machine_.is_abandoned()) return;
-        require_agreed();
+        session_.require_ground(0, session_.timeout() / 8);
         scene().fail(failure::exception, 0, session_.rank(), {"rank 0, the coordinator, has ended"});
     }
 
@@ -112,13 +112,12 @@ class exchange_links {
         return empty_frame(head);
     }
     wire::header head_of(const message& got) const {
-        return coordinated_head_of(session_, got, *this, [&](message_kind kind) {
-            return coordinated_kind::is_between_workers(kind) ||
-                   (got.source() == 0 && coordinated_kind::is_from_coordinator(kind));
+        return head_of_message(session_, got, *this, &coordinated_kind::of, [&](const wire::header& head) {
+            require_due(coordinated_kind::is_between_workers(head.kind) ||
+                        (got.source() == 0 && coordinated_kind::is_from_coordinator(head.kind)));
         });
     }
     std::optional<message>& slot(std::uint64_t round) { return got_[static_cast<std::size_t>(round % 2)]; }
-    static std::size_t next_handle() { return 0; }
     void keep(message&& got, const wire::header& head) {
         if (head.kind == coordinated_kind::values)
             slot(head.number) = std::move(got);
@@ -133,24 +132,13 @@ class exchange_links {
         if (asked.reason == exchange_machine::model_is_missing)
             scene().fail(failure::timeout, machine_.order().other, self,
                          {"rank ", self, " joins, and has not got the model of rank ", machine_.order().other});
-        require_agreed();
+        session_.require_ground(0, session_.timeout() / 8);
         scene().fail(failure::timeout, 0, self,
                      {"rank 0, the coordinator, has told rank ", self, " nothing for ",
                       (limits_.patience + limits_.timeout).seconds(), " s"});
     }
-    /// If the ranks have not agreed, some have never begun: throws why.
-    [[gnu::cold]] void require_agreed() const {
-        try {
-            session_.net().inquire(0, made_in_, ~std::uint64_t{0}, now() + session_.timeout() / 8);
-        } catch (const error& thrown) {
-            abort_notice failed = thrown.notice();
-            if (failed.context == made_in_) failed.context = session_.context();
-            throw_error(failed);
-        }
-    }
 
     const session<Net>& session_;
-    std::uint64_t made_in_;
     coordinated_limits limits_;
     exchange_machine machine_;
     exchanged_model<Net>* model_ = nullptr;

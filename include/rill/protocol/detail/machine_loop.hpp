@@ -60,9 +60,9 @@ struct machine_channels {
 /// returns its next action. So it can be explored without either, and runs alike on all transports.
 ///
 /// `host`, which keeps the messages: `frame(action)` makes the message that is to be sent; `head_of(message)` returns
-/// its header, checked, and throws if it is not one of this protocol; `next_handle()` is what the next message is known
-/// by if `keep(message, head)` follows; `fail(action)` throws. Where it has `channel_of(kind)`, messages of that kind
-/// go there instead. The loop itself allocates nothing.
+/// its header, checked, and throws if it is not one of this protocol; `keep(message, head)` keeps one; `fail(action)`
+/// throws. Where it has `next_handle()`, the next message is known by that if it is kept; where it has
+/// `channel_of(kind)`, messages of that kind go there. The loop itself allocates nothing.
 template <class Session, class Machine, class Host>
 void run_machine(const Session& session, machine_channels on, Machine& machine, machine_action asked, Host& host) {
     using ask = machine_action::ask;
@@ -91,7 +91,7 @@ void run_machine(const Session& session, machine_channels on, Machine& machine, 
             event.peer = got->source();
             event.head = host.head_of(*got);
             event.bytes = got->pieces().size_bytes();
-            event.handle = host.next_handle();
+            if constexpr (requires { host.next_handle(); }) event.handle = host.next_handle();
         }
         asked = machine.on(event, net.now());
         if (asked.keeps) host.keep(std::move(*got), event.head);

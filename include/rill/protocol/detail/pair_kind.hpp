@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/peer_event.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/message_kind.hpp>
 
@@ -22,6 +23,11 @@ struct pair_kind {
     /// How a rank leaves a run.
     enum departure : unsigned char { stays, retires, ends, is_destroyed };
 
+    /// What a transport tells of a rank.
+    static constexpr message_kind of(peer_change change) {
+        if (change == peer_change::ended) return gone;
+        return change == peer_change::silent ? lost : message_kind{};
+    }
     static constexpr bool is_own(message_kind kind) { return kind.number <= leaves.number; }
     static constexpr bool has_model(message_kind kind) { return kind == request || kind == answer; }
 };

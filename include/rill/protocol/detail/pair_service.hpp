@@ -7,6 +7,7 @@
 #include <rill/core/random.hpp>
 #include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
+#include <rill/protocol/detail/machine_host.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
 #include <rill/protocol/detail/pair_kind.hpp>
 #include <rill/protocol/detail/pair_machine.hpp>
@@ -15,7 +16,6 @@
 #include <rill/session/session.hpp>
 #include <rill/stream/wire.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -50,16 +50,6 @@ class pair_service {
         run_machine(session_, session_.on(0), machine_, machine_.begin(std::as_const(session_.net()).now()), *this);
     }
 
-    /// Tells the activity that runs, by a message made in `room`. Throws nothing: if the run has failed, it finds that
-    /// itself.
-    void notify(message_kind kind, std::uint64_t number, buffer room = kept_room(0)) {
-        try {
-            session_.net().post(session_.rank(), session_.on(0),
-                                empty_frame(session_.stamped({}, kind, number), std::move(room)), deadline::never);
-        } catch (const error&) {  // the run has failed
-        }
-    }
-
     [[gnu::cold]] detail::scene scene() const { return session_.scene(0, 0, "pair_averaging"); }
 
   private:
@@ -77,26 +67,17 @@ class pair_service {
     }
 
     wire::header head_of(const message& got) {
-        const wire::header head = read_from(*this, got.source(), [&]() -> wire::header {
-            if (got.pieces().size_bytes() < wire::header_bytes) {
-                const peer_change change = read_peer_event(got).kind;
-                if (change == peer_change::ended) return {.kind = pair_kind::gone};
-                return {.kind = change == peer_change::silent ? pair_kind::lost : message_kind{}};
-            }
-            const wire::header read = frame_reader(got.pieces()).peek();
-            session_.require_own(read);
+        const wire::header head = head_of_message(session_, got, *this, &pair_kind::of, [&](const wire::header& read) {
             wire::detail::require(read.kind.protocol == pair_kind::pushed.protocol, "it is of another protocol");
             wire::detail::require(!pair_kind::is_own(read.kind) || got.source() == session_.rank(),
                                   "only its own rank sends it");
             wire::detail::require(!pair_kind::has_model(read.kind) || read.dimension == model_.size(),
                                   "its model has another size");
-            return read;
         });
         if (head.kind == pair_kind::pushed) owner_.take(std::span<T>(model_));
         return head;
     }
 
-    static std::size_t next_handle() { return 0; }
     /// Goes half of the way from what this rank has told to what the other has told. Both do, so that the sum of their
     /// models stays.
     void keep(message&& got, const wire::header& head) {

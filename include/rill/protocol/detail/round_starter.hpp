@@ -12,6 +12,7 @@
 #include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/protocol/detail/machine_host.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
 #include <rill/protocol/detail/start_machine.hpp>
@@ -63,11 +64,7 @@ class round_starter {
     /// Tells the activity of this rank that waits in `await`: a push or an urge, with its number, by a message made in
     /// `room`.
     void notify(message_kind kind, std::uint64_t number, buffer room = kept_room(0)) {
-        try {
-            session_.net().post(session_.rank(), session_.on(0),
-                                empty_frame(session_.stamped({}, kind, number), std::move(room)), deadline::never);
-        } catch (const error&) {  // the run has failed, which that activity finds
-        }
+        detail::notify(session_, kind, number, std::move(room));
     }
 
     /// Runs the body of the protocol. Its failure ends the run on all ranks.
@@ -154,7 +151,6 @@ class round_starter {
         return {};
     }
 
-    static std::size_t next_handle() { return 0; }
     static void keep(message&&, const wire::header&) {}
     /// `asked.peer` starts no round. A collective that holds it up fails at about this time, and names the reason.
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <rill/concept/peer_event.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/message_kind.hpp>
 #include <rill/core/time.hpp>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -27,6 +29,9 @@ struct server_kind {
 
     /// Never sent: what a transport tells of a rank that has ended.
     static constexpr message_kind ended{"parameter server", 11};
+    static constexpr message_kind of(peer_change change) {
+        return change == peer_change::ended ? ended : message_kind{};
+    }
 
     static constexpr bool is_to_server(message_kind kind) {
         return kind.protocol == pull.protocol && kind.number <= give_up.number;
@@ -35,6 +40,10 @@ struct server_kind {
         return kind.protocol == pull.protocol && answer.number <= kind.number && kind.number <= final.number;
     }
 };
+
+/// The tags of a parameter server's session.
+inline constexpr std::uint32_t to_servers = 0;
+inline constexpr std::uint32_t to_workers = 1;
 
 /// After how long a message is tried again that has met a full mailbox.
 constexpr duration nap(duration timeout) { return std::min(timeout / 256, milliseconds(1)); }

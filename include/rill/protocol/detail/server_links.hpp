@@ -11,8 +11,8 @@
 #include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/protocol/detail/machine_host.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
-#include <rill/protocol/detail/server_head.hpp>
 #include <rill/protocol/detail/server_kind.hpp>
 #include <rill/session/session.hpp>
 #include <rill/stream/wire.hpp>
@@ -166,7 +166,8 @@ class server_links {
         if (!got && now >= until) silent(awaited);
         if (!got) return;
         const wire::header head =
-            server_head_of(session_, *got, *this, [](message_kind kind) { return server_kind::is_to_worker(kind); });
+            head_of_message(session_, *got, *this, &server_kind::of,
+                            [](const wire::header& read) { require_due(server_kind::is_to_worker(read.kind)); });
         const auto from = static_cast<std::size_t>(got->source() - servers_.front());
         if (has_ended(from)) return;
         if (head.kind == server_kind::ended) gone(got->source());

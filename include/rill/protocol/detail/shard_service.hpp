@@ -9,10 +9,10 @@
 #include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/protocol/detail/machine_host.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
 #include <rill/protocol/detail/model_shard.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
-#include <rill/protocol/detail/server_head.hpp>
 #include <rill/protocol/detail/server_kind.hpp>
 #include <rill/protocol/detail/server_machine.hpp>
 #include <rill/session/session.hpp>
@@ -20,7 +20,6 @@
 #include <rill/stream/wire.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -79,10 +78,10 @@ class shard_service {
     }
 
     wire::header head_of(const message& got) const {
-        return server_head_of(session_, got, *this, [](message_kind kind) { return server_kind::is_to_server(kind); });
+        return head_of_message(session_, got, *this, &server_kind::of,
+                               [](const wire::header& head) { require_due(server_kind::is_to_server(head.kind)); });
     }
 
-    static std::size_t next_handle() { return 0; }
     void keep(message&& got, const wire::header& head) {
         read_from(*this, got.source(), [&] {
             if (head.kind == server_kind::push)
