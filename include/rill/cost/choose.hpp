@@ -80,7 +80,7 @@ struct exchange_choice {
     rill::topology::any topology{};
     /// For streams. Where `compress` is false, they switch to the dense form at the first fold.
     stream_codings codings{};
-    bool compress = false;  ///< whether streams are faster than dense vectors
+    bool compress = false;  ///< whether streams are exchanged, rather than dense vectors
     duration expected{};    ///< the time of an exchange
     gradient_shape gradient{};
     measured_costs costs{};
@@ -332,8 +332,8 @@ inline std::string exchange_choice::reason() const {
 /// fast that is was measured too.
 ///
 /// Of candidates that are predicted to take at most 2 % longer than the fastest, the one is chosen in which the fewest
-/// ranks send to one at once: bursts can take longer than predicted, as they fill the queues of switches. Of those with
-/// as few senders the fastest is chosen, and of equally fast ones the simplest.
+/// ranks send to one at once, because bursts can take longer than predicted. Of those with as few senders the fastest
+/// is chosen, and of equally fast ones the simplest.
 ///
 /// It is a template so that a translation unit which does not call it does not compile the predictions.
 /// Cost: some 70 predictions, each of O(messages); with `values` or `copy` about twice as many, with both some 230.
