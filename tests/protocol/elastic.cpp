@@ -188,7 +188,7 @@ TEST_CASE("a rank that begins anew gets the state, and is a member again") {
 
 TEST_CASE("a rank that begins anew at once after its end is missed at once") {
     for (rill::rank_t dies = 0; dies < 3; ++dies)
-        for (std::uint64_t posts = 5; posts < 30; ++posts) {  // after the meeting
+        for (std::uint64_t posts = 1; posts < 30; ++posts) {  // from the first greeting on
             CAPTURE(dies);
             CAPTURE(posts);
             int at_end = 0;
@@ -203,6 +203,29 @@ TEST_CASE("a rank that begins anew at once after its end is missed at once") {
             });
             CHECK(at_end == 3);
         }
+}
+
+TEST_CASE("who dies while the ranks meet is missed by all, or by none") {
+    for (rill::rank_t dies = 0; dies < 4; ++dies)
+        for (std::uint64_t posts = 1; posts < 10; ++posts)
+            for (const bool comes_back : {false, true}) {
+                CAPTURE(dies);
+                CAPTURE(posts);
+                CAPTURE(comes_back);
+                std::vector<std::vector<rill::rank_t>> members;
+                std::vector<rill::fault> planned{faults::kill(dies).after(posts)};
+                if (comes_back) planned.push_back(faults::restart(dies).at(rill::milliseconds(3)));
+                sim::run(4, with(planned), [&](auto& net) {
+                    rill::elastic team{net, rill::topology::ring{}, options};
+                    model state;
+                    train(team, net, state, 8);
+                    CHECK(net.now().ns < rill::milliseconds(100).ns);
+                    members.push_back(team.view().members);
+                });
+                REQUIRE(members.size() == (comes_back ? 4 : 3));
+                for (const auto& each : members) CHECK(each == members.front());
+                CHECK(members.front().size() == members.size());
+            }
 }
 
 TEST_CASE("a rank takes a free seat while the others train") {

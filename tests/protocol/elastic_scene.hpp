@@ -119,7 +119,8 @@ struct record {
     std::uint64_t commits = 0, repeats = 0, taken_in = 0, altered = 0, left = 0, handed_over = 0;
     std::uint64_t missed = 0;  ///< results of committed steps that a member lacks, to which it has contributed
     std::string wrong{};
-    bool begins_anew = false;  ///< there was a second first view
+    std::vector<std::uint64_t> first_lives{};  ///< of the first view
+    bool begins_anew = false;                  ///< there was a second first view
 
     void complain(const std::string& what) {
         if (wrong.empty()) wrong = what;
@@ -215,7 +216,8 @@ void live(Net& net, std::uint64_t steps, const rill::elastic_options& options, r
             all.lives[own].residual = residual();
             double expected = 0;
             for (const rill::rank_t rank : crew.members) expected += given(step, rank);
-            if (crew.epoch == 0 && begins_later) all.begins_anew = true;
+            if (crew.epoch == 0 && all.first_lives.empty()) all.first_lives = crew.incarnations;
+            if (crew.epoch == 0 && all.first_lives != crew.incarnations) all.begins_anew = true;
             const committed_step done{sum[7], crew.members, crew.epoch, update};
             if (all.committed.emplace(step, done).first->second != done) all.complain("a step has two results");
             if (sum[7] != expected) all.complain("a step's result is not the sum over its members");

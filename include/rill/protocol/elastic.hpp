@@ -71,8 +71,8 @@ class elastic {
   public:
     using group_type = typename detail::elastic_groups<Net, Shape>::group_type;
 
-    /// Errors: `timeout` if not all ranks of the first view come, `peer_failure` if all others have ended or a rank
-    /// begins anew before the first view is there, `mismatch` if a rank has another topology or other options.
+    /// Errors: `timeout` if not all ranks of the first view come, `peer_failure` if all others have ended before it is
+    /// there, `mismatch` if a rank has another topology or other options.
     explicit elastic(Net& net, Shape shape = {}, elastic_options options = {})
         : options_(checked(options, net.rank())),
           members_(net, options, build_of(options, shape)),

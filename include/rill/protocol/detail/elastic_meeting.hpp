@@ -23,13 +23,18 @@
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// How a rank of an elastic team finds the others. The ranks that the run was started with greet each other until all
-/// have been heard: they are the first view. Where a view is there already, its members answer a greeting with it: this
-/// rank is a newcomer, until a view lists it.
+/// have been heard, and tell each other which lives they have heard. These are the first view as soon as all name the
+/// same ones: no other rank can then have other lives confirmed by all. Where a view is there already, its members
+/// answer a greeting with it: this rank is a newcomer, until a view lists it.
 template <class Net>
 class elastic_meeting {
   public:
     elastic_meeting(elastic_mail<Net>& mail, const elastic_options& options, std::uint64_t build)
-        : mail_(&mail), options_(options), build_(build), told_(static_cast<std::size_t>(mail.size())) {
+        : mail_(&mail),
+          options_(options),
+          build_(build),
+          told_(static_cast<std::size_t>(mail.size())),
+          named_(static_cast<std::size_t>(mail.size())) {
         told_[static_cast<std::size_t>(mail.rank())] = mail.life_of(mail.rank());
         for (rank_t rank = 0; rank < mail.size(); ++rank)
             if (mail.life_of(rank) != 0) known_.next.members.push_back(rank);
@@ -69,15 +74,17 @@ class elastic_meeting {
     /// What this rank says from now on is new.
     void introduce_at_once() { introduces_at_ = {}; }
 
-    /// The first view is there if all have said that they are.
+    /// The first view is there if all have said that they are, and name the same lives.
     void end_if_all_are_there() {
-        const auto has_told = [&](rank_t rank) { return told_[static_cast<std::size_t>(rank)] != 0; };
-        if (!std::all_of(known_.next.members.begin(), known_.next.members.end(), has_told)) return;
-        for (const rank_t rank : known_.next.members)
-            known_.next.incarnations.push_back(told_[static_cast<std::size_t>(rank)]);
-        // Others may have missed what this rank has said before they began.
-        introduce(agreement_message::what::hello);
-        is_over_ = true;
+        if (!unheard_of().empty()) return;
+        if (known_.next.incarnations.empty()) {
+            for (const rank_t rank : known_.next.members)
+                known_.next.incarnations.push_back(told_[static_cast<std::size_t>(rank)]);
+            named_[static_cast<std::size_t>(mail_->rank())] = lives();
+            // Others may also have missed what this rank has said before they began.
+            introduce(agreement_message::what::hello);
+        }
+        is_over_ = undecided().empty();
     }
 
     void take(rank_t from, const agreement_frame& frame) {
@@ -96,23 +103,41 @@ class elastic_meeting {
 
     [[noreturn, gnu::cold]] void throw_alone() const {
         const double within = options_.timeout.seconds();
-        std::vector<rank_t> missing;
-        for (const rank_t rank : known_.next.members)
-            if (!is_newcomer_ && told_[static_cast<std::size_t>(rank)] == 0) missing.push_back(rank);
-        if (missing.empty())
+        std::vector<rank_t> absent = unheard_of();
+        if (absent.empty()) absent = undecided();
+        if (is_newcomer_ || absent.empty())
             throw timeout(notice(no_rank, text_of({"elastic: rank ", mail_->rank(), " is not taken in within ", within,
                                                    " s", unheard().empty() ? "" : ", and hears nothing of ",
                                                    unheard().empty() ? "" : text_of_ranks(unheard())})));
-        throw timeout(notice(missing.front(),
-                             text_of({"elastic: ", text_of_ranks(missing), " of the first view ",
-                                      missing.size() == 1 ? "has" : "have", " not come within ", within, " s"})));
+        throw timeout(
+            notice(absent.front(), text_of({"elastic: ", text_of_ranks(absent), " of the first view ",
+                                            absent.size() == 1 ? "has" : "have", " not come within ", within, " s"})));
     }
 
   private:
+    /// The ranks of the first view of which this rank has not heard.
+    std::vector<rank_t> unheard_of() const {
+        std::vector<rank_t> all = known_.next.members;
+        std::erase_if(all, [&](rank_t rank) { return told_[static_cast<std::size_t>(rank)] != 0; });
+        return all;
+    }
+    /// Those that name other lives than this rank, or none yet. One that has ended will enter no view.
+    std::vector<rank_t> undecided() const {
+        std::vector<rank_t> all = known_.next.members;
+        std::erase_if(all, [&](rank_t rank) {
+            const auto i = static_cast<std::size_t>(rank);
+            return named_[i] == lives() || has_ended({rank, told_[i]});
+        });
+        return all;
+    }
+    /// A hash of the first view as this rank knows it.
+    std::uint64_t lives() const { return known_.next.key("first view"); }
+
     void introduce(agreement_message::what kind) {
         agreement_message made;
         made.kind = kind;
         made.build = build_;
+        if (!is_newcomer_ && !known_.next.incarnations.empty()) made.value = known_;
         for (const rank_t rank : known_.next.members) {
             if (rank == mail_->rank()) continue;
             made.joins = {{mail_->rank(), mail_->life_of(mail_->rank())}, {rank, mail_->life_of(rank)}};
@@ -122,12 +147,24 @@ class elastic_meeting {
     void greeted(rank_t from, const agreement_frame& frame) {
         const agreement_message& m = frame.message;
         const bool is_for_this_life = m.joins.size() == 2 && m.joins[1].incarnation == mail_->life_of(mail_->rank());
-        if (!is_for_this_life) return;
+        if (!is_for_this_life || frame.life != mail_->life_of(from)) return;
         if (m.build != build_ && !is_newcomer_) throw_mismatch(from);
-        std::uint64_t& told = told_[static_cast<std::size_t>(from)];
-        if (told != 0 && told != frame.life && !is_newcomer_)
-            throw_ended(text_of({"rank ", from, " has begun anew before the first view was there"}));
-        told = frame.life;
+        if (is_newcomer_) return;
+        hear({from, frame.life});
+        const rill::view& heard = m.value.next;
+        if (heard.incarnations.empty()) return;
+        named_[static_cast<std::size_t>(from)] = heard.key("first view");
+        for (std::size_t i = 0; i < heard.members.size(); ++i)  // one that has ended greets this rank no more
+            if (has_ended({heard.members[i], heard.incarnations[i]})) hear({heard.members[i], heard.incarnations[i]});
+    }
+    void hear(const agreement_seat& seat) {
+        std::uint64_t& told = told_[static_cast<std::size_t>(seat.rank)];
+        if (std::exchange(told, seat.incarnation) != seat.incarnation) known_.next.incarnations.clear();
+    }
+    /// Whether this life has ended, and no other has begun.
+    bool has_ended(const agreement_seat& seat) const {
+        return mail_->life_of(seat.rank) == seat.incarnation &&
+               std::find(ended_.begin(), ended_.end(), seat) != ended_.end();
     }
     void learn(const agreement_decision& of) {
         if (is_newcomer_ && of.next.epoch < known_.next.epoch) return;
@@ -155,8 +192,9 @@ class elastic_meeting {
     elastic_options options_;
     std::uint64_t build_;
     agreement_decision known_{};
-    std::vector<std::uint64_t> told_;  ///< the lives of those who have said that they are there
-    std::vector<rank_t> present_{};    ///< the others that have not ended
+    std::vector<std::uint64_t> told_;   ///< the lives of those who have said that they are there
+    std::vector<std::uint64_t> named_;  ///< of each rank, a hash of the lives that it has heard, once these are all
+    std::vector<rank_t> present_{};     ///< the others that have not ended
     std::vector<agreement_seat> ended_{}, silent_{};
     bool is_newcomer_ = false;
     bool is_over_ = false;
