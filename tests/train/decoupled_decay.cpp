@@ -44,4 +44,5 @@ TEST_CASE("decoupled_decay: a wrong option is named") {
                   decoupled_decay{sgd{}, -1.0}.bind(1);
               }),
               "rill: train::decoupled_decay: decay is -1; it must be at least 0"));
+    CHECK_THROWS_AS((decoupled_decay{sgd{}, 1e39}.bind<float>(1)), contract_violation);
 }

@@ -84,6 +84,10 @@ TEST_CASE("sgd: wrong options are named, wrong sizes break the contract") {
               "train::sgd: momentum is 0; it must be above 0 where nesterov is set"));
     CHECK(has(message_of<contract_violation>([] { sgd{.weight_decay = -1}.bind(1); }),
               "train::sgd: weight_decay is -1; it must be at least 0"));
+    // As floats these are 1 and infinite.
+    CHECK_THROWS_AS(sgd{.momentum = 0.99999999999}.bind<float>(1), contract_violation);
+    CHECK_THROWS_AS(sgd{.weight_decay = 1e39}.bind<float>(1), contract_violation);
+    CHECK_NOTHROW(sgd{.momentum = 0.99999999999, .weight_decay = 1e39}.bind<double>(1));
     std::vector<float> w(3), g(2);
     auto optimizer = sgd{}.bind(3);
     CHECK_THROWS_AS(optimizer.step(w, g, 1), contract_violation);

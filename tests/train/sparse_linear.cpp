@@ -117,6 +117,7 @@ TEST_CASE("lazy_l2: over all rows it is the whole penalty") {
     for (std::size_t i = 0; i < w.size(); ++i) CHECK(g[i] == doctest::Approx(expected[i]).epsilon(1e-6));
     CHECK_THROWS_AS(lazy_l2(-1, counts, 70), contract_violation);
     CHECK_THROWS_AS(lazy_l2(std::numeric_limits<double>::infinity(), counts, 70), contract_violation);
+    CHECK_THROWS_AS(lazy_l2(1e38, std::vector<std::int64_t>{1}, 70), contract_violation);  // times 70: no float
     for (const std::int64_t odd : {-1, 71}) {
         auto wrong = counts;
         wrong[3] = odd;

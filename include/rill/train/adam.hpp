@@ -33,8 +33,10 @@ struct adam {
 
     template <std::floating_point T = float>
     bound_adam<T> bind(std::size_t dimension) const {
-        rill::detail::require_option(beta1 >= 0 && beta1 < 1, "train::adam: beta1", beta1, "in [0, 1)");
-        rill::detail::require_option(beta2 >= 0 && beta2 < 1, "train::adam: beta2", beta2, "in [0, 1)");
+        rill::detail::require_option(beta1 >= 0 && static_cast<T>(beta1) < 1, "train::adam: beta1", beta1,
+                                     "in [0, 1) in the type of the parameters");
+        rill::detail::require_option(beta2 >= 0 && static_cast<T>(beta2) < 1, "train::adam: beta2", beta2,
+                                     "in [0, 1) in the type of the parameters");
         rill::detail::require_option(static_cast<T>(epsilon) > 0, "train::adam: epsilon", epsilon,
                                      "above 0 in the type of the parameters");
         return bound_adam<T>(*this, dimension);

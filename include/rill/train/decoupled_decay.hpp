@@ -7,6 +7,7 @@
 #include <rill/train/optimizer.hpp>
 #include <rill/train/sgd.hpp>
 
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -70,7 +71,9 @@ struct decoupled_decay {
 
     template <std::floating_point T = float>
     auto bind(std::size_t dimension) const {
-        rill::detail::require_option(decay >= 0, "train::decoupled_decay: decay", decay, "at least 0");
+        rill::detail::require_option(decay >= 0 && std::isfinite(static_cast<T>(decay)),
+                                     "train::decoupled_decay: decay", decay,
+                                     "at least 0 and finite in the type of the parameters");
         auto inner = optimizer.template bind<T>(dimension);
         return bound_decoupled_decay<decltype(inner), T>(std::move(inner), decay);
     }

@@ -43,6 +43,9 @@ class lazy_l2 {
                                             text_of({"from 0 to ", rows, ", the number of rows"}), no_rank);
             if (counts[c] > 0)
                 factors_[c] = static_cast<float>(strength * static_cast<double>(rows) / static_cast<double>(counts[c]));
+            if (!std::isfinite(factors_[c]))
+                rill::detail::refuse_option("train::lazy_l2: strength", rill::detail::spelled_value(strength),
+                                            text_of({"so small that its part for column ", c, " is finite"}), no_rank);
         }
     }
 

@@ -9,6 +9,7 @@
 #include <rill/train/optimizer.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -35,8 +36,11 @@ struct sgd {
 
     template <std::floating_point T = float>
     bound_sgd<T> bind(std::size_t dimension) const {
-        rill::detail::require_option(momentum >= 0 && momentum < 1, "train::sgd: momentum", momentum, "in [0, 1)");
-        rill::detail::require_option(weight_decay >= 0, "train::sgd: weight_decay", weight_decay, "at least 0");
+        rill::detail::require_option(momentum >= 0 && static_cast<T>(momentum) < 1, "train::sgd: momentum", momentum,
+                                     "in [0, 1) in the type of the parameters");
+        rill::detail::require_option(weight_decay >= 0 && std::isfinite(static_cast<T>(weight_decay)),
+                                     "train::sgd: weight_decay", weight_decay,
+                                     "at least 0 and finite in the type of the parameters");
         rill::detail::require_option(!nesterov || momentum > 0, "train::sgd: momentum", momentum,
                                      "above 0 where nesterov is set");
         return bound_sgd<T>(*this, dimension);
