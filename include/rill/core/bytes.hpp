@@ -13,6 +13,13 @@ using byte_view = std::span<const std::byte>;
 /// Writable bytes.
 using byte_span = std::span<std::byte>;
 
+/// Of all targets together.
+constexpr std::size_t size_bytes(std::span<const byte_span> targets) {
+    std::size_t sum = 0;
+    for (const byte_span target : targets) sum += target.size();
+    return sum;
+}
+
 /// A message as up to `most` spans, in order, so that the parts of a frame (header, indices, values) are sent from
 /// where they are.
 class byte_pieces {

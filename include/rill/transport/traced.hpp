@@ -90,7 +90,7 @@ class traced : public detail::decorator<traced<Net>, Net>, public detail::traced
     }
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         trace_event entry = of_peer(trace_event::what::receive, "receive", peer, on);
-        for (const byte_span target : targets) entry.bytes += target.size();
+        entry.bytes = size_bytes(targets);
         const bool came = inner_->receive_into(peer, on, targets, until);
         came ? finish(entry) : finish_in_vain(entry, "receive nothing", until);
         return came;

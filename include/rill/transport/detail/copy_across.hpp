@@ -32,12 +32,26 @@ inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> ta
         }
 }
 
+/// Copies the bytes of `pieces` from byte `at` on.
+inline void copy_from(const byte_pieces& pieces, std::size_t at, byte_span to) {
+    for (const byte_view piece : pieces) {
+        if (at >= piece.size()) {
+            at -= piece.size();
+            continue;
+        }
+        const std::size_t size = std::min(piece.size() - at, to.size());
+        if (size == 0) return;
+        std::memcpy(to.data(), piece.data() + at, size);
+        to = to.subspan(size);
+        at = 0;
+    }
+}
+
 /// Copies a message that has arrived into the targets of `receive_into`; throws `protocol_error` where the sizes
 /// differ.
 template <class Message>
 void copy_message(rank_t self, const Message& from, channel on, std::span<const byte_span> targets) {
-    std::size_t room = 0;
-    for (const byte_span target : targets) room += target.size();
+    const std::size_t room = size_bytes(targets);
     const byte_pieces pieces = from.pieces();
     if (room != pieces.size_bytes())
         throw protocol_error(

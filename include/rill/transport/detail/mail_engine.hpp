@@ -212,8 +212,7 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
 template <class Port>
 typename engine<Port>::node* engine<Port>::receive_into(rank_t peer, channel on, std::span<const byte_span> targets,
                                                         deadline until) {
-    std::size_t room = 0;
-    for (const byte_span target : targets) room += target.size();
+    const std::size_t room = size_bytes(targets);
     node* claimed = nullptr;
     const auto arrives = [&] {
         if (claimed != nullptr && claimed->is_gone()) office_.release(*std::exchange(claimed, nullptr));

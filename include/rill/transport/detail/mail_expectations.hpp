@@ -26,11 +26,7 @@ struct expectation {
     }
 
     std::span<const byte_span> places() const { return {targets, count}; }
-    bool has_room_for(std::size_t size) const {
-        std::size_t room = 0;
-        for (const byte_span place : places()) room += place.size();
-        return count != 0 && room == size;
-    }
+    bool has_room_for(std::size_t size) const { return count != 0 && size_bytes(places()) == size; }
 };
 
 /// The expectations whose messages have neither arrived nor been announced, in order.

@@ -58,6 +58,14 @@ struct node {
     const std::byte* payload() const { return note ? note.data() + storage::alignment : small; }
 };
 
+/// A message that comes unasked and is not here whole.
+template <class Request>
+struct unasked_arrival {
+    std::uint64_t id = 0;
+    std::size_t left = 0;           ///< bytes that are to come
+    node<Request>* into = nullptr;  ///< null: the message has been dropped
+};
+
 /// Messages that have arrived or been announced, in order, one list per sender.
 template <class Request>
 class inbox : public rill::detail::undelivered<mail::node<Request>> {

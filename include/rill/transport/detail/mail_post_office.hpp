@@ -18,7 +18,6 @@
 #include <rill/transport/detail/mail_redirection.hpp>
 #include <rill/transport/detail/mail_storage.hpp>
 #include <rill/transport/detail/mail_transfers.hpp>
-#include <rill/transport/detail/mail_unasked.hpp>
 
 #include <algorithm>
 #include <bit>

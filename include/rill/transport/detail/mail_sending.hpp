@@ -5,6 +5,7 @@
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/copy_across.hpp>
 #include <rill/transport/detail/mail_post_office.hpp>
 
 #include <algorithm>
@@ -93,7 +94,7 @@ std::uint64_t post_office<Port>::begin(outgoing& sent, channel on, std::size_t s
                         .pieces = static_cast<std::uint8_t>(sent.pieces.count())};
     parcel& made = parcels_.compose(head.size);
     announcement::write_sizes(sent.pieces, made.payload());
-    copy_from(sent.pieces, 0, {made.payload() + announcement::table, sent.begun});
+    rill::detail::copy_from(sent.pieces, 0, {made.payload() + announcement::table, sent.begun});
     parcels_.send(head, sent.peer);
     to.unasked.push_back(&sent);
     ++unasked_;
@@ -111,7 +112,7 @@ bool post_office<Port>::send_on() {
         const std::size_t left = sent.pieces.size_bytes() - sent.begun, next = std::min(left, chosen_.eager_bytes);
         const envelope head{
             .id = sent.id, .incarnation = incarnation_, .size = static_cast<std::uint32_t>(next), .kind = note::go_on};
-        copy_from(sent.pieces, sent.begun, {parcels_.compose(next).payload(), next});
+        rill::detail::copy_from(sent.pieces, sent.begun, {parcels_.compose(next).payload(), next});
         parcels_.send(head, peer);
         any = true;
         sent.begun += next;
