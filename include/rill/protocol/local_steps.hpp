@@ -188,7 +188,7 @@ class local_steps {
 
     R* replica_;
     std::uint32_t every_;
-    decltype(std::declval<const Move&>().template bind<element_type>(std::size_t{})) move_;
+    detail::bound_to<Move, element_type> move_;
     aligned_vector<element_type> base_{};  ///< the replica's model
     aligned_vector<element_type> own_{};   ///< and after this rank's steps
     aligned_vector<element_type> step_{};

@@ -208,11 +208,9 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     }
     void agree_on(const Who& who, const Move& move) {
         constexpr option_names names{{"pairing", "update", "first model"}};
-        const std::string_view bytes(reinterpret_cast<const char*>(held_.values.data()),
-                                     held_.values.size() * sizeof(T));
-        agree(
-            group_, names,
-            {option_hash(fingerprint(who)), option_hash(fingerprint_if_named(move)), option_hash(fingerprint(bytes))});
+        agree(group_, names,
+              {option_hash(fingerprint(who)), option_hash(fingerprint_if_named(move)),
+               option_hash(detail::hash_of(std::span<const T>(held_.values)))});
     }
 
     /// From the first `pull` on, so that a replica can be restored before.
@@ -277,7 +275,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
 
     group<Net, topology::tree> group_;  ///< which the ranks agree in
     session<Net> session_;
-    decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
+    detail::bound_to<Move, T> update_;
     std::uint64_t version_ = 0;
     std::uint64_t runs_ = 0;  ///< that it goes on from
 

@@ -255,7 +255,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         agree(group_, names,
               {option_hash(mix64(static_cast<std::uint64_t>(options_.servers), options_.dedicated ? 1U : 0U)),
                option_hash(static_cast<std::uint64_t>(options_.patience.ns)), option_hash(fingerprint(age)),
-               option_hash(fingerprint_if_named(move)), option_hash(hash_of(first))});
+               option_hash(fingerprint_if_named(move)), option_hash(detail::hash_of(first))});
     }
 
     /// All ranks have restored their own state when it returns. If not, or if their states are not of one run, none
@@ -278,18 +278,13 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     /// Servers say what their parts are. A worker compares what it holds.
     std::uint64_t state_of(std::span<const T> model) {
         std::vector<std::int64_t> parts(static_cast<std::size_t>(options_.servers));
-        if (serves()) parts[own_server()] = static_cast<std::int64_t>(hash_of(own_part_of(model)));
+        if (serves()) parts[own_server()] = static_cast<std::int64_t>(detail::hash_of(own_part_of(model)));
         all_reduce(group_, parts, parts);
         for (std::size_t i = 0; works() && i < parts.size(); ++i) {
             const segment part = worker_.part_of(i);
-            parts[i] = static_cast<std::int64_t>(hash_of(model.subspan(part.begin, part.size())));
+            parts[i] = static_cast<std::int64_t>(detail::hash_of(model.subspan(part.begin, part.size())));
         }
-        return hash_of(std::span<const std::int64_t>(parts));
-    }
-
-    template <class Value>
-    static std::uint64_t hash_of(std::span<const Value> values) {
-        return fingerprint(std::string_view(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
+        return detail::hash_of(std::span<const std::int64_t>(parts));
     }
 
     bool works() const { return session_.rank() < workers(); }

@@ -126,9 +126,10 @@ class partial_all_reduce
         for (rank_t rank = 0; rank < workers.size(); ++rank) partakers_.push_back(rank);
         constexpr option_names names{{"trigger", "staleness", "backlog", "update", "first model"}};
         made_over(workers, [&] {
-            return agree(group_, names,
-                         {option_hash(fingerprint(start)), option_hash(fingerprint(age)), option_hash(fingerprint(sum)),
-                          option_hash(fingerprint_if_named(move)), option_hash(hash_of(model_))});
+            return agree(
+                group_, names,
+                {option_hash(fingerprint(start)), option_hash(fingerprint(age)), option_hash(fingerprint(sum)),
+                 option_hash(fingerprint_if_named(move)), option_hash(detail::hash_of(std::span<const T>(model_)))});
         });
     }
     partial_all_reduce(const partial_all_reduce&) = delete;
@@ -278,7 +279,7 @@ class partial_all_reduce
             detail::restore_part(in, std::string(prefix) + "update", update);
             detail::restore_part(in, std::string(prefix) + "codec", codec_);
         });
-        detail::agree_on_state(group_, refused, mix64(saved[0], saved[1], hash_of(model)));
+        detail::agree_on_state(group_, refused, mix64(saved[0], saved[1], detail::hash_of(std::span<const T>(model))));
         model_ = held_.values = std::move(model);
         update_ = std::move(update);
         version_ = held_.number = saved[0];
@@ -311,10 +312,6 @@ class partial_all_reduce
         group_options own = workers.options();
         own.name = name;
         return own;
-    }
-
-    static std::uint64_t hash_of(const aligned_vector<T>& model) {
-        return fingerprint(std::string_view(reinterpret_cast<const char*>(model.data()), model.size() * sizeof(T)));
     }
 
     // --- the activity that computes
@@ -412,8 +409,8 @@ class partial_all_reduce
     detail::round_starter<Net, Start> starter_;
     detail::piled_up<T, Sum, Age> piled_up_;
     Age age_;
-    decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
-    [[no_unique_address]] decltype(std::declval<const Codec&>().template bind<T>(std::size_t{})) codec_;
+    detail::bound_to<Move, T> update_;
+    [[no_unique_address]] detail::bound_to<Codec, T> codec_;
     detail::partial_table table_;
     aligned_vector<T> model_;
     aligned_vector<T> own_;

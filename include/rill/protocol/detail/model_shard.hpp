@@ -157,7 +157,7 @@ class model_shard {
     }
 
     aligned_vector<T> values_;
-    decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
+    bound_to<Move, T> update_;
     std::uint64_t version_ = 0;
     std::vector<told_to> told_;
     std::vector<std::int64_t> numbers_;

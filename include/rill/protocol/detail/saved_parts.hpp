@@ -6,9 +6,13 @@
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/random.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -24,6 +28,16 @@ void save_part(Writer& out, const std::string& name, const Part& part) {
 template <class Part, class Reader>
 void restore_part(const Reader& in, const std::string& name, Part& part) {
     if constexpr (requires { part.restore(in, name); }) part.restore(in, name);
+}
+
+/// What a policy binds to, for elements of `T`.
+template <class Policy, class T>
+using bound_to = decltype(std::declval<const Policy&>().template bind<T>(std::size_t{}));
+
+/// Of values that all ranks must have alike, bit for bit.
+template <class T>
+std::uint64_t hash_of(std::span<const T> values) {
+    return fingerprint(std::string_view(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
 }
 
 /// The exception that leaves `work()`, or null.
