@@ -642,7 +642,7 @@ void agreement_seeds(const folder& to) {
     write("decide-whole", {.kind = is::decide, .view_is = message::form::whole, .value = next});
     write("no-quorum", {.kind = is::no_quorum, .others = {2}});
     write("join", {.kind = is::join, .joins = {{3, 8}, {0, 5}}});
-    write("hello", {.kind = is::hello, .build = 1, .joins = {{3, 8}, {0, 5}}});
+    write("hello", {.kind = is::hello, .build = 1, .lives = 9, .joins = {{3, 8}, {0, 5}, {2, 7}}});
     write("finished", {.kind = is::finished});
 }
 

@@ -147,7 +147,7 @@ inline buffer to_message(const agreement_frame& frame, const view* base = nullpt
     agreement_writer to;
     for (const std::uint64_t number :
          {agreement_magic, frame.life, static_cast<std::uint64_t>(m.kind), std::uint64_t{m.epoch}, m.prepared,
-          m.committed, std::uint64_t{m.leaves}, std::uint64_t{m.lacks}, m.build})
+          m.committed, std::uint64_t{m.leaves}, std::uint64_t{m.lacks}, m.build, m.lives})
         to.put(number);
     to.put(m.at);
     to.put(m.accepted_at);
@@ -180,7 +180,7 @@ inline agreement_frame read_agreement_frame(byte_view bytes, int seats, const vi
     agreement_reader::require(1 <= kind && kind <= static_cast<std::uint64_t>(agreement_message::what::finished),
                               "unknown kind");
     m.kind = static_cast<agreement_message::what>(kind);
-    from.get(m.leaves), from.get(m.lacks), from.get(m.build), from.get(m.at), from.get(m.accepted_at),
+    from.get(m.leaves), from.get(m.lacks), from.get(m.build), from.get(m.lives), from.get(m.at), from.get(m.accepted_at),
         from.get(m.value.next.epoch), from.get(m.value.step);
     from.get(m.value.is_fruitless), from.get(m.value.is_parted);
     from.get(view_of_value.base), from.get(view_of_value.gone), from.get(view_of_value.come);

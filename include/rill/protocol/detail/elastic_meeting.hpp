@@ -137,25 +137,30 @@ class elastic_meeting {
         agreement_message made;
         made.kind = kind;
         made.build = build_;
-        if (!is_newcomer_ && !known_.next.incarnations.empty()) made.value = known_;
+        std::vector<agreement_seat> heard_and_ended;
+        if (!is_newcomer_ && !known_.next.incarnations.empty()) {
+            made.lives = lives();
+            for (const agreement_seat& seat : ended_)
+                if (lists(known_.next, seat.rank, seat.incarnation)) heard_and_ended.push_back(seat);
+        }
         for (const rank_t rank : known_.next.members) {
             if (rank == mail_->rank()) continue;
             made.joins = {{mail_->rank(), mail_->life_of(mail_->rank())}, {rank, mail_->life_of(rank)}};
+            made.joins.insert(made.joins.end(), heard_and_ended.begin(), heard_and_ended.end());
             mail_->post(rank, made);
         }
     }
     void greeted(rank_t from, const agreement_frame& frame) {
         const agreement_message& m = frame.message;
-        const bool is_for_this_life = m.joins.size() == 2 && m.joins[1].incarnation == mail_->life_of(mail_->rank());
+        const bool is_for_this_life = m.joins.size() >= 2 && m.joins[1].incarnation == mail_->life_of(mail_->rank());
         if (!is_for_this_life || frame.life != mail_->life_of(from)) return;
         if (m.build != build_ && !is_newcomer_) throw_mismatch(from);
         if (is_newcomer_) return;
         hear({from, frame.life});
-        const rill::view& heard = m.value.next;
-        if (heard.incarnations.empty()) return;
-        named_[static_cast<std::size_t>(from)] = heard.key("first view");
-        for (std::size_t i = 0; i < heard.members.size(); ++i)  // one that has ended greets this rank no more
-            if (has_ended({heard.members[i], heard.incarnations[i]})) hear({heard.members[i], heard.incarnations[i]});
+        if (m.lives == 0) return;
+        named_[static_cast<std::size_t>(from)] = m.lives;
+        for (std::size_t i = 2; i < m.joins.size(); ++i)  // one that has ended greets this rank no more
+            if (has_ended(m.joins[i])) hear(m.joins[i]);
     }
     void hear(const agreement_seat& seat) {
         std::uint64_t& told = told_[static_cast<std::size_t>(seat.rank)];
