@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -170,4 +171,29 @@ TEST_CASE("a member that cannot be mended says so, and the others go on without 
           "rill: elastic: rank 2 has got the state of the others, and has another one all the same: unpack and apply "
           "must make the same bits on all members");
     CHECK(all[2].culprit == 2);
+}
+
+TEST_CASE("a member whose `pack` has thrown once is not taken for one with another state") {
+    struct failing : model {
+        mutable bool throws = false;
+        rill::buffer pack() const {
+            if (std::exchange(throws, false)) throw std::length_error("no memory");
+            return model::pack();
+        }
+    };
+    sim::run(3, {}, [](auto& net) {
+        rill::elastic team{net, rill::topology::ring{}};
+        failing state;
+        state.throws = net.rank() == 1;
+        if (net.rank() == 1) CHECK_THROWS_AS(team.settle(state), std::length_error);
+        while (team.step() < 3) {
+            team.settle(state);
+            const std::vector<double> mine(20, net.rank() + 1.0);
+            std::vector<double> sum(20);
+            REQUIRE(team.attempt([&](auto& workers) { rill::all_reduce(workers, mine, sum); }));
+            state.add(sum);
+        }
+        team.finish();
+        CHECK(team.view().epoch == 0);
+    });
 }

@@ -101,7 +101,8 @@ class elastic {
     ///
     /// Errors: `no_quorum` if there are fewer members than `least` for longer than the timeout; `excluded`;
     /// `peer_failure` if nobody gives this rank a state that fits; `timeout` if its state or its seat takes too long;
-    /// those of `take_residual`.
+    /// those of `take_residual`. What `pack` and `changes` throw; the next call goes on. What `apply` throws; this
+    /// rank's state then lacks a step, so let the rank end.
     template <ElasticState State, detail::KeepsResidual... Codecs>
     const rill::view& settle(State& state, Codecs&... codecs) {
         const auto agree = [&] { agree_if_asked(); };
@@ -172,7 +173,7 @@ class elastic {
     }
 
     /// Lets the others go on without this rank. Returns when they have decided so. `settle` and `attempt` must not be
-    /// called afterwards.
+    /// called afterwards. Errors: `no_quorum` if so many others have ended that the rest cannot decide.
     void leave() {
         if (!is_member()) return;
         try {
@@ -185,7 +186,8 @@ class elastic {
     /// Leaves, and hands the residuals to the next member, which adds them in its `settle`. Call it with the codecs of
     /// `settle`, as they are after the last attempt; if the others have committed a step that this rank has taken back,
     /// they become as that step has left them. What they keep is the other's from then on. Returns false if the
-    /// residuals are lost: nobody is left to take them, or the others had already gone on without this rank.
+    /// residuals are lost: nobody is left to take them, or the others had already gone on without this rank. Errors:
+    /// those of `leave()`; the codecs then keep their residuals.
     template <detail::KeepsResidual... Codecs>
         requires(sizeof...(Codecs) != 0)
     bool leave(Codecs&... codecs) {

@@ -108,13 +108,17 @@ class elastic_states {
     void give(const State& state) {
         const std::uint64_t at = members_->committed();
         const bool is_new_view = serves_ != members_->view().epoch;
-        if (is_new_view) exchange_.serve(members_->view(), at);
+        buffer copy;
+        if (is_new_view) {
+            copy = state.pack();  // if it throws, the view is taken up by the next call
+            checksum_ = rill::checksum(copy);
+            exchange_.serve(members_->view(), at);
+        }
         serves_ = members_->view().epoch;
         if (given_ < at) exchange_.committed(at, state.changes());
         given_ = at;
         if (!is_new_view && !exchange_.wants_snapshot(at)) return;
-        buffer copy = state.pack();
-        if (is_new_view) checksum_ = rill::checksum(copy);
+        if (!is_new_view) copy = state.pack();
         exchange_.take_snapshot(at, std::move(copy));
     }
 
