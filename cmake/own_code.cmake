@@ -19,6 +19,8 @@ target_compile_options(rill_own_code INTERFACE -Wall -Wextra -Wconversion -Wshad
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Kilobytes. Below this the compiler does not look for memory that it could reuse, which takes 5 % of its time.
     target_compile_options(rill_own_code INTERFACE --param=ggc-min-heapsize=1000000)
+    # Without optimisation too, std::move and std::forward are casts, as they are for clang, instead of a function per type.
+    target_compile_options(rill_own_code INTERFACE -ffold-simple-inlines)
 endif()
 if(RILL_ARCH)
     target_compile_options(rill_own_code INTERFACE -march=${RILL_ARCH})
