@@ -163,8 +163,10 @@ struct world {
         if (of.is_dead) return;
         using form = agreement_message::form;
         const bool knows_view = !of.is_newcomer && got.message.value.next.epoch == of.machine.view().epoch + 1;
-        if (got.message.view_is == form::difference && !knows_view)
-            got.message.view_is = form::unread, got.message.value = {};
+        if (got.message.view_is == form::difference && !knows_view) {
+            got.message.view_is = form::unread;
+            got.message.value.next.members.clear(), got.message.value.next.incarnations.clear();
+        }
         if (of.is_newcomer) return welcome(to, got);
         if (got.change)
             return tell(to, {.happened = what::changed, .peer = from, .change = *got.change, .incarnation = got.life});
