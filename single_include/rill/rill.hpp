@@ -1065,6 +1065,13 @@ using byte_view = std::span<const std::byte>;
 /// Writable bytes.
 using byte_span = std::span<std::byte>;
 
+/// Of all targets together.
+constexpr std::size_t size_bytes(std::span<const byte_span> targets) {
+    std::size_t sum = 0;
+    for (const byte_span target : targets) sum += target.size();
+    return sum;
+}
+
 /// A message as up to `most` spans, in order, so that the parts of a frame (header, indices, values) are sent from
 /// where they are.
 class byte_pieces {
@@ -10456,18 +10463,17 @@ consteval bool require_all_reduce() {
     }
 }
 
-/// All checks of `all_reduce` with a compressor. `Argument`: the codec's type as it was passed.
-template <class In, class Out, class Argument, class Fold, class Shape>
-consteval bool require_coded_operation() {
-    if constexpr (!require_tensors<In, Out>())
-        return false;
-    else if constexpr (!require_compressor<Argument&&, tensor_element<Out>>())
-        return false;
-    else if constexpr (require_foldable<tensor_element<Out>, Fold, Shape>())
-        return require_copy_phase<std::remove_reference_t<Argument>, Shape>() && require_finished_parts<Fold, Shape>();
-    else
-        return false;
-}
+/// What an output counts as when its type is compared with the input's: a stream as the vector that it stands for.
+template <class Out>
+struct vector_of {
+    using type = Out;
+};
+template <class T, class Index>
+struct vector_of<stream<T, Index>&> {
+    using type = std::span<T>;
+};
+template <class Out>
+constexpr bool is_stream_output = is_stream<std::remove_reference_t<Out>> && std::is_lvalue_reference_v<Out>;
 
 /// Additional check of `all_reduce` with a compressor into a stream.
 template <class Codec, class Index>
@@ -10480,6 +10486,24 @@ consteval bool require_stream_of() {
                   "rill::all_reduce: output and compressor have different index types; bind the compressor to the "
                   "stream's");
     return Codec::is_coordinatewise && one_index;
+}
+
+/// All checks of `all_reduce` with a compressor. `Argument`: the codec's type as it was passed.
+template <class In, class Out, class Argument, class Fold, class Shape>
+consteval bool require_coded_operation() {
+    using vector = typename vector_of<Out>::type;
+    using codec = std::remove_reference_t<Argument>;
+    if constexpr (!require_tensors<In, vector>())
+        return false;
+    else if constexpr (!require_compressor<Argument&&, tensor_element<vector>>())
+        return false;
+    else if constexpr (!require_foldable<tensor_element<vector>, Fold, Shape>())
+        return false;
+    else if constexpr (is_stream_output<Out>)
+        return require_copy_phase<codec, Shape>() && require_finished_parts<Fold, Shape>() &&
+               require_stream_of<codec, typename std::remove_reference_t<Out>::index_type>();
+    else
+        return require_copy_phase<codec, Shape>() && require_finished_parts<Fold, Shape>();
 }
 
 /// All checks of `rounds::reduce` with a compressor: one that keeps its input's coordinates, or, where no contribution
@@ -14416,6 +14440,13 @@ using byte_view = std::span<const std::byte>;
 /// Writable bytes.
 using byte_span = std::span<std::byte>;
 
+/// Of all targets together.
+constexpr std::size_t size_bytes(std::span<const byte_span> targets) {
+    std::size_t sum = 0;
+    for (const byte_span target : targets) sum += target.size();
+    return sum;
+}
+
 /// A message as up to `most` spans, in order, so that the parts of a frame (header, indices, values) are sent from
 /// where they are.
 class byte_pieces {
@@ -17388,39 +17419,19 @@ template <class Group, class In, class Out, class Codec, class Fold = aggregate:
     requires MeantAsCodec<Codec>
 auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold& fold = {},
                      const contribution& own = {}, const Accept& accept = {}) {
-    using Shape = topology_of<Group>;
-    if constexpr (require_group<Group>() && require_coded_operation<In, Out, Codec, Fold, Shape>()) {
+    if constexpr (require_group<Group>() && require_coded_operation<In, Out, Codec, Fold, topology_of<Group>>()) {
         require_weight(own);
         require_codings(group.shape(), codec.codings());
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
-        RILL_EXPECTS(size_of(out) == size_of(in), "all_reduce: input and output must be of one size");
-        require_in_place_or_apart(in, out);
+        if constexpr (!is_stream_output<Out>) {
+            RILL_EXPECTS(size_of(out) == size_of(in), "all_reduce: input and output must be of one size");
+            require_in_place_or_apart(in, out);
+        }
         auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
         if constexpr (CanBeUndone<Group>) group.step().keep(codec);
         return [=, input = held<In>(in), output = held<Out>(out), &codec,
                 loan = std::move(loan)](typename Group::lane_type& lane) {
             return all_reduce_coded(lane, input.get(), output.get(), codec, fold, own, accept, CanBeUndone<Group>);
-        };
-    } else {
-        return no_call{};
-    }
-}
-
-template <class Group, class In, Element T, IndexType Index, class Codec, class Fold = aggregate::sum,
-          class Accept = accept_any>
-    requires MeantAsCodec<Codec>
-auto all_reduce_call(Group& group, In&& in, stream<T, Index>& output, Codec&& codec, const Fold& fold = {},
-                     const contribution& own = {}, const Accept& accept = {}) {
-    using Shape = topology_of<Group>;
-    if constexpr (require_group<Group>() && require_coded_operation<In, std::span<T>, Codec, Fold, Shape>() &&
-                  require_stream_of<std::remove_reference_t<Codec>, Index>()) {
-        require_weight(own);
-        require_codings(group.shape(), codec.codings());
-        RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
-        auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
-        if constexpr (CanBeUndone<Group>) group.step().keep(codec);
-        return [=, input = held<In>(in), &output, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
-            return all_reduce_coded(lane, input.get(), output, codec, fold, own, accept, CanBeUndone<Group>);
         };
     } else {
         return no_call{};
@@ -17461,6 +17472,10 @@ receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>
 
 /// Folds what each rank's `codec` makes of its `input`; the codec is a compressor bound to this worker.
 ///
+/// `output`: a tensor, or a stream for callers that need only the entries present. The stream is sparse until a fold
+/// finds the dense form to be the smaller one, so a result of few entries costs no pass over all N coordinates. It
+/// needs a codec whose coordinates are those of its input.
+///
 /// Ranks may choose different entries and different numbers of them. What they must have alike (dimension, codings, the
 /// seed of a mask) is compared. The codec's state (the residual of error feedback) advances only if the operation
 /// succeeds with this rank's contribution in it. `accept(receipt)` may refuse the result as a whole, on all ranks
@@ -17475,21 +17490,7 @@ receipt all_reduce(Group& group, const In& input, Out&& output, Codec&& codec, c
     return detail::all_reduce_call(group, input, output, std::forward<Codec>(codec), fold, own, accept)(group);
 }
 
-/// Folds what each rank's `codec` makes of its `input` into a stream, for callers that need only the entries present
-/// and not all N coordinates.
-///
-/// The result is sparse until a fold finds the dense form to be the smaller one, so a result of few entries costs no
-/// pass over all coordinates. Needs a codec whose coordinates are those of its input. Otherwise as `all_reduce` with a
-/// codec into a tensor.
-template <class Group, class In, Element T, IndexType Index, class Codec, class Fold = aggregate::sum,
-          class Accept = accept_any>
-    requires detail::MeantAsCodec<Codec>
-receipt all_reduce(Group& group, const In& input, stream<T, Index>& output, Codec&& codec, const Fold& fold = {},
-                   const contribution& own = {}, const Accept& accept = {}) {
-    return detail::all_reduce_call(group, input, output, std::forward<Codec>(codec), fold, own, accept)(group);
-}
-
-/// Start the four forms of `all_reduce` in the background, with the same arguments.
+/// Start the three forms of `all_reduce` in the background, with the same arguments.
 ///
 /// Policies are copied, and so are temporary views (spans, maps, blocks, `tensors`). What the views refer to, streams
 /// and the compressor must stay until the operation is done. An input that is a temporary without memory of its own (an
@@ -17515,15 +17516,6 @@ request start_all_reduce(Group& group, In&& input, Out&& output, Codec&& codec, 
                          const contribution& own = {}, const Accept& accept = {}) {
     static_assert(detail::require_lasting<In, Out>());
     return start(group, detail::all_reduce_call(group, detail::lasting_input<In>(input), std::forward<Out>(output),
-                                                std::forward<Codec>(codec), fold, own, accept));
-}
-template <class Group, class In, Element T, IndexType Index, class Codec, class Fold = aggregate::sum,
-          class Accept = accept_any>
-    requires detail::MeantAsCodec<Codec>
-request start_all_reduce(Group& group, In&& input, stream<T, Index>& output, Codec&& codec, const Fold& fold = {},
-                         const contribution& own = {}, const Accept& accept = {}) {
-    static_assert(detail::require_lasting<In, stream<T, Index>&>());
-    return start(group, detail::all_reduce_call(group, detail::lasting_input<In>(input), output,
                                                 std::forward<Codec>(codec), fold, own, accept));
 }
 
@@ -21769,9 +21761,9 @@ struct machine_channels {
 /// returns its next action. So it can be explored without either, and runs alike on all transports.
 ///
 /// `host`, which keeps the messages: `frame(action)` makes the message that is to be sent; `head_of(message)` returns
-/// its header, checked, and throws if it is not one of this protocol; `next_handle()` is what the next message is known
-/// by if `keep(message, head)` follows; `fail(action)` throws. Where it has `channel_of(kind)`, messages of that kind
-/// go there instead. The loop itself allocates nothing.
+/// its header, checked, and throws if it is not one of this protocol; `keep(message, head)` keeps one; `fail(action)`
+/// throws. Where it has `next_handle()`, the next message is known by that if it is kept; where it has
+/// `channel_of(kind)`, messages of that kind go there. The loop itself allocates nothing.
 template <class Session, class Machine, class Host>
 void run_machine(const Session& session, machine_channels on, Machine& machine, machine_action asked, Host& host) {
     using ask = machine_action::ask;
@@ -21800,7 +21792,7 @@ void run_machine(const Session& session, machine_channels on, Machine& machine, 
             event.peer = got->source();
             event.head = host.head_of(*got);
             event.bytes = got->pieces().size_bytes();
-            event.handle = host.next_handle();
+            if constexpr (requires { host.next_handle(); }) event.handle = host.next_handle();
         }
         asked = machine.on(event, net.now());
         if (asked.keeps) host.keep(std::move(*got), event.head);
@@ -24824,6 +24816,27 @@ static_assert(Topology<star> && TreeTopology<star>);
 #if defined(RILL_COMPILED)
 #endif
 
+// ===== rill/core/detail/rank_list.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+inline bool contains(std::span<const rank_t> ranks, rank_t rank) {
+    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+/// "3, 5".
+[[gnu::noinline]] inline std::string rank_list(std::span<const rank_t> ranks) {
+    std::string all;
+    for (std::size_t i = 0; i < ranks.size(); ++i) all += text_of({i == 0 ? "" : ", ", ranks[i]});
+    return all;
+}
+/// "rank 3", "ranks 3, 5".
+[[gnu::noinline]] inline std::string text_of_ranks(std::span<const rank_t> ranks) {
+    return text_of({ranks.size() == 1 ? "rank " : "ranks ", rank_list(ranks)});
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/session/detail/agreement.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -24991,10 +25004,6 @@ class agreement {
     /// A rank whose body has returned has left.
     static outcome outcome_of(const call_signature& said) {
         return said.kind == operation::departure ? outcome::left : static_cast<outcome>(said.options.hashes[0]);
-    }
-
-    static bool contains(const std::vector<rank_t>& ranks, rank_t rank) {
-        return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
     }
 
     static constexpr std::uint64_t done_mark = ~std::uint64_t{0};
@@ -25246,6 +25255,8 @@ namespace rill { inline namespace RILL_ABI {
 /// one view and one name are one transport. After a failure its members may be at different steps: they go on in a new
 /// epoch, on which they must agree (see `survivors`).
 ///
+/// If the view lists incarnations, a wait for one peer throws `peer_failure` when another life has taken its seat.
+///
 /// Errors name ranks of the subgroup in `culprit()` and `notice().other` (`no_rank` for a rank outside); their text
 /// stays as it was written. `outward` gives such a notice in ranks of the parent; for an error that leaves the body of
 /// a run, the run does. What is counted is the subgroup's own traffic. An abort of every context is one of the whole
@@ -25298,7 +25309,8 @@ class subgroup : public detail::decorator<subgroup<Net>, Net> {
 
     std::optional<message> receive(rank_t peer, channel on, deadline until) {
         check(peer);
-        return wrap(guarded(on.context, [&] { return inner_->receive(members_.outer(peer), inside(on), until); }));
+        return wrap(from_listed(peer, on, until,
+                                [&](deadline due) { return inner_->receive(members_.outer(peer), inside(on), due); }));
     }
     std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
         for (const rank_t peer : peers) check(peer);
@@ -25312,11 +25324,10 @@ class subgroup : public detail::decorator<subgroup<Net>, Net> {
     }
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         check(peer);
-        const bool received =
-            guarded(on.context, [&] { return inner_->receive_into(members_.outer(peer), inside(on), targets, until); });
-        std::size_t size = 0;
-        for (const byte_span target : targets) size += target.size();
-        if (received) counted_.received(size);
+        const bool received = from_listed(peer, on, until, [&](deadline due) {
+            return inner_->receive_into(members_.outer(peer), inside(on), targets, due);
+        });
+        if (received) counted_.received(size_bytes(targets));
         return received;
     }
 
@@ -25397,6 +25408,31 @@ class subgroup : public detail::decorator<subgroup<Net>, Net> {
         } catch (const error& thrown) {
             throw_error(translated(thrown.notice(), context));
         }
+    }
+
+    /// Waits for a message of the life that the view lists. Once another life has begun nothing more comes of it, and
+    /// the parent, which knows only the present one, would wait for that.
+    template <class Receive>
+    auto from_listed(rank_t peer, channel on, deadline until, Receive&& receive) const {
+        return guarded(on.context, [&] {
+            auto got = receive(is_replaced(peer) ? deadline::immediate : until);
+            if (!got && is_replaced(peer)) throw_replaced(peer, on);
+            return got;
+        });
+    }
+    /// Whether the view lists lives, and another life has taken this peer's seat.
+    bool is_replaced([[maybe_unused]] rank_t peer) const {
+        if constexpr (MonitoredTransport<Net>) {
+            const auto& listed = view().incarnations;
+            return !listed.empty() && incarnation(peer) != listed[static_cast<std::size_t>(peer)];
+        }
+        return false;
+    }
+    [[noreturn, gnu::cold, gnu::noinline]] void throw_replaced(rank_t peer, channel on) const {
+        const rank_t ended = members_.outer(peer);
+        throw peer_failure({.context = inside(on.context),
+                            .culprit = ended,
+                            .reason = text_of({"rank ", ended, " has ended, and begun anew"})});
     }
 
     template <class Wait>
@@ -25512,7 +25548,7 @@ class survivors {
             const std::exception_ptr failed = attempt(body, end);
             const detail::verdict all = end.reach(view().members, timeout_ * 2);
             if (all.is_done && failed == nullptr) return;
-            if (all.is_done || contains(all.gone, net_->rank())) throw_excluded();
+            if (all.is_done || detail::contains(all.gone, net_->rank())) throw_excluded();
             begin(next_view(all.gone));
             if (!all.gone.empty()) repeats = -1;
             if (repeats >= most_repeats_) give_up(failed);
@@ -25560,7 +25596,7 @@ class survivors {
     rill::view next_view(const std::vector<rank_t>& gone) const {
         rill::view next = view();
         ++next.epoch;
-        std::erase_if(next.members, [&](rank_t member) { return contains(gone, member); });
+        std::erase_if(next.members, [&](rank_t member) { return detail::contains(gone, member); });
         return next;
     }
 
@@ -25568,10 +25604,6 @@ class survivors {
     void begin(rill::view next) {
         const std::string name = text_of({"survivors ", session_});
         made_.push_back(std::make_unique<subgroup<Net>>(*net_, std::move(next), name));
-    }
-
-    static bool contains(const std::vector<rank_t>& ranks, rank_t rank) {
-        return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
     }
 
     [[noreturn]] void throw_excluded() const {
@@ -27419,31 +27451,6 @@ state_comparison compare_states(Group& workers, const view& crew, std::uint64_t 
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/protocol/detail/coordinated_requirements.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// In the place of the mixing, a mixing that a coordinator asks.
-template <class Mix>
-struct with_coordinator {};
-
-/// The base of a gossip with a coordinator, so that its messages come before all others.
-template <class Net, class Mix>
-struct coordinated_requirements {
-    static_assert(
-        ConcurrentTransport<Net>,
-        "rill::gossip: the transport does not model ConcurrentTransport, so rank 0 cannot coordinate while it "
-        "computes; use in_process, simulated or mpi, or leave the coordinator away");
-    static_assert(Mixing<Mix>,
-                  "rill::gossip: the second argument does not model Mixing; use topology::bandwidth_matching or "
-                  "random_matching (see rill/concept/mixing.hpp)");
-    static_assert(Mix::is_doubly_stochastic && Mix::is_symmetric,
-                  "rill::gossip: the mixing is not one of pairs that exchange, so a coordinator cannot commit both or "
-                  "none; use topology::bandwidth_matching or random_matching, or leave the coordinator away");
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
 // ===== rill/protocol/detail/coordinated_kind.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -27469,6 +27476,10 @@ struct coordinated_kind {
     /// Never sent: what a transport tells of a rank.
     static constexpr message_kind ended{"coordinated gossip", 11};
     static constexpr message_kind arrived{"coordinated gossip", 12};
+    static constexpr message_kind of(peer_change change) {
+        if (change == peer_change::ended) return ended;
+        return change == peer_change::arrived ? arrived : message_kind{};
+    }
 
     static constexpr bool is_to_coordinator(message_kind kind) {
         return kind.protocol == join.protocol && kind.number <= heard.number;
@@ -27923,6 +27934,39 @@ std::span<const T> next_values(frame_reader& frames) {
 
 }}}  // namespace rill::RILL_ABI::detail
 
+// ===== rill/protocol/detail/machine_host.hpp
+
+// What hosts of machines share: see `run_machine`.
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The header of a message of the session. Throws if it is of another one, and what `check(head)` throws. Where the
+/// transport tells what becomes of a rank, that is the kind: `kind_of(change)`, or none.
+template <class Session, class Message, class Place, class KindOf, class Check>
+wire::header head_of_message(const Session& of, const Message& got, const Place& place, KindOf&& kind_of,
+                             Check&& check) {
+    return read_from(place, got.source(), [&]() -> wire::header {
+        if (got.pieces().size_bytes() < wire::header_bytes) return {.kind = kind_of(read_peer_event(got).kind)};
+        const wire::header head = frame_reader(got.pieces()).peek();
+        of.require_own(head);
+        check(head);
+        return head;
+    });
+}
+inline void require_due(bool is_due) { wire::detail::require(is_due, "its kind is not one that is due here"); }
+
+/// Tells this rank's activity that runs a machine on tag 0, by a message made in `room`. Throws nothing: if the run has
+/// failed, that activity finds it itself.
+template <class Net>
+void notify(const session<Net>& of, message_kind kind, std::uint64_t number, buffer room = kept_room(0)) {
+    try {
+        of.net().post(of.rank(), of.on(0), empty_frame(of.stamped({}, kind, number), std::move(room)), deadline::never);
+    } catch (const error&) {  // the run has failed
+    }
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/protocol/detail/coordinator_service.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -27930,23 +27974,6 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// The tags of a coordinated gossip's session.
 inline constexpr std::uint32_t to_coordinator = 0;
 inline constexpr std::uint32_t to_mixing_workers = 1;
-
-/// The header of a message of a gossip with a coordinator, or of what the transport tells of a rank, or of no kind.
-/// Throws unless `is_due(kind, source)`.
-template <class Session, class Message, class Place, class IsDue>
-wire::header coordinated_head_of(const Session& of, const Message& got, const Place& place, IsDue&& is_due) {
-    return read_from(place, got.source(), [&]() -> wire::header {
-        if (got.pieces().size_bytes() < wire::header_bytes) {
-            const peer_change change = read_peer_event(got).kind;
-            if (change == peer_change::ended) return {.kind = coordinated_kind::ended};
-            return {.kind = change == peer_change::arrived ? coordinated_kind::arrived : message_kind{}};
-        }
-        const wire::header head = frame_reader(got.pieces()).peek();
-        of.require_own(head);
-        wire::detail::require(is_due(head.kind), "its kind is not one that is due here");
-        return head;
-    });
-}
 
 /// The coordinator of a gossip: a `coordinator_machine` on a transport.
 template <Transport Net, class Bound>
@@ -27980,10 +28007,10 @@ class coordinator_service {
         return empty_frame(head);
     }
     wire::header head_of(const message& got) const {
-        return coordinated_head_of(session_, got, *this,
-                                   [](message_kind kind) { return coordinated_kind::is_to_coordinator(kind); });
+        return head_of_message(session_, got, *this, &coordinated_kind::of, [](const wire::header& head) {
+            require_due(coordinated_kind::is_to_coordinator(head.kind));
+        });
     }
-    static std::size_t next_handle() { return 0; }
     static void keep(message&&, const wire::header&) {}
     /// It never asks for that.
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
@@ -28610,9 +28637,8 @@ class exchange_links {
   public:
     using message = typename Net::message;
 
-    /// `made_in`: the context that the ranks have agreed in.
-    exchange_links(const session<Net>& of, std::uint64_t made_in, const coordinated_limits& limits)
-        : session_(of), made_in_(made_in), limits_(limits), machine_(of.size(), limits) {
+    exchange_links(const session<Net>& of, const coordinated_limits& limits)
+        : session_(of), limits_(limits), machine_(of.size(), limits) {
         if constexpr (MonitoredTransport<Net>) of.net().monitor(of.on(to_mixing_workers));
     }
 
@@ -28640,7 +28666,7 @@ class exchange_links {
     void require_part() const {
         if (machine_.is_out()) throw_out();
         if (!machine_.is_abandoned()) return;
-        require_agreed();
+        session_.require_ground(0, session_.timeout() / 8);
         scene().fail(failure::exception, 0, session_.rank(), {"rank 0, the coordinator, has ended"});
     }
 
@@ -28684,13 +28710,12 @@ class exchange_links {
         return empty_frame(head);
     }
     wire::header head_of(const message& got) const {
-        return coordinated_head_of(session_, got, *this, [&](message_kind kind) {
-            return coordinated_kind::is_between_workers(kind) ||
-                   (got.source() == 0 && coordinated_kind::is_from_coordinator(kind));
+        return head_of_message(session_, got, *this, &coordinated_kind::of, [&](const wire::header& head) {
+            require_due(coordinated_kind::is_between_workers(head.kind) ||
+                        (got.source() == 0 && coordinated_kind::is_from_coordinator(head.kind)));
         });
     }
     std::optional<message>& slot(std::uint64_t round) { return got_[static_cast<std::size_t>(round % 2)]; }
-    static std::size_t next_handle() { return 0; }
     void keep(message&& got, const wire::header& head) {
         if (head.kind == coordinated_kind::values)
             slot(head.number) = std::move(got);
@@ -28705,24 +28730,13 @@ class exchange_links {
         if (asked.reason == exchange_machine::model_is_missing)
             scene().fail(failure::timeout, machine_.order().other, self,
                          {"rank ", self, " joins, and has not got the model of rank ", machine_.order().other});
-        require_agreed();
+        session_.require_ground(0, session_.timeout() / 8);
         scene().fail(failure::timeout, 0, self,
                      {"rank 0, the coordinator, has told rank ", self, " nothing for ",
                       (limits_.patience + limits_.timeout).seconds(), " s"});
     }
-    /// If the ranks have not agreed, some have never begun: throws why.
-    [[gnu::cold]] void require_agreed() const {
-        try {
-            session_.net().inquire(0, made_in_, ~std::uint64_t{0}, now() + session_.timeout() / 8);
-        } catch (const error& thrown) {
-            abort_notice failed = thrown.notice();
-            if (failed.context == made_in_) failed.context = session_.context();
-            throw_error(failed);
-        }
-    }
 
     const session<Net>& session_;
-    std::uint64_t made_in_;
     coordinated_limits limits_;
     exchange_machine machine_;
     exchanged_model<Net>* model_ = nullptr;
@@ -28815,6 +28829,25 @@ consteval bool require_gossip_codec() {
     }
     return false;
 }
+
+/// In the place of the mixing, a mixing that a coordinator asks.
+template <class Mix>
+struct with_coordinator {};
+
+/// The base of a gossip with a coordinator, so that its messages come before all others.
+template <class Net, class Mix>
+struct coordinated_requirements {
+    static_assert(
+        ConcurrentTransport<Net>,
+        "rill::gossip: the transport does not model ConcurrentTransport, so rank 0 cannot coordinate while it "
+        "computes; use in_process, simulated or mpi, or leave the coordinator away");
+    static_assert(Mixing<Mix>,
+                  "rill::gossip: the second argument does not model Mixing; use topology::bandwidth_matching or "
+                  "random_matching (see rill/concept/mixing.hpp)");
+    static_assert(Mix::is_doubly_stochastic && Mix::is_symmetric,
+                  "rill::gossip: the mixing is not one of pairs that exchange, so a coordinator cannot commit both or "
+                  "none; use topology::bandwidth_matching or random_matching, or leave the coordinator away");
+};
 
 }}}  // namespace rill::RILL_ABI::detail
 
@@ -28983,7 +29016,7 @@ void mix_differences(const session<Net>& of, gossip_links<Net>& links, const mix
 
 // ===== rill/protocol/detail/require_replica.hpp
 
-// The compile-time messages about what is handed to a replica.
+// The compile-time messages about replicas and what is handed to them.
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -29008,6 +29041,66 @@ concept MeantAsGroup = requires { typename N::lane_type; };
 // What deduction guides make of arguments that no replica takes: a class whose only content is a message.
 struct wrong_arguments {};  ///< too few, too many, or of another kind
 struct wrong_first {};      ///< a transport in place of a group, or a group in place of a transport
+template <class N>
+concept WrongCall = std::same_as<N, wrong_arguments> || std::same_as<N, wrong_first>;
+
+/// The base of `partial_all_reduce`, so that its messages come before all others.
+template <class Net, class Start, class Age, class Sum, class Move, class T, class Codec>
+struct partial_requirements {
+    static_assert(ConcurrentTransport<Net>,
+                  "rill::partial_all_reduce: the transport does not model ConcurrentTransport, so no rank can exchange "
+                  "while it computes; use in_process, simulated or mpi with MPI_THREAD_MULTIPLE");
+    static_assert(Trigger<Start>,
+                  "rill::partial_all_reduce: the policy after the group does not model Trigger, which says who starts "
+                  "a round; use straggler::solo, majority, two_choices or all_ready (see rill/concept/trigger.hpp)");
+    static_assert(Staleness<Age>,
+                  "rill::partial_all_reduce: the policy after the trigger does not model Staleness, which says how old "
+                  "a gradient may be; use straggler::bounded, in_step, fresh or unbounded (see "
+                  "rill/concept/staleness.hpp)");
+    static_assert(Backlog<Sum>,
+                  "rill::partial_all_reduce: the policy after the staleness does not model Backlog, which says how the "
+                  "gradients that have piled up become one; use straggler::plain_sum or linear_mean (see "
+                  "rill/concept/backlog.hpp)");
+    static_assert(Update<Move, T>,
+                  "rill::partial_all_reduce: the policy after the backlog does not model Update for the model's "
+                  "elements; use train::descent (see rill/concept/update.hpp)");
+    static_assert(
+        requires(const Codec& codec) { codec.template bind<T>(0); },
+        "rill::partial_all_reduce: the last argument is no compressor for the model's elements; pass the "
+        "compressor itself, such as error_feedback{top_k{.density = 0.01}}, and not what its bind returns");
+};
+
+/// The base of `pair_averaging`, so that its messages come before all others.
+template <class Net, class Who, class Move, class T>
+struct pair_requirements {
+    static_assert(ConcurrentTransport<Net>,
+                  "rill::pair_averaging: the transport does not model ConcurrentTransport, so no rank can answer while "
+                  "it computes; use in_process, simulated or mpi with MPI_THREAD_MULTIPLE");
+    static_assert(Pairing<Who>,
+                  "rill::pair_averaging: the policy after the transport does not model Pairing, which says who may ask "
+                  "whom; use topology::bipartite or anyone (see rill/concept/pairing.hpp)");
+    static_assert(std::floating_point<T>,
+                  "rill::pair_averaging: the model's elements are no floating-point numbers, which cannot be halved");
+    static_assert(Update<Move, T>,
+                  "rill::pair_averaging: the policy after the pairing does not model Update for the model's elements; "
+                  "use train::descent (see rill/concept/update.hpp)");
+};
+
+/// The base of `parameter_server`, so that its messages come before all others.
+template <class Net, class Age, class Move, class T>
+struct server_requirements {
+    static_assert(
+        ConcurrentTransport<Net>,
+        "rill::parameter_server: the transport does not model ConcurrentTransport, so no rank can serve while "
+        "it computes; use in_process, simulated or mpi");
+    static_assert(Staleness<Age>,
+                  "rill::parameter_server: the policy after the options does not model Staleness, which says how far a "
+                  "worker may lead; use straggler::bounded, in_step or unbounded (see rill/concept/staleness.hpp)");
+    static_assert(Update<Move, T> || RankedUpdate<Move, T>,
+                  "rill::parameter_server: the policy after the staleness models neither Update nor RankedUpdate for "
+                  "the model's elements; use train::descent, aggregate::add or aggregate::mean_of_latest (see "
+                  "rill/concept/update.hpp)");
+};
 
 }}}  // namespace rill::RILL_ABI::detail
 
@@ -29350,7 +29443,7 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
     /// draws what is random.
     template <class Group>
     gossip(Group& workers, const Mix& mixing, const coordinated& options)
-        : session_(workers.net(), name, workers.options().timeout, session_kind::open),
+        : session_(workers.net(), name, workers.options().timeout, session_kind::open, workers.context()),
           options_(options),
           run_(workers.net()) {
         RILL_EXPECTS(!options.trains || std::as_const(workers.net()).activities_run_alone(),
@@ -29370,7 +29463,7 @@ class gossip<Net, detail::with_coordinator<Mix>> : detail::coordinated_requireme
                      "gossip: the coordinator's patience is at least twice the group's timeout");
         const random_key key = random_key{workers.options().seed}.derive(fingerprint("gossip"));
         const rank_t first = options.trains ? 0 : 1;
-        if (session_.rank() >= first) links_.emplace(session_, workers.context(), limits);
+        if (session_.rank() >= first) links_.emplace(session_, limits);
         if (coordinates()) service_.emplace(session_, mixing.bind(session_.size(), key), first, key, limits);
         constexpr option_names names{
             {"number of rounds", "patience", "choice of whether rank 0 trains", "weight of an exchange's speed"}};
@@ -29603,6 +29696,17 @@ struct agreement_seat {
     friend auto operator<=>(const agreement_seat&, const agreement_seat&) = default;
 };
 
+/// The life of a member; 0 where the view does not tell, or the rank is no member.
+inline std::uint64_t life_in(const view& of, rank_t rank) {
+    const auto found = std::lower_bound(of.members.begin(), of.members.end(), rank);
+    const auto at = static_cast<std::size_t>(found - of.members.begin());
+    return found != of.members.end() && *found == rank && at < of.incarnations.size() ? of.incarnations[at] : 0;
+}
+/// Whether this life of a rank is a member.
+inline bool lists(const view& of, rank_t rank, std::uint64_t life) {
+    return of.contains(rank) && life_in(of, rank) == life;
+}
+
 /// What members of a view tell each other at its end.
 struct agreement_message {
     enum class what : std::uint8_t {
@@ -29618,7 +29722,14 @@ struct agreement_message {
         hello,      ///< a rank has begun, and asks whether there is a view yet
         finished    ///< the sender takes no further step, and answers until nobody does
     };
+    /// How a message says the members of `value.next`.
+    enum class form : std::uint8_t {
+        difference,  ///< from the members of the view that `value` ends
+        whole,       ///< to a rank that may not know that view
+        unread       ///< it was a difference from a view that the receiver does not know, and is empty
+    };
     what kind = what::call;
+    form view_is = form::difference;
     std::uint32_t epoch = 0;  ///< of the view that ends
     agreement_ballot at{};
     agreement_ballot accepted_at{};  ///< of an answer: when it has accepted `value`
@@ -29628,9 +29739,11 @@ struct agreement_message {
     bool leaves = false;          ///< of an answer: the sender is to be left out
     bool lacks = false;       ///< of an answer: it has given up the result of `prepared`, which it has not committed
     std::uint64_t build = 0;  ///< of a hello: a hash of what all ranks must have alike
+    std::uint64_t lives = 0;  ///< of a hello: a hash of the first view that the sender has heard; 0 before it is whole
     std::vector<rank_t> others{};
     std::vector<rank_t> ended{};  ///< of an answer: members whose end the sender has been told
-    /// Of an answer: newcomers that it knows. Of a join or hello: the sender, and whom it means.
+    /// Of an answer: newcomers that it knows. Of a join or hello: the sender, and whom it means; of a hello then those
+    /// of the first view that have ended.
     std::vector<agreement_seat> joins{};
 };
 
@@ -29773,6 +29886,12 @@ class agreement_machine {
     const std::vector<rank_t>& missing() const { return missing_; }
     /// What `view()` was made of.
     const agreement_decision& last() const { return last_; }
+    /// The view that a decision ends; null where this rank does not know it any more, or has never known it.
+    const rill::view* ended_by(const agreement_decision& decision) const {
+        for (const rill::view* const each : {&view_, &before_})
+            if (each->epoch + 1 == decision.next.epoch) return each;
+        return nullptr;
+    }
     /// How many attempts this rank has seen, in all epochs.
     std::uint32_t ballots() const { return std::max(seen_, promised_.attempt); }
     /// Whether a member has ended, of which this rank has been told.
@@ -29842,7 +29961,7 @@ class agreement_machine {
     };
 
     void enter(rill::view next, std::uint64_t base) {
-        view_ = std::move(next);
+        before_ = std::exchange(view_, std::move(next));
         base_ = base;
         std::vector<member> before = std::move(members_);
         members_.clear();
@@ -29878,9 +29997,6 @@ class agreement_machine {
     bool is_member(const agreement_seat& seat) const {
         const member* const at = find(seat.rank);
         return at != nullptr && at->seat == seat;
-    }
-    static bool contains(const std::vector<rank_t>& ranks, rank_t rank) {
-        return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
     }
 
     // --- steps
@@ -29950,18 +30066,20 @@ class agreement_machine {
 
     void take(rank_t from, const agreement_message& got) {
         if (got.kind == what::finished) return;
-        if (got.kind == what::hello) return send(from, decision_message());
+        if (got.kind == what::hello) return send(from, whole_decision());
         if (got.kind == what::join) {
             if (got.joins.empty()) return;
             if (!is_member(got.joins.front())) return join(got.joins.front());
-            return send(from, decision_message());  // it has been taken in and has not heard it
+            return send(from, whole_decision());  // it has been taken in and has not heard it
         }
         if (got.epoch < view_.epoch) {
-            if (got.kind != what::decide) send(from, decision_message());
+            if (got.kind != what::decide) send(from, whole_decision());
             return;
         }
-        if (got.kind == what::decide) return decided(got.value);
+        const bool is_read = got.view_is != agreement_message::form::unread;
+        if (got.kind == what::decide && is_read) return decided(got.value);
         if (got.epoch > view_.epoch) return send(from, plain(what::call));  // it answers by what it knows
+        if (!is_read) return;
         if (is_excluded_ || contains(fenced_, from)) return;
         member* const at = find(from);
         if (at == nullptr) return;
@@ -30262,7 +30380,12 @@ class agreement_machine {
         const agreement_decision value = proposed_;
         decided(value);
         for (const rank_t rank : hearers)
-            if (rank != self_ && !contains(value.unheard, rank)) send(rank, decision_message());
+            if (rank != self_ && !contains(value.unheard, rank))
+                send(rank, comes_in(rank) ? whole_decision() : decision_message());
+    }
+    /// By the last decision: it does not know the view that this has ended.
+    bool comes_in(rank_t rank) const {
+        return last_.next.contains(rank) && !lists(before_, rank, life_in(last_.next, rank));
     }
 
     // --- messages
@@ -30273,12 +30396,17 @@ class agreement_machine {
         made.epoch = view_.epoch;
         return made;
     }
-    /// It is of the epoch that it has ended.
+    /// It has the epoch of the view that it begins.
     agreement_message decision_message() const {
         agreement_message made;
         made.kind = what::decide;
         made.epoch = last_.next.epoch;
         made.value = last_;
+        return made;
+    }
+    agreement_message whole_decision() const {
+        agreement_message made = decision_message();
+        made.view_is = agreement_message::form::whole;
         return made;
     }
     void send(rank_t to, const agreement_message& message) {
@@ -30293,7 +30421,7 @@ class agreement_machine {
     std::uint64_t committed_;  ///< the last step that this rank has committed
     std::uint64_t prepared_;   ///< that, or the step after it
     agreement_decision last_;
-    rill::view view_{};
+    rill::view view_{}, before_{};
     std::uint64_t base_ = 0;
     std::vector<member> members_{};
     std::vector<agreement_seat> joins_{};  ///< newcomers that ask to be taken in, ascending
@@ -30603,23 +30731,6 @@ class elastic_groups {
 
 }}}  // namespace rill::RILL_ABI::detail
 
-// ===== rill/core/detail/rank_list.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// "3, 5".
-[[gnu::noinline]] inline std::string rank_list(std::span<const rank_t> ranks) {
-    std::string all;
-    for (std::size_t i = 0; i < ranks.size(); ++i) all += text_of({i == 0 ? "" : ", ", ranks[i]});
-    return all;
-}
-/// "rank 3", "ranks 3, 5".
-[[gnu::noinline]] inline std::string text_of_ranks(std::span<const rank_t> ranks) {
-    return text_of({ranks.size() == 1 ? "rank " : "ranks ", rank_list(ranks)});
-}
-
-}}}  // namespace rill::RILL_ABI::detail
-
 // ===== rill/protocol/detail/agreement_frame.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -30710,15 +30821,53 @@ class agreement_reader {
     std::size_t at_ = 0;
 };
 
-/// "ragr" in eight bytes, and the version.
-inline constexpr std::uint64_t agreement_magic = 0x0000000372676172U;
+/// A view as it travels: the difference from another one, which is empty where the receiver may know none.
+struct agreement_difference {
+    std::uint64_t base = 0;              ///< `key_of` the other view
+    std::vector<rank_t> gone{};          ///< its members that are not in the view, or in another life; ascending
+    std::vector<agreement_seat> come{};  ///< members of the view that are not in the other one; ascending
 
-inline buffer to_message(const agreement_frame& frame) {
+    static std::uint64_t key_of(const view& other) { return other.members.empty() ? 0 : other.key("agreement"); }
+
+    static agreement_difference between(const view& other, const view& next) {
+        agreement_difference made{.base = key_of(other)};
+        for (const rank_t rank : other.members)
+            if (!lists(next, rank, life_in(other, rank))) made.gone.push_back(rank);
+        for (const rank_t rank : next.members)
+            if (!lists(other, rank, life_in(next, rank))) made.come.push_back({rank, life_in(next, rank)});
+        return made;
+    }
+    /// Makes `next` of `other`. Throws `protocol_error` unless `between` makes this of the two.
+    void apply(const view& other, view& next) const {
+        constexpr const char* nonsense = "its view makes no sense";
+        agreement_reader::require(std::is_sorted(gone.begin(), gone.end()), nonsense);
+        std::vector<agreement_seat> seats = come;
+        for (const rank_t rank : other.members)
+            if (!std::binary_search(gone.begin(), gone.end(), rank)) seats.push_back({rank, life_in(other, rank)});
+        std::sort(seats.begin(), seats.end());
+        for (const agreement_seat& seat : seats) {
+            next.members.push_back(seat.rank);
+            next.incarnations.push_back(seat.incarnation);
+        }
+        const auto is_twice = std::adjacent_find(next.members.begin(), next.members.end()) != next.members.end();
+        const agreement_difference again = between(other, next);
+        agreement_reader::require(!is_twice && again.gone == gone && again.come == come, nonsense);
+    }
+};
+
+/// "ragr" in eight bytes, and the version.
+inline constexpr std::uint64_t agreement_magic = 0x0000000472676172U;
+
+/// `base`: the view that the decision in the message ends. A member that knows it needs only the difference.
+inline buffer to_message(const agreement_frame& frame, const view* base = nullptr) {
     const agreement_message& m = frame.message;
+    const bool is_whole = base == nullptr || m.view_is == agreement_message::form::whole;
+    const view nothing{};
+    const agreement_difference view_of_value = agreement_difference::between(is_whole ? nothing : *base, m.value.next);
     agreement_writer to;
     for (const std::uint64_t number :
          {agreement_magic, frame.life, static_cast<std::uint64_t>(m.kind), std::uint64_t{m.epoch}, m.prepared,
-          m.committed, std::uint64_t{m.leaves}, std::uint64_t{m.lacks}, m.build})
+          m.committed, std::uint64_t{m.leaves}, std::uint64_t{m.lacks}, m.build, m.lives})
         to.put(number);
     to.put(m.at);
     to.put(m.accepted_at);
@@ -30726,8 +30875,9 @@ inline buffer to_message(const agreement_frame& frame) {
     to.put(m.value.step);
     to.put(std::uint64_t{m.value.is_fruitless});
     to.put(std::uint64_t{m.value.is_parted});
-    to.put(m.value.next.members);
-    to.put(m.value.next.incarnations);
+    to.put(view_of_value.base);
+    to.put(view_of_value.gone);
+    to.put(view_of_value.come);
     to.put(m.value.unheard);
     to.put(m.value.left);
     to.put(m.others);
@@ -30736,10 +30886,12 @@ inline buffer to_message(const agreement_frame& frame) {
     return to.take();
 }
 
-/// Throws `protocol_error` unless the bytes are a message that makes sense among `seats` ranks.
-inline agreement_frame read_agreement_frame(byte_view bytes, int seats) {
+/// Throws `protocol_error` unless the bytes are a message that makes sense among `seats` ranks. `known`: the receiver's
+/// view. What is a difference from another one is `unread`.
+inline agreement_frame read_agreement_frame(byte_view bytes, int seats, const view& known = {}) {
     agreement_reader from(bytes);
     agreement_frame frame;
+    agreement_difference view_of_value;
     agreement_message& m = frame.message;
     std::uint64_t magic = 0, kind = 0;
     from.get(magic);
@@ -30748,25 +30900,32 @@ inline agreement_frame read_agreement_frame(byte_view bytes, int seats) {
     agreement_reader::require(1 <= kind && kind <= static_cast<std::uint64_t>(agreement_message::what::finished),
                               "unknown kind");
     m.kind = static_cast<agreement_message::what>(kind);
-    from.get(m.leaves), from.get(m.lacks), from.get(m.build), from.get(m.at), from.get(m.accepted_at),
-        from.get(m.value.next.epoch), from.get(m.value.step);
+    from.get(m.leaves), from.get(m.lacks), from.get(m.build), from.get(m.lives), from.get(m.at),
+        from.get(m.accepted_at), from.get(m.value.next.epoch), from.get(m.value.step);
     from.get(m.value.is_fruitless), from.get(m.value.is_parted);
-    from.get(m.value.next.members), from.get(m.value.next.incarnations);
+    from.get(view_of_value.base), from.get(view_of_value.gone), from.get(view_of_value.come);
     from.get(m.value.unheard), from.get(m.value.left), from.get(m.others), from.get(m.ended), from.get(m.joins);
     from.end();
-    const auto& members = m.value.next.members;
-    const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < seats; };
-    agreement_reader::require(
-        std::all_of(members.begin(), members.end(), is_rank) &&
-            std::all_of(m.value.unheard.begin(), m.value.unheard.end(), is_rank) &&
-            std::all_of(m.value.left.begin(), m.value.left.end(), is_rank) &&
-            std::all_of(m.others.begin(), m.others.end(), is_rank) &&
-            std::all_of(m.joins.begin(), m.joins.end(), [&](const agreement_seat& seat) { return is_rank(seat.rank); }),
-        "a rank is out of range");
-    agreement_reader::require(std::adjacent_find(members.begin(), members.end(),
-                                                 [](rank_t a, rank_t b) { return a >= b; }) == members.end() &&
-                                  members.size() == m.value.next.incarnations.size(),
-                              "its view makes no sense");
+    const auto are_ranks = [&](const std::vector<rank_t>& ranks) {
+        return std::all_of(ranks.begin(), ranks.end(), [&](rank_t rank) { return 0 <= rank && rank < seats; });
+    };
+    const auto are_seats = [&](const std::vector<agreement_seat>& all) {
+        return std::all_of(all.begin(), all.end(),
+                           [&](const agreement_seat& seat) { return 0 <= seat.rank && seat.rank < seats; });
+    };
+    agreement_reader::require(are_ranks(view_of_value.gone) && are_seats(view_of_value.come) &&
+                                  are_ranks(m.value.unheard) && are_ranks(m.value.left) && are_ranks(m.others) &&
+                                  are_seats(m.joins),
+                              "a rank is out of range");
+    if (view_of_value.base == 0) {
+        m.view_is = agreement_message::form::whole;
+        view_of_value.apply({}, m.value.next);
+    } else if (view_of_value.base == agreement_difference::key_of(known)) {
+        agreement_reader::require(m.value.next.epoch == known.epoch + 1, "it ends another view");
+        view_of_value.apply(known, m.value.next);
+    } else {
+        m.view_is = agreement_message::form::unread;
+    }
     return frame;
 }
 
@@ -30775,13 +30934,6 @@ inline agreement_frame read_agreement_frame(byte_view bytes, int seats) {
 // ===== rill/protocol/detail/elastic_mail.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// Whether this life of a rank is a member.
-inline bool lists(const view& in, rank_t rank, std::uint64_t life) {
-    const auto found = std::lower_bound(in.members.begin(), in.members.end(), rank);
-    return found != in.members.end() && *found == rank &&
-           in.incarnations[static_cast<std::size_t>(found - in.members.begin())] == life;
-}
 
 /// What the ranks of an elastic team tell each other, on a transport, and what that tells of them.
 template <class Net>
@@ -30802,19 +30954,20 @@ class elastic_mail {
     /// Whether the run is over.
     bool has_aborted() { return session_.net().aborted(every_context).has_value(); }
 
-    void post(rank_t to, agreement_message message) {
-        session_.net().post(to, messages(), to_message(agreement_frame{life_of(rank()), std::move(message)}));
+    /// `base`: the view that the message's decision ends, if this rank knows it.
+    void post(rank_t to, agreement_message message, const view* base = nullptr) {
+        session_.net().post(to, messages(), to_message(agreement_frame{life_of(rank()), std::move(message)}, base));
     }
-    void obey(const agreement_machine::actions& asked) {
+    void obey(const agreement_machine::actions& asked, const agreement_machine& by) {
         for (const agreement_action& each : asked) {
             using ask = agreement_action::ask;
-            if (each.what == ask::send) post(each.peer, each.message);
+            if (each.what == ask::send) post(each.peer, each.message, by.ended_by(each.message.value));
             if (each.what == ask::probe) session_.net().inquire(each.peer, session_.waits(), 1, deadline::immediate);
             if (each.what == ask::fence) session_.net().fence(each.peer, each.incarnation);
         }
     }
     /// Takes one message, and then all that are there, to `reader.take(from, message)`: a `peer_event` or an
-    /// `agreement_frame`. Returns whether there was one.
+    /// `agreement_frame`. `reader.view()` is the view that it knows. Returns whether there was one.
     template <class Reader>
     bool pump(deadline until, Reader& reader) {
         bool any = false;
@@ -30823,7 +30976,7 @@ class elastic_mail {
             any = true;
             if (got->pieces().size_bytes() == peer_event_bytes)
                 reader.take(got->source(), read_peer_event(*got));
-            else if (const auto frame = frame_of(*got))
+            else if (const auto frame = frame_of(*got, reader.view()))
                 reader.take(got->source(), *frame);
         }
         return any;
@@ -30842,11 +30995,11 @@ class elastic_mail {
     channel messages() const { return session_.on(0); }
     /// What is no message of an agreement counts for nothing: who has sent it waits in vain.
     template <class Message>
-    std::optional<agreement_frame> frame_of(const Message& got) {
+    std::optional<agreement_frame> frame_of(const Message& got, const view& known) {
         room_.clear();
         for (const byte_view piece : got.pieces()) room_.append(piece.begin(), piece.end());
         try {
-            return read_agreement_frame(room_, size());
+            return read_agreement_frame(room_, size(), known);
         } catch (const protocol_error&) {
             return std::nullopt;
         }
@@ -30864,13 +31017,18 @@ class elastic_mail {
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// How a rank of an elastic team finds the others. The ranks that the run was started with greet each other until all
-/// have been heard: they are the first view. Where a view is there already, its members answer a greeting with it: this
-/// rank is a newcomer, until a view lists it.
+/// have been heard, and tell each other which lives they have heard. These are the first view as soon as all name the
+/// same ones: no other rank can then have other lives confirmed by all. Where a view is there already, its members
+/// answer a greeting with it: this rank is a newcomer, until a view lists it.
 template <class Net>
 class elastic_meeting {
   public:
     elastic_meeting(elastic_mail<Net>& mail, const elastic_options& options, std::uint64_t build)
-        : mail_(&mail), options_(options), build_(build), told_(static_cast<std::size_t>(mail.size())) {
+        : mail_(&mail),
+          options_(options),
+          build_(build),
+          told_(static_cast<std::size_t>(mail.size())),
+          named_(static_cast<std::size_t>(mail.size())) {
         told_[static_cast<std::size_t>(mail.rank())] = mail.life_of(mail.rank());
         for (rank_t rank = 0; rank < mail.size(); ++rank)
             if (mail.life_of(rank) != 0) known_.next.members.push_back(rank);
@@ -30910,20 +31068,23 @@ class elastic_meeting {
     /// What this rank says from now on is new.
     void introduce_at_once() { introduces_at_ = {}; }
 
-    /// The first view is there if all have said that they are.
+    /// The first view is there if all have said that they are, and name the same lives.
     void end_if_all_are_there() {
-        const auto has_told = [&](rank_t rank) { return told_[static_cast<std::size_t>(rank)] != 0; };
-        if (!std::all_of(known_.next.members.begin(), known_.next.members.end(), has_told)) return;
-        for (const rank_t rank : known_.next.members)
-            known_.next.incarnations.push_back(told_[static_cast<std::size_t>(rank)]);
-        // Others may have missed what this rank has said before they began.
-        introduce(agreement_message::what::hello);
-        is_over_ = true;
+        if (!unheard_of().empty()) return;
+        if (known_.next.incarnations.empty()) {
+            for (const rank_t rank : known_.next.members)
+                known_.next.incarnations.push_back(told_[static_cast<std::size_t>(rank)]);
+            named_[static_cast<std::size_t>(mail_->rank())] = lives();
+            // Others may also have missed what this rank has said before they began.
+            introduce(agreement_message::what::hello);
+        }
+        is_over_ = undecided().empty();
     }
 
     void take(rank_t from, const agreement_frame& frame) {
         if (frame.message.kind == agreement_message::what::hello) greeted(from, frame);
-        if (frame.message.kind == agreement_message::what::decide) learn(frame.message.value);
+        const bool is_read = frame.message.view_is != agreement_message::form::unread;
+        if (frame.message.kind == agreement_message::what::decide && is_read) learn(frame.message.value);
     }
     void take(rank_t from, const peer_event& changed) {
         std::erase(present_, from);
@@ -30936,38 +31097,73 @@ class elastic_meeting {
 
     [[noreturn, gnu::cold]] void throw_alone() const {
         const double within = options_.timeout.seconds();
-        std::vector<rank_t> missing;
-        for (const rank_t rank : known_.next.members)
-            if (!is_newcomer_ && told_[static_cast<std::size_t>(rank)] == 0) missing.push_back(rank);
-        if (missing.empty())
+        std::vector<rank_t> absent = unheard_of();
+        if (absent.empty()) absent = undecided();
+        if (is_newcomer_ || absent.empty())
             throw timeout(notice(no_rank, text_of({"elastic: rank ", mail_->rank(), " is not taken in within ", within,
                                                    " s", unheard().empty() ? "" : ", and hears nothing of ",
                                                    unheard().empty() ? "" : text_of_ranks(unheard())})));
-        throw timeout(notice(missing.front(),
-                             text_of({"elastic: ", text_of_ranks(missing), " of the first view ",
-                                      missing.size() == 1 ? "has" : "have", " not come within ", within, " s"})));
+        throw timeout(
+            notice(absent.front(), text_of({"elastic: ", text_of_ranks(absent), " of the first view ",
+                                            absent.size() == 1 ? "has" : "have", " not come within ", within, " s"})));
     }
 
   private:
+    /// The ranks of the first view of which this rank has not heard.
+    std::vector<rank_t> unheard_of() const {
+        std::vector<rank_t> all = known_.next.members;
+        std::erase_if(all, [&](rank_t rank) { return told_[static_cast<std::size_t>(rank)] != 0; });
+        return all;
+    }
+    /// Those that name other lives than this rank, or none yet. One that has ended will enter no view.
+    std::vector<rank_t> undecided() const {
+        std::vector<rank_t> all = known_.next.members;
+        std::erase_if(all, [&](rank_t rank) {
+            const auto i = static_cast<std::size_t>(rank);
+            return named_[i] == lives() || has_ended({rank, told_[i]});
+        });
+        return all;
+    }
+    /// A hash of the first view as this rank knows it.
+    std::uint64_t lives() const { return known_.next.key("first view"); }
+
     void introduce(agreement_message::what kind) {
         agreement_message made;
         made.kind = kind;
         made.build = build_;
+        std::vector<agreement_seat> heard_and_ended;
+        if (!is_newcomer_ && !known_.next.incarnations.empty()) {
+            made.lives = lives();
+            for (const agreement_seat& seat : ended_)
+                if (lists(known_.next, seat.rank, seat.incarnation)) heard_and_ended.push_back(seat);
+        }
         for (const rank_t rank : known_.next.members) {
             if (rank == mail_->rank()) continue;
             made.joins = {{mail_->rank(), mail_->life_of(mail_->rank())}, {rank, mail_->life_of(rank)}};
+            made.joins.insert(made.joins.end(), heard_and_ended.begin(), heard_and_ended.end());
             mail_->post(rank, made);
         }
     }
     void greeted(rank_t from, const agreement_frame& frame) {
         const agreement_message& m = frame.message;
-        const bool is_for_this_life = m.joins.size() == 2 && m.joins[1].incarnation == mail_->life_of(mail_->rank());
-        if (!is_for_this_life) return;
+        const bool is_for_this_life = m.joins.size() >= 2 && m.joins[1].incarnation == mail_->life_of(mail_->rank());
+        if (!is_for_this_life || frame.life != mail_->life_of(from)) return;
         if (m.build != build_ && !is_newcomer_) throw_mismatch(from);
-        std::uint64_t& told = told_[static_cast<std::size_t>(from)];
-        if (told != 0 && told != frame.life && !is_newcomer_)
-            throw_ended(text_of({"rank ", from, " has begun anew before the first view was there"}));
-        told = frame.life;
+        if (is_newcomer_) return;
+        hear({from, frame.life});
+        if (m.lives == 0) return;
+        named_[static_cast<std::size_t>(from)] = m.lives;
+        for (std::size_t i = 2; i < m.joins.size(); ++i)  // one that has ended greets this rank no more
+            if (has_ended(m.joins[i])) hear(m.joins[i]);
+    }
+    void hear(const agreement_seat& seat) {
+        std::uint64_t& told = told_[static_cast<std::size_t>(seat.rank)];
+        if (std::exchange(told, seat.incarnation) != seat.incarnation) known_.next.incarnations.clear();
+    }
+    /// Whether this life has ended, and no other has begun.
+    bool has_ended(const agreement_seat& seat) const {
+        return mail_->life_of(seat.rank) == seat.incarnation &&
+               std::find(ended_.begin(), ended_.end(), seat) != ended_.end();
     }
     void learn(const agreement_decision& of) {
         if (is_newcomer_ && of.next.epoch < known_.next.epoch) return;
@@ -30995,8 +31191,9 @@ class elastic_meeting {
     elastic_options options_;
     std::uint64_t build_;
     agreement_decision known_{};
-    std::vector<std::uint64_t> told_;  ///< the lives of those who have said that they are there
-    std::vector<rank_t> present_{};    ///< the others that have not ended
+    std::vector<std::uint64_t> told_;   ///< the lives of those who have said that they are there
+    std::vector<std::uint64_t> named_;  ///< of each rank, a hash of the lives that it has heard, once these are all
+    std::vector<rank_t> present_{};     ///< the others that have not ended
     std::vector<agreement_seat> ended_{}, silent_{};
     bool is_newcomer_ = false;
     bool is_over_ = false;
@@ -31076,12 +31273,19 @@ class elastic_members {
         std::erase(all, rank());
         return all;
     }
+    /// Whether the transport has told of the present life of each member, but those that are lost.
+    bool has_heard_of_all() const {
+        const std::vector<rank_t> all = others();
+        return std::all_of(all.begin(), all.end(), [&](rank_t rank) {
+            return agreement_->has_lost(rank) || mail_.life_of(rank) == life_in(view(), rank);
+        });
+    }
     time_point now() const { return mail_.now(); }
     bool has_aborted() { return mail_.has_aborted(); }
 
     /// Takes one message, and then all that are there. Returns whether there was one.
     bool pump(deadline until) { return mail_.pump(until, *this); }
-    void tell(const event& what) { mail_.obey(agreement_->on(what, now())); }
+    void tell(const event& what) { mail_.obey(agreement_->on(what, now()), *agreement_); }
 
     void take(rank_t from, const peer_event& changed) {
         if (!agreement_) return meeting_.take(from, changed);
@@ -31194,6 +31398,37 @@ auto residual_of(const Codec& codec) {
     return residual_keeper(codec).residual();
 }
 
+/// A frame for each residual.
+template <class... Codecs>
+buffer residual_message(std::uint64_t context, const Codecs&... codecs) {
+    buffer message = kept_room((residual_of(codecs).size_bytes() + ...));
+    const auto append = [&](auto residual) {
+        using T = std::remove_cvref_t<decltype(residual[0])>;
+        append_frame(message, {.kind = residual_kind, .context = context}, whole(std::span<const T>(residual)));
+    };
+    (append(residual_of(codecs)), ...);
+    return message;
+}
+template <class Codec>
+auto next_residual(frame_reader& frames, rank_t from, rank_t to, const Codec& codec) {
+    using T = std::remove_cvref_t<decltype(residual_of(codec)[0])>;
+    wire::detail::require(!frames.done() && frames.peek().kind == residual_kind, "it is no residual");
+    const std::span<const T> more = next_values<T>(frames);
+    if (more.size() != codec.dimension())
+        throw protocol_error(text_of({"take_residual: the residual of rank ", from, " has ", more.size(),
+                                      " elements, and that of rank ", to, " has ", codec.dimension()}));
+    return more;
+}
+/// Adds each residual of a message to that of its codec; none if they are not those of such codecs.
+template <class Message, class... Codecs>
+void add_residuals(const Message& got, rank_t to, Codecs&... codecs) {
+    frame_reader frames(got.pieces());
+    const std::tuple<decltype(next_residual(frames, to, to, codecs))...> all{
+        next_residual(frames, got.source(), to, codecs)...};
+    wire::detail::require(frames.done(), "there are more residuals than codecs");
+    std::apply([&](const auto&... more) { (residual_keeper(codecs).add_to_residual(more), ...); }, all);
+}
+
 }  // namespace detail
 
 /// The Euclidean norm of what a codec has left out: of a rank that dies, what is lost. 0 of codecs that keep nothing.
@@ -31212,12 +31447,7 @@ double residual_norm(const Codec& codec) {
 /// Returns whether the message has been taken before the deadline. Cost: N elements.
 template <Transport Net, detail::KeepsResidual Codec>
 bool give_residual(Net& net, rank_t to, channel on, const Codec& codec, deadline until) {
-    const auto residual = detail::residual_of(codec);
-    using T = std::remove_cvref_t<decltype(residual[0])>;
-    buffer message = detail::kept_room(residual.size_bytes());
-    detail::append_frame(message, {.kind = detail::residual_kind, .context = on.context},
-                         detail::whole(std::span<const T>(residual)));
-    return net.post(to, on, std::move(message), until);
+    return net.post(to, on, detail::residual_message(on.context, codec), until);
 }
 
 /// Adds the residual of a rank that leaves to that of this rank. Returns false if nothing has come in time. Errors:
@@ -31225,17 +31455,9 @@ bool give_residual(Net& net, rank_t to, channel on, const Codec& codec, deadline
 /// as it was.
 template <Transport Net, detail::KeepsResidual Codec>
 bool take_residual(Net& net, rank_t from, channel on, Codec& codec, deadline until) {
-    using T = std::remove_cvref_t<decltype(detail::residual_of(codec)[0])>;
     const auto got = net.receive(from, on, until);
-    if (!got) return false;
-    frame_reader frames(got->pieces());
-    wire::detail::require(frames.peek().kind == detail::residual_kind, "it is no residual");
-    const std::span<const T> more = detail::next_values<T>(frames);
-    if (more.size() != codec.dimension())
-        throw protocol_error(text_of({"take_residual: the residual of rank ", from, " has ", more.size(),
-                                      " elements, and that of rank ", net.rank(), " has ", codec.dimension()}));
-    detail::residual_keeper(codec).add_to_residual(more);
-    return true;
+    if (got) detail::add_residuals(*got, net.rank(), codec);
+    return got.has_value();
 }
 
 }}  // namespace rill::RILL_ABI
@@ -31247,7 +31469,9 @@ namespace rill { inline namespace RILL_ABI {
 /// The residual of a rank that is no member any more, and that no member has taken over.
 struct lost_residual {
     rank_t rank = no_rank;
-    double norm = 0;  ///< its Euclidean norm after the last step of which the members have been told it
+    /// Its Euclidean norm after the last step of which the members have been told it; of several codecs, that of their
+    /// residuals together.
+    double norm = 0;
 
     friend bool operator==(const lost_residual&, const lost_residual&) = default;
 };
@@ -31260,7 +31484,7 @@ struct end_of_step : aggregate::sum {
 };
 
 /// Residuals of error feedback in an elastic team: a rank that leaves hands its own to the next member, and all members
-/// know the norms of each other's, to say what is lost when a rank dies.
+/// know the norms of each other's, to say what is lost when a rank dies. Ranks name their codecs in the same order.
 template <class Net>
 class elastic_residuals {
   public:
@@ -31269,31 +31493,32 @@ class elastic_residuals {
           patience_(options.patience),
           taken_(static_cast<std::size_t>(net.size())) {}
 
-    /// The codec whose residual is told to the others at the end of the next step.
-    template <class Codec>
-    void use(const Codec& codec) {
-        codec_ = &codec;
-        norm_of_ = norm_of<Codec>;
+    /// The codecs whose residuals are told to the others at the end of the next step.
+    template <class... Codecs>
+    void use(const Codecs&... codecs) {
+        codecs_ = {{&codecs, norm_of<Codecs>}...};
     }
-    void use_none() { codec_ = nullptr; }
 
-    /// Of a rank that has left. Returns whether the transport has taken the residual.
-    template <class Codec>
-    bool give(const agreement_decision& last, const Codec& codec) {
+    /// Of a rank that has left. Returns whether the transport has taken the residuals.
+    template <class... Codecs>
+    bool give(const agreement_decision& last, const Codecs&... codecs) {
         if (!std::binary_search(last.left.begin(), last.left.end(), session_.rank())) return false;
         if (last.next.members.empty()) return false;
-        return give_residual(session_.net(), next_after(session_.rank(), last.next), session_.on(last.next.epoch),
-                             codec, now() + patience_);
+        const channel on = session_.on(last.next.epoch);
+        return session_.net().post(next_after(session_.rank(), last.next), on, residual_message(on.context, codecs...),
+                                   now() + patience_);
     }
     /// Adds the residuals of those who have left in the latest agreement, where this rank is the next member.
-    template <class Codec>
-    void take(const agreement_decision& last, Codec& codec) {
+    template <class... Codecs>
+    void take(const agreement_decision& last, Codecs&... codecs) {
         if (looked_at_ == last.next.epoch) return;
         looked_at_ = last.next.epoch;
-        for (const rank_t rank : last.left)
-            if (next_after(rank, last.next) == session_.rank())
-                taken_[static_cast<std::size_t>(rank)] =
-                    take_residual(session_.net(), rank, session_.on(last.next.epoch), codec, now() + patience_);
+        for (const rank_t rank : last.left) {
+            if (next_after(rank, last.next) != session_.rank()) continue;
+            const auto got = session_.net().receive(rank, session_.on(last.next.epoch), now() + patience_);
+            taken_[static_cast<std::size_t>(rank)] = got.has_value();
+            if (got) add_residuals(*got, session_.rank(), codecs...);
+        }
     }
 
     /// Returns when all members have called it. Tells them the norm of this rank's residual, and which it has taken.
@@ -31301,8 +31526,7 @@ class elastic_residuals {
     void end_step(Group& workers, const view& members) {
         const std::size_t size = members.members.size();
         std::vector<std::int64_t> own(size + taken_.size()), told(own.size());
-        own[static_cast<std::size_t>(workers.rank())] =
-            std::bit_cast<std::int64_t>(codec_ != nullptr ? norm_of_(codec_) : 0.0);
+        own[static_cast<std::size_t>(workers.rank())] = std::bit_cast<std::int64_t>(norm());
         for (std::size_t rank = 0; rank < taken_.size(); ++rank) own[size + rank] = taken_[rank] ? 1 : 0;
         all_reduce(workers, own, told, end_of_step{});
 
@@ -31327,9 +31551,18 @@ class elastic_residuals {
         agreement_seat seat{};
         double norm = 0;
     };
+    struct codec_in_use {
+        const void* codec;
+        double (*norm_of)(const void*);
+    };
     template <class Codec>
     static double norm_of(const void* codec) {
         return residual_norm(*static_cast<const Codec*>(codec));
+    }
+    double norm() const {
+        double all = 0;
+        for (const codec_in_use& each : codecs_) all = std::hypot(all, each.norm_of(each.codec));
+        return all;
     }
     time_point now() const { return session_.net().now(); }
     static rank_t next_after(rank_t rank, const view& in) {
@@ -31339,8 +31572,7 @@ class elastic_residuals {
 
     session<Net> session_;
     duration patience_;
-    const void* codec_ = nullptr;
-    double (*norm_of_)(const void*) = nullptr;
+    std::vector<codec_in_use> codecs_{};
     std::vector<known> known_{};  ///< what the members have told at the end of the latest step
     std::vector<bool> taken_;     ///< by rank: this rank has taken its residual since it was last a member
     std::vector<lost_residual> lost_{};
@@ -32219,13 +32451,17 @@ class elastic_states {
     void give(const State& state) {
         const std::uint64_t at = members_->committed();
         const bool is_new_view = serves_ != members_->view().epoch;
-        if (is_new_view) exchange_.serve(members_->view(), at);
+        buffer copy;
+        if (is_new_view) {
+            copy = state.pack();  // if it throws, the view is taken up by the next call
+            checksum_ = rill::checksum(copy);
+            exchange_.serve(members_->view(), at);
+        }
         serves_ = members_->view().epoch;
         if (given_ < at) exchange_.committed(at, state.changes());
         given_ = at;
         if (!is_new_view && !exchange_.wants_snapshot(at)) return;
-        buffer copy = state.pack();
-        if (is_new_view) checksum_ = rill::checksum(copy);
+        if (!is_new_view) copy = state.pack();
         exchange_.take_snapshot(at, std::move(copy));
     }
 
@@ -32282,8 +32518,8 @@ class elastic {
   public:
     using group_type = typename detail::elastic_groups<Net, Shape>::group_type;
 
-    /// Errors: `timeout` if not all ranks of the first view come, `peer_failure` if all others have ended or a rank
-    /// begins anew before the first view is there, `mismatch` if a rank has another topology or other options.
+    /// Errors: `timeout` if not all ranks of the first view come, `peer_failure` if all others have ended before it is
+    /// there, `mismatch` if a rank has another topology or other options.
     explicit elastic(Net& net, Shape shape = {}, elastic_options options = {})
         : options_(checked(options, net.rank())),
           members_(net, options, build_of(options, shape)),
@@ -32304,10 +32540,18 @@ class elastic {
     /// Call it before each step, with the state after `step()` steps. Returns the view of the next step. A rank that is
     /// not a member, or that lacks the latest step, gets the state of the others here; then `step()` has grown.
     ///
+    /// For training with error feedback: `codecs` are those of the next attempt that keep residuals, on all ranks in
+    /// the same order. They must live until then. If the others have committed a step that this rank has taken back,
+    /// they are then as that step has left them. Adds the residuals of ranks that have left, where this rank is the
+    /// next member after them; it waits for `patience` at most if such a rank dies meanwhile. In the next attempt the
+    /// members tell each other the norms of their residuals (see `lost`).
+    ///
     /// Errors: `no_quorum` if there are fewer members than `least` for longer than the timeout; `excluded`;
-    /// `peer_failure` if nobody gives this rank a state that fits; `timeout` if its state or its seat takes too long.
-    template <ElasticState State>
-    const rill::view& settle(State& state) {
+    /// `peer_failure` if nobody gives this rank a state that fits; `timeout` if its state or its seat takes too long;
+    /// those of `take_residual`. What `pack` and `changes` throw; the next call goes on. What `apply` throws; this
+    /// rank's state then lacks a step, so let the rank end.
+    template <ElasticState State, detail::KeepsResidual... Codecs>
+    const rill::view& settle(State& state, Codecs&... codecs) {
         const auto agree = [&] { agree_if_asked(); };
         if (!members_.has_entered()) states_.join(state, agree);
         members_.pump(deadline::immediate);
@@ -32322,21 +32566,11 @@ class elastic {
             states_.take_up(state, agree);
         }
         settled_ = view().epoch;
-        residuals_.use_none();
-        return view();
-    }
-    /// `settle(state)` for training with error feedback. If the others have committed a step that this rank has taken
-    /// back, the codec is then as that step has left it. Adds the residuals of ranks that have left, where this rank is
-    /// the next member after them; it waits for `patience` at most if such a rank dies meanwhile. In the next attempt
-    /// the members tell each other the norms of their residuals (see `lost`). `codec` must live until then.
-    ///
-    /// Errors: also those of `take_residual`.
-    template <ElasticState State, detail::KeepsResidual Codec>
-    const rill::view& settle(State& state, Codec& codec) {
-        settle(state);
-        redo_if_committed(step(), codec);
-        residuals_.take(agreement().last(), codec);
-        residuals_.use(codec);
+        if constexpr (sizeof...(Codecs) != 0) {
+            redo_if_committed(step(), codecs...);
+            residuals_.take(agreement().last(), codecs...);
+        }
+        residuals_.use(codecs...);
         return view();
     }
     /// The residuals that the latest attempt has declared as lost, because their ranks have died since the step before,
@@ -32352,7 +32586,7 @@ class elastic {
     /// `settle`, compute the gradient anew and try again. One exception: a member that lacks the result of a committed
     /// step gets false, and gets the state from the others in its next `settle`.
     ///
-    /// After false, and after an error, codecs are as before the attempt; but see `settle(state, codec)`. Memory is too
+    /// After false, and after an error, codecs are as before the attempt; but see `settle`. Memory is too
     /// if the body has called `workers.step().keep(elements)` for it; do so for an input that is also an output. Codecs
     /// and such memory must outlive this call: make them outside the body. A collective that fails ends the attempt,
     /// even if the body catches its error.
@@ -32371,6 +32605,7 @@ class elastic {
         // Not in a collective, where others may still be in the view before, and wait for this rank.
         if (agreement().has_dead_member()) end_view("a rank has ended");
         agree_if_asked();
+        if (compared_ != view().epoch) wait_for_newcomers();
         if (view().epoch != settled_ || step() < agreement().base()) return false;
         attempted_ = step() + 1;
         try {
@@ -32385,7 +32620,7 @@ class elastic {
     }
 
     /// Lets the others go on without this rank. Returns when they have decided so. `settle` and `attempt` must not be
-    /// called afterwards.
+    /// called afterwards. Errors: `no_quorum` if so many others have ended that the rest cannot decide.
     void leave() {
         if (!is_member()) return;
         try {
@@ -32395,16 +32630,18 @@ class elastic {
         } catch (const excluded&) {  // the others have decided to go on without this rank
         }
     }
-    /// Leaves, and hands the residual to the next member, which adds it in its `settle`. Call it with the codec as it
-    /// is after the last attempt; if the others have committed a step that this rank has taken back, it becomes as that
-    /// step has left it. What it keeps is the other's from then on. Returns false if the residual is lost:
-    /// nobody is left to take it, or the others had already gone on without this rank.
-    template <detail::KeepsResidual Codec>
-    bool leave(Codec& codec) {
+    /// Leaves, and hands the residuals to the next member, which adds them in its `settle`. Call it with the codecs of
+    /// `settle`, as they are after the last attempt; if the others have committed a step that this rank has taken back,
+    /// they become as that step has left them. What they keep is the other's from then on. Returns false if the
+    /// residuals are lost: nobody is left to take them, or the others had already gone on without this rank. Errors:
+    /// those of `leave()`; the codecs then keep their residuals.
+    template <detail::KeepsResidual... Codecs>
+        requires(sizeof...(Codecs) != 0)
+    bool leave(Codecs&... codecs) {
         if (!is_member()) return false;
         leave();
-        redo_if_committed(agreement().last().step, codec);
-        return residuals_.give(agreement().last(), codec);
+        redo_if_committed(agreement().last().step, codecs...);
+        return residuals_.give(agreement().last(), codecs...);
     }
 
     /// Call it after the last step. Answers other members until all of them have called it or ended, because a member
@@ -32452,10 +32689,18 @@ class elastic {
 
     /// No step is committed without the contributions of all members of its view, so a step that the others have
     /// committed has what this rank has sent in its attempt.
-    template <class Codec>
-    void redo_if_committed(std::uint64_t committed, Codec& codec) {
-        if (attempted_ && committed >= *attempted_) groups_.step().redo(codec);
+    template <class... Codecs>
+    void redo_if_committed(std::uint64_t committed, Codecs&... codecs) {
+        if (attempted_ && committed >= *attempted_) (groups_.step().redo(codecs), ...);
         attempted_.reset();
+    }
+    /// A newcomer may be a member before the transport has told this rank of it. A collective would take it for ended.
+    void wait_for_newcomers() {
+        const time_point end = members_.now() + options_.patience;
+        while (members_.now() < end && !members_.has_heard_of_all()) {
+            members_.pump(std::min(end, members_.now() + options_.repeat));
+            agree_if_asked();
+        }
     }
     /// Returns whether it is committed.
     template <class Body>
@@ -32719,6 +32964,16 @@ void restore_part(const Reader& in, const std::string& name, Part& part) {
     if constexpr (requires { part.restore(in, name); }) part.restore(in, name);
 }
 
+/// What a policy binds to, for elements of `T`.
+template <class Policy, class T>
+using bound_to = decltype(std::declval<const Policy&>().template bind<T>(std::size_t{}));
+
+/// Of values that all ranks must have alike, bit for bit.
+template <class T>
+std::uint64_t hash_of(std::span<const T> values) {
+    return fingerprint(std::string_view(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
+}
+
 /// The exception that leaves `work()`, or null.
 template <class Work>
 std::exception_ptr thrown_by(Work&& work) {
@@ -32911,7 +33166,7 @@ class local_steps {
 
     R* replica_;
     std::uint32_t every_;
-    decltype(std::declval<const Move&>().template bind<element_type>(std::size_t{})) move_;
+    detail::bound_to<Move, element_type> move_;
     aligned_vector<element_type> base_{};  ///< the replica's model
     aligned_vector<element_type> own_{};   ///< and after this rank's steps
     aligned_vector<element_type> step_{};
@@ -33017,30 +33272,13 @@ struct pair_kind {
     /// How a rank leaves a run.
     enum departure : unsigned char { stays, retires, ends, is_destroyed };
 
+    /// What a transport tells of a rank.
+    static constexpr message_kind of(peer_change change) {
+        if (change == peer_change::ended) return gone;
+        return change == peer_change::silent ? lost : message_kind{};
+    }
     static constexpr bool is_own(message_kind kind) { return kind.number <= leaves.number; }
     static constexpr bool has_model(message_kind kind) { return kind == request || kind == answer; }
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/protocol/detail/pair_requirements.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// The base of `pair_averaging`, so that its messages come before all others.
-template <class Net, class Who, class Move, class T>
-struct pair_requirements {
-    static_assert(ConcurrentTransport<Net>,
-                  "rill::pair_averaging: the transport does not model ConcurrentTransport, so no rank can answer while "
-                  "it computes; use in_process, simulated or mpi with MPI_THREAD_MULTIPLE");
-    static_assert(Pairing<Who>,
-                  "rill::pair_averaging: the policy after the transport does not model Pairing, which says who may ask "
-                  "whom; use topology::bipartite or anyone (see rill/concept/pairing.hpp)");
-    static_assert(std::floating_point<T>,
-                  "rill::pair_averaging: the model's elements are no floating-point numbers, which cannot be halved");
-    static_assert(Update<Move, T>,
-                  "rill::pair_averaging: the policy after the pairing does not model Update for the model's elements; "
-                  "use train::descent (see rill/concept/update.hpp)");
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -33419,16 +33657,6 @@ class pair_service {
         run_machine(session_, session_.on(0), machine_, machine_.begin(std::as_const(session_.net()).now()), *this);
     }
 
-    /// Tells the activity that runs, by a message made in `room`. Throws nothing: if the run has failed, it finds that
-    /// itself.
-    void notify(message_kind kind, std::uint64_t number, buffer room = kept_room(0)) {
-        try {
-            session_.net().post(session_.rank(), session_.on(0),
-                                empty_frame(session_.stamped({}, kind, number), std::move(room)), deadline::never);
-        } catch (const error&) {  // the run has failed
-        }
-    }
-
     [[gnu::cold]] detail::scene scene() const { return session_.scene(0, 0, "pair_averaging"); }
 
   private:
@@ -33446,26 +33674,17 @@ class pair_service {
     }
 
     wire::header head_of(const message& got) {
-        const wire::header head = read_from(*this, got.source(), [&]() -> wire::header {
-            if (got.pieces().size_bytes() < wire::header_bytes) {
-                const peer_change change = read_peer_event(got).kind;
-                if (change == peer_change::ended) return {.kind = pair_kind::gone};
-                return {.kind = change == peer_change::silent ? pair_kind::lost : message_kind{}};
-            }
-            const wire::header read = frame_reader(got.pieces()).peek();
-            session_.require_own(read);
+        const wire::header head = head_of_message(session_, got, *this, &pair_kind::of, [&](const wire::header& read) {
             wire::detail::require(read.kind.protocol == pair_kind::pushed.protocol, "it is of another protocol");
             wire::detail::require(!pair_kind::is_own(read.kind) || got.source() == session_.rank(),
                                   "only its own rank sends it");
             wire::detail::require(!pair_kind::has_model(read.kind) || read.dimension == model_.size(),
                                   "its model has another size");
-            return read;
         });
         if (head.kind == pair_kind::pushed) owner_.take(std::span<T>(model_));
         return head;
     }
 
-    static std::size_t next_handle() { return 0; }
     /// Goes half of the way from what this rank has told to what the other has told. Both do, so that the sum of their
     /// models stays.
     void keep(message&& got, const wire::header& head) {
@@ -33647,7 +33866,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     ~pair_averaging() {
         try {
             begin_to_serve();
-            service_->notify(detail::pair_kind::leaves, detail::pair_kind::is_destroyed);
+            detail::notify(session_, detail::pair_kind::leaves, detail::pair_kind::is_destroyed);
         } catch (...) {  // this rank has ended, or the run could not begin
         }
         run_.join();
@@ -33680,7 +33899,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
                      "pair_averaging: this version has not been pulled");
         RILL_EXPECTS(!is_leaving(), "pair_averaging: a rank pushes nothing after retire or end");
         pushes_.push(gradient, held.version);
-        service_->notify(detail::pair_kind::pushed, 0, pushes_.room_for_note());
+        detail::notify(session_, detail::pair_kind::pushed, 0, pushes_.room_for_note());
     }
 
     /// What has become of a push that has not been told yet, in the order of pushes; empty if there is none.
@@ -33756,11 +33975,9 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     }
     void agree_on(const Who& who, const Move& move) {
         constexpr option_names names{{"pairing", "update", "first model"}};
-        const std::string_view bytes(reinterpret_cast<const char*>(held_.values.data()),
-                                     held_.values.size() * sizeof(T));
-        agree(
-            group_, names,
-            {option_hash(fingerprint(who)), option_hash(fingerprint_if_named(move)), option_hash(fingerprint(bytes))});
+        agree(group_, names,
+              {option_hash(fingerprint(who)), option_hash(fingerprint_if_named(move)),
+               option_hash(detail::hash_of(std::span<const T>(held_.values)))});
     }
 
     /// From the first `pull` on, so that a replica can be restored before.
@@ -33776,7 +33993,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         if (how <= leaves_) return;
         begin_to_serve();
         leaves_ = how;
-        service_->notify(detail::pair_kind::leaves, how);
+        detail::notify(session_, detail::pair_kind::leaves, how);
     }
 
     /// Rank, number of ranks, version, draws, and how many runs have led to it, this one too.
@@ -33825,7 +34042,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
 
     group<Net, topology::tree> group_;  ///< which the ranks agree in
     session<Net> session_;
-    decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
+    detail::bound_to<Move, T> update_;
     std::uint64_t version_ = 0;
     std::uint64_t runs_ = 0;  ///< that it goes on from
 
@@ -33843,19 +34060,12 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
 };
 
 // Arguments that it does not take.
-template <class T>
-class pair_averaging<detail::wrong_arguments, T, T, T> {
+template <detail::WrongCall Why, class T>
+class pair_averaging<Why, T, T, T> {
     static_assert(
-        !std::same_as<T, T>,
+        !std::same_as<Why, detail::wrong_arguments>,
         "rill::pair_averaging: takes a transport, a pairing, an update and the first model, and group_options");
-
-  public:
-    template <class... Any>
-    explicit pair_averaging(Any&&...) {}
-};
-template <class T>
-class pair_averaging<detail::wrong_first, T, T, T> {
-    static_assert(!std::same_as<T, T>,
+    static_assert(!std::same_as<Why, detail::wrong_first>,
                   "rill::pair_averaging: the first argument is a group; pass its transport, as in workers.net()");
 
   public:
@@ -33900,6 +34110,9 @@ struct server_kind {
 
     /// Never sent: what a transport tells of a rank that has ended.
     static constexpr message_kind ended{"parameter server", 11};
+    static constexpr message_kind of(peer_change change) {
+        return change == peer_change::ended ? ended : message_kind{};
+    }
 
     static constexpr bool is_to_server(message_kind kind) {
         return kind.protocol == pull.protocol && kind.number <= give_up.number;
@@ -33909,30 +34122,12 @@ struct server_kind {
     }
 };
 
+/// The tags of a parameter server's session.
+inline constexpr std::uint32_t to_servers = 0;
+inline constexpr std::uint32_t to_workers = 1;
+
 /// After how long a message is tried again that has met a full mailbox.
 constexpr duration nap(duration timeout) { return std::min(timeout / 256, milliseconds(1)); }
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/protocol/detail/server_requirements.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// The base of `parameter_server`, so that its messages come before all others.
-template <class Net, class Age, class Move, class T>
-struct server_requirements {
-    static_assert(
-        ConcurrentTransport<Net>,
-        "rill::parameter_server: the transport does not model ConcurrentTransport, so no rank can serve while "
-        "it computes; use in_process, simulated or mpi");
-    static_assert(Staleness<Age>,
-                  "rill::parameter_server: the policy after the options does not model Staleness, which says how far a "
-                  "worker may lead; use straggler::bounded, in_step or unbounded (see rill/concept/staleness.hpp)");
-    static_assert(Update<Move, T> || RankedUpdate<Move, T>,
-                  "rill::parameter_server: the policy after the staleness models neither Update nor RankedUpdate for "
-                  "the model's elements; use train::descent, aggregate::add or aggregate::mean_of_latest (see "
-                  "rill/concept/update.hpp)");
-};
 
 }}}  // namespace rill::RILL_ABI::detail
 
@@ -34004,32 +34199,6 @@ class push_log {
     fifo<pushed> untold_;
     fifo<push_fate> fates_;
 };
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/protocol/detail/server_head.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// The tags of a parameter server's session.
-inline constexpr std::uint32_t to_servers = 0;
-inline constexpr std::uint32_t to_workers = 1;
-
-/// The header of a message of a parameter server. Where the transport tells that a rank has ended, it is that of
-/// `server_kind::ended`, and of no kind where it tells something else. Throws unless `is_due(kind)`.
-template <class Session, class Message, class Place, class IsDue>
-wire::header server_head_of(const Session& of, const Message& got, const Place& place, IsDue&& is_due) {
-    return read_from(place, got.source(), [&]() -> wire::header {
-        if (got.pieces().size_bytes() < wire::header_bytes) {
-            const bool has_ended = read_peer_event(got).kind == peer_change::ended;
-            return {.kind = has_ended ? server_kind::ended : message_kind{}};
-        }
-        const wire::header head = frame_reader(got.pieces()).peek();
-        of.require_own(head);
-        wire::detail::require(is_due(head.kind), "its kind is not one that is due here");
-        return head;
-    });
-}
 
 }}}  // namespace rill::RILL_ABI::detail
 
@@ -34175,7 +34344,8 @@ class server_links {
         if (!got && now >= until) silent(awaited);
         if (!got) return;
         const wire::header head =
-            server_head_of(session_, *got, *this, [](message_kind kind) { return server_kind::is_to_worker(kind); });
+            head_of_message(session_, *got, *this, &server_kind::of,
+                            [](const wire::header& read) { require_due(server_kind::is_to_worker(read.kind)); });
         const auto from = static_cast<std::size_t>(got->source() - servers_.front());
         if (has_ended(from)) return;
         if (head.kind == server_kind::ended) gone(got->source());
@@ -34474,7 +34644,7 @@ class model_shard {
     }
 
     aligned_vector<T> values_;
-    decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
+    bound_to<Move, T> update_;
     std::uint64_t version_ = 0;
     std::vector<told_to> told_;
     std::vector<std::int64_t> numbers_;
@@ -34786,10 +34956,10 @@ class shard_service {
     }
 
     wire::header head_of(const message& got) const {
-        return server_head_of(session_, got, *this, [](message_kind kind) { return server_kind::is_to_server(kind); });
+        return head_of_message(session_, got, *this, &server_kind::of,
+                               [](const wire::header& head) { require_due(server_kind::is_to_server(head.kind)); });
     }
 
-    static std::size_t next_handle() { return 0; }
     void keep(message&& got, const wire::header& head) {
         read_from(*this, got.source(), [&] {
             if (head.kind == server_kind::push)
@@ -35065,7 +35235,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         agree(group_, names,
               {option_hash(mix64(static_cast<std::uint64_t>(options_.servers), options_.dedicated ? 1U : 0U)),
                option_hash(static_cast<std::uint64_t>(options_.patience.ns)), option_hash(fingerprint(age)),
-               option_hash(fingerprint_if_named(move)), option_hash(hash_of(first))});
+               option_hash(fingerprint_if_named(move)), option_hash(detail::hash_of(first))});
     }
 
     /// All ranks have restored their own state when it returns. If not, or if their states are not of one run, none
@@ -35088,18 +35258,13 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     /// Servers say what their parts are. A worker compares what it holds.
     std::uint64_t state_of(std::span<const T> model) {
         std::vector<std::int64_t> parts(static_cast<std::size_t>(options_.servers));
-        if (serves()) parts[own_server()] = static_cast<std::int64_t>(hash_of(own_part_of(model)));
+        if (serves()) parts[own_server()] = static_cast<std::int64_t>(detail::hash_of(own_part_of(model)));
         all_reduce(group_, parts, parts);
         for (std::size_t i = 0; works() && i < parts.size(); ++i) {
             const segment part = worker_.part_of(i);
-            parts[i] = static_cast<std::int64_t>(hash_of(model.subspan(part.begin, part.size())));
+            parts[i] = static_cast<std::int64_t>(detail::hash_of(model.subspan(part.begin, part.size())));
         }
-        return hash_of(std::span<const std::int64_t>(parts));
-    }
-
-    template <class Value>
-    static std::uint64_t hash_of(std::span<const Value> values) {
-        return fingerprint(std::string_view(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
+        return detail::hash_of(std::span<const std::int64_t>(parts));
     }
 
     bool works() const { return session_.rank() < workers(); }
@@ -35204,19 +35369,12 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
 };
 
 // Arguments that it does not take.
-template <class T>
-class parameter_server<detail::wrong_arguments, T, T, T> {
+template <detail::WrongCall Why, class T>
+class parameter_server<Why, T, T, T> {
     static_assert(
-        !std::same_as<T, T>,
+        !std::same_as<Why, detail::wrong_arguments>,
         "rill::parameter_server: takes a transport, server_options, a staleness, an update and the first model");
-
-  public:
-    template <class... Any>
-    explicit parameter_server(Any&&...) {}
-};
-template <class T>
-class parameter_server<detail::wrong_first, T, T, T> {
-    static_assert(!std::same_as<T, T>,
+    static_assert(!std::same_as<Why, detail::wrong_first>,
                   "rill::parameter_server: the first argument is a group; pass its transport, as in workers.net()");
 
   public:
@@ -35328,38 +35486,6 @@ class group_center final : public shared_center<T> {
     bool began_elsewhere_ = false;
     aligned_vector<T> before_;  ///< what the center has given last
     aligned_vector<T> change_;
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/protocol/detail/partial_requirements.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// The base of `partial_all_reduce`, so that its messages come before all others.
-template <class Net, class Start, class Age, class Sum, class Move, class T, class Codec>
-struct partial_requirements {
-    static_assert(ConcurrentTransport<Net>,
-                  "rill::partial_all_reduce: the transport does not model ConcurrentTransport, so no rank can exchange "
-                  "while it computes; use in_process, simulated or mpi with MPI_THREAD_MULTIPLE");
-    static_assert(Trigger<Start>,
-                  "rill::partial_all_reduce: the policy after the group does not model Trigger, which says who starts "
-                  "a round; use straggler::solo, majority, two_choices or all_ready (see rill/concept/trigger.hpp)");
-    static_assert(Staleness<Age>,
-                  "rill::partial_all_reduce: the policy after the trigger does not model Staleness, which says how old "
-                  "a gradient may be; use straggler::bounded, in_step, fresh or unbounded (see "
-                  "rill/concept/staleness.hpp)");
-    static_assert(Backlog<Sum>,
-                  "rill::partial_all_reduce: the policy after the staleness does not model Backlog, which says how the "
-                  "gradients that have piled up become one; use straggler::plain_sum or linear_mean (see "
-                  "rill/concept/backlog.hpp)");
-    static_assert(Update<Move, T>,
-                  "rill::partial_all_reduce: the policy after the backlog does not model Update for the model's "
-                  "elements; use train::descent (see rill/concept/update.hpp)");
-    static_assert(
-        requires(const Codec& codec) { codec.template bind<T>(0); },
-        "rill::partial_all_reduce: the last argument is no compressor for the model's elements; pass the "
-        "compressor itself, such as error_feedback{top_k{.density = 0.01}}, and not what its bind returns");
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -35694,11 +35820,7 @@ class round_starter {
     /// Tells the activity of this rank that waits in `await`: a push or an urge, with its number, by a message made in
     /// `room`.
     void notify(message_kind kind, std::uint64_t number, buffer room = kept_room(0)) {
-        try {
-            session_.net().post(session_.rank(), session_.on(0),
-                                empty_frame(session_.stamped({}, kind, number), std::move(room)), deadline::never);
-        } catch (const error&) {  // the run has failed, which that activity finds
-        }
+        detail::notify(session_, kind, number, std::move(room));
     }
 
     /// Runs the body of the protocol. Its failure ends the run on all ranks.
@@ -35785,7 +35907,6 @@ class round_starter {
         return {};
     }
 
-    static std::size_t next_handle() { return 0; }
     static void keep(message&&, const wire::header&) {}
     /// `asked.peer` starts no round. A collective that holds it up fails at about this time, and names the reason.
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
@@ -35925,9 +36046,10 @@ class partial_all_reduce
         for (rank_t rank = 0; rank < workers.size(); ++rank) partakers_.push_back(rank);
         constexpr option_names names{{"trigger", "staleness", "backlog", "update", "first model"}};
         made_over(workers, [&] {
-            return agree(group_, names,
-                         {option_hash(fingerprint(start)), option_hash(fingerprint(age)), option_hash(fingerprint(sum)),
-                          option_hash(fingerprint_if_named(move)), option_hash(hash_of(model_))});
+            return agree(
+                group_, names,
+                {option_hash(fingerprint(start)), option_hash(fingerprint(age)), option_hash(fingerprint(sum)),
+                 option_hash(fingerprint_if_named(move)), option_hash(detail::hash_of(std::span<const T>(model_)))});
         });
     }
     partial_all_reduce(const partial_all_reduce&) = delete;
@@ -36077,7 +36199,7 @@ class partial_all_reduce
             detail::restore_part(in, std::string(prefix) + "update", update);
             detail::restore_part(in, std::string(prefix) + "codec", codec_);
         });
-        detail::agree_on_state(group_, refused, mix64(saved[0], saved[1], hash_of(model)));
+        detail::agree_on_state(group_, refused, mix64(saved[0], saved[1], detail::hash_of(std::span<const T>(model))));
         model_ = held_.values = std::move(model);
         update_ = std::move(update);
         version_ = held_.number = saved[0];
@@ -36110,10 +36232,6 @@ class partial_all_reduce
         group_options own = workers.options();
         own.name = name;
         return own;
-    }
-
-    static std::uint64_t hash_of(const aligned_vector<T>& model) {
-        return fingerprint(std::string_view(reinterpret_cast<const char*>(model.data()), model.size() * sizeof(T)));
     }
 
     // --- the activity that computes
@@ -36211,8 +36329,8 @@ class partial_all_reduce
     detail::round_starter<Net, Start> starter_;
     detail::piled_up<T, Sum, Age> piled_up_;
     Age age_;
-    decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
-    [[no_unique_address]] decltype(std::declval<const Codec&>().template bind<T>(std::size_t{})) codec_;
+    detail::bound_to<Move, T> update_;
+    [[no_unique_address]] detail::bound_to<Codec, T> codec_;
     detail::partial_table table_;
     aligned_vector<T> model_;
     aligned_vector<T> own_;
@@ -36241,19 +36359,12 @@ class partial_all_reduce
 };
 
 // Arguments that it does not take.
-template <class T>
-class partial_all_reduce<detail::wrong_arguments, T, T, T, T, T, no_codec> {
-    static_assert(!std::same_as<T, T>,
+template <detail::WrongCall Why, class T>
+class partial_all_reduce<Why, T, T, T, T, T, no_codec> {
+    static_assert(!std::same_as<Why, detail::wrong_arguments>,
                   "rill::partial_all_reduce: takes a group, a trigger, a staleness, a backlog, an update and the first "
                   "model, and a compressor if the exchange is to be sparse or rounded");
-
-  public:
-    template <class... Any>
-    explicit partial_all_reduce(Any&&...) {}
-};
-template <class T>
-class partial_all_reduce<detail::wrong_first, T, T, T, T, T, no_codec> {
-    static_assert(!std::same_as<T, T>,
+    static_assert(!std::same_as<Why, detail::wrong_first>,
                   "rill::partial_all_reduce: the first argument is not a group; make one of transport and topology, as "
                   "in `rill::group workers{net, rill::topology::ring{}};`, and pass that");
 
@@ -39224,6 +39335,7 @@ class computed_messages {
         return announced_from_ != 0 && own >= announced_from_ ? own + announcement_ : own;
     }
     void receive(rank_t rank, std::span<const transfer> from, action kind) {
+        senders_ = std::max(senders_, static_cast<int>(from.size()));
         for (const transfer& each : from) {
             const double entries = payload(each.peer, each.parts, kind) / each_.bytes;
             at(rank) += entries * (each_.decode + (kind == action::copy ? each_.copy : each_.fold));
@@ -39243,6 +39355,8 @@ class computed_messages {
         if constexpr (FollowingMessageModel<Messages>) messages_.end_round();
     }
 
+    /// The most ranks that send to one in a round.
+    int senders() const { return senders_; }
     /// Of the rank that computes longest, up to its result.
     duration computing() {
         const double most = *std::max_element(computing_.begin(), computing_.end());
@@ -39262,6 +39376,7 @@ class computed_messages {
     std::vector<double> computing_;
     std::vector<bool> owners_;  ///< who has sent a finished part
     int parts_ = 1;
+    int senders_ = 0;
     bool is_copying_ = false, has_copied_ = false;
 };
 
@@ -39303,6 +39418,7 @@ void predict_measured(Candidate& of, const measured_costs& costs, entry_costs ea
     computed_messages<Messages> computed(messages, costs, each);
     const prediction found = predict_all_reduce(of.topology, costs.ranks, computed, measured_network::of(costs));
     of.rounds = found.rounds;
+    of.senders = computed.senders();
     of.computing = computed.computing();
     if (measured.small > duration{}) {
         of.least = of.network = measured.small;
@@ -39372,6 +39488,7 @@ struct exchange_candidate {
     bool compress = false;     ///< whether streams are exchanged, rather than dense vectors
     stream_codings codings{};  ///< of the streams
     int rounds = 0;
+    int senders = 0;       ///< the most ranks that send to one at once
     duration least{};      ///< the part of `network` that a small sum takes too
     duration network{};    ///< by `predict`, and by the measured small sums
     duration computing{};  ///< of the rank that computes longest
@@ -39384,11 +39501,11 @@ struct exchange_choice {
     rill::topology::any topology{};
     /// For streams. Where `compress` is false, they switch to the dense form at the first fold.
     stream_codings codings{};
-    bool compress = false;  ///< whether streams are faster than dense vectors
+    bool compress = false;  ///< whether streams are exchanged, rather than dense vectors
     duration expected{};    ///< the time of an exchange
     gradient_shape gradient{};
     measured_costs costs{};
-    std::vector<exchange_candidate> candidates{};  ///< all that were compared, the fastest first
+    std::vector<exchange_candidate> candidates{};  ///< the choice, then the others, the fastest first
 
     /// A text: the choice, the fastest candidate of another topology or form (dense or streams), and what decides
     /// between them. Needs the candidates that `choose` returns.
@@ -39457,7 +39574,22 @@ constexpr bool is_meant_for_rows(index_coding codes, bool are_rows) {
     return !are_rows || (codes != index_coding::huffman && codes != index_coding::packed_gaps);
 }
 
-/// The fastest first. Of equally fast ones the first stays first: the simpler one.
+/// Takes the fastest, or, of those that take at most a 50th longer, the one with the fewest senders. Of equally fast
+/// ones it takes the first. Returns it, then the others, the fastest first.
+inline std::vector<exchange_candidate> choice_first(std::vector<exchange_candidate> all) {
+    std::stable_sort(all.begin(), all.end(),
+                     [](const exchange_candidate& a, const exchange_candidate& b) { return a.time() < b.time(); });
+    const duration least = all.front().time();
+    const auto slower = std::find_if(all.begin(), all.end(), [&](const exchange_candidate& each) {
+        return (each.time() - least).ns > least.ns / 50;
+    });
+    const auto chosen =
+        std::min_element(all.begin(), slower, [](const auto& a, const auto& b) { return a.senders < b.senders; });
+    std::rotate(all.begin(), chosen, chosen + 1);
+    return all;
+}
+
+/// The simpler ones first.
 template <Topology Shape, std::size_t Count>
 std::vector<exchange_candidate> all_candidates(const std::array<Shape, Count>& shapes, const measured_costs& costs,
                                                const gradient_shape& gradient) {
@@ -39482,8 +39614,6 @@ std::vector<exchange_candidate> all_candidates(const std::array<Shape, Count>& s
                             all.push_back(stream_candidate(shapes[s], costs, times[s], gradient, i,
                                                            dense_switch{factor}, values, copied));
     }
-    std::stable_sort(all.begin(), all.end(),
-                     [](const exchange_candidate& a, const exchange_candidate& b) { return a.time() < b.time(); });
     return all;
 }
 
@@ -39516,10 +39646,13 @@ inline std::string describe(const exchange_candidate& of) {
     return composition_of(of) + ", " + text_of_time(of.time());
 }
 
-/// What saves the most time of `chosen` against `other`.
+/// The senders, if `other` would be as fast or faster; else what saves the most time of `chosen` against `other`.
 inline std::string what_decides(const exchange_candidate& chosen, const exchange_candidate& other) {
     const duration least = other.least - chosen.least, computing = other.computing - chosen.computing,
                    bytes = other.network - chosen.network - least;
+    if (other.time() <= chosen.time() && chosen.senders < other.senders)
+        return "The difference is within 2 %; fewer ranks send to one at once: " + std::to_string(chosen.senders) +
+               " instead of " + std::to_string(other.senders) + ".";
     if (other.time() == chosen.time()) return "Both take equally long; the simpler one is taken.";
     if (computing > std::max(least, bytes)) return "Less computing decides.";
     if (least > bytes && chosen.rounds < other.rounds)
@@ -39619,6 +39752,10 @@ inline std::string exchange_choice::reason() const {
 /// Messages both ways between two ranks share it. Messages of one rank to or from several share its network card. How
 /// fast that is was measured too.
 ///
+/// Of candidates that are predicted to take at most 2 % longer than the fastest, the one is chosen in which the fewest
+/// ranks send to one at once, because bursts can take longer than predicted. Of those with as few senders the fastest
+/// is chosen, and of equally fast ones the simplest.
+///
 /// It is a template so that a translation unit which does not call it does not compile the predictions.
 /// Cost: some 70 predictions, each of O(messages); with `values` or `copy` about twice as many, with both some 230.
 /// Memory: that of one prediction.
@@ -39626,9 +39763,10 @@ template <class = void>
 exchange_choice choose(const measured_costs& costs, const gradient_shape& gradient) {
     detail::require_gradient(gradient);
     detail::require_costs(costs);
-    exchange_choice made{.gradient = gradient,
-                         .costs = costs,
-                         .candidates = detail::all_candidates(measured_topologies, costs, gradient)};
+    exchange_choice made{
+        .gradient = gradient,
+        .costs = costs,
+        .candidates = detail::choice_first(detail::all_candidates(measured_topologies, costs, gradient))};
     const exchange_candidate& best = made.candidates.front();
     made.topology = best.topology;
     made.codings = best.codings;
@@ -40570,12 +40708,26 @@ inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> ta
         }
 }
 
+/// Copies the bytes of `pieces` from byte `at` on.
+inline void copy_from(const byte_pieces& pieces, std::size_t at, byte_span to) {
+    for (const byte_view piece : pieces) {
+        if (at >= piece.size()) {
+            at -= piece.size();
+            continue;
+        }
+        const std::size_t size = std::min(piece.size() - at, to.size());
+        if (size == 0) return;
+        std::memcpy(to.data(), piece.data() + at, size);
+        to = to.subspan(size);
+        at = 0;
+    }
+}
+
 /// Copies a message that has arrived into the targets of `receive_into`; throws `protocol_error` where the sizes
 /// differ.
 template <class Message>
 void copy_message(rank_t self, const Message& from, channel on, std::span<const byte_span> targets) {
-    std::size_t room = 0;
-    for (const byte_span target : targets) room += target.size();
+    const std::size_t room = size_bytes(targets);
     const byte_pieces pieces = from.pieces();
     if (room != pieces.size_bytes())
         throw protocol_error(
@@ -40600,7 +40752,7 @@ struct early_message {
     std::uint64_t life = 0;  ///< the incarnation of its sender
 
     bool is_for(std::span<const rank_t> peers, channel wanted) const {
-        return on == wanted && std::find(peers.begin(), peers.end(), inner.source()) != peers.end();
+        return on == wanted && contains(peers, inner.source());
     }
 };
 
@@ -40648,28 +40800,17 @@ class delayed_inbox {
         return next;
     }
 
-    /// Takes the message that was due first, if any is due.
-    std::optional<held> take(std::span<const rank_t> peers, channel on, time_point now) {
+    /// Takes the message that was due first, if any is due; if `latest`, the one that was due last, and drops the
+    /// others that are due.
+    std::optional<held> take(std::span<const rank_t> peers, channel on, time_point now, bool latest = false) {
         const std::lock_guard lock(mutex_);
+        const auto is_due = [&](const held& each) { return each.due <= now && each.is_for(peers, on); };
         std::size_t best = held_.size();
         for (std::size_t i = 0; i < held_.size(); ++i)
-            if (held_[i].due <= now && held_[i].is_for(peers, on) &&
-                (best == held_.size() || held_[i].due < held_[best].due))
-                best = i;
-        return take_at(best);
-    }
-
-    /// Takes the message that was due last, if any is due, and drops the others that are due.
-    std::optional<held> take_latest(std::span<const rank_t> peers, channel on, time_point now) {
-        const std::lock_guard lock(mutex_);
-        std::size_t best = held_.size();
-        for (std::size_t i = 0; i < held_.size(); ++i)
-            if (held_[i].due <= now && held_[i].is_for(peers, on) &&
-                (best == held_.size() || held_[i].due >= held_[best].due))
-                best = i;
-        std::optional<held> latest = take_at(best);
-        drop_if([&](const held& each) { return each.due <= now && each.is_for(peers, on); });
-        return latest;
+            if (is_due(held_[i]) && (best == held_.size() || (held_[i].due < held_[best].due) != latest)) best = i;
+        std::optional<held> taken = take_at(best);
+        if (latest) drop_if(is_due);
+        return taken;
     }
 
     void drop(std::uint64_t context) {
@@ -41051,7 +41192,7 @@ class delayed : public detail::decorator<delayed<Net>, Net> {
     }
     std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
         collect(peers, on);
-        return await(peers, on, until, [&](time_point at) { return inbox_.take_latest(peers, on, at); });
+        return await(peers, on, until, [&](time_point at) { return inbox_.take(peers, on, at, true); });
     }
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         const auto received = receive(peer, on, until);
@@ -42243,9 +42384,8 @@ class fault_news {
 
     std::optional<item> take(std::span<const rank_t> peers, channel on) {
         const std::lock_guard lock(mutex_);
-        const auto first = std::find_if(ready_.begin(), ready_.end(), [&](const item& each) {
-            return each.on == on && std::find(peers.begin(), peers.end(), each.peer) != peers.end();
-        });
+        const auto first = std::find_if(ready_.begin(), ready_.end(),
+                                        [&](const item& each) { return each.on == on && contains(peers, each.peer); });
         if (first == ready_.end()) return std::nullopt;
         const item taken = *first;
         ready_.erase(first);
@@ -43792,6 +43932,8 @@ class world : public waits {
     // --- what becomes of ranks
 
     std::uint64_t incarnation(rank_t rank) { return at(rank).incarnation.load(std::memory_order_acquire); }
+    /// As `self` knows it: as it is.
+    std::uint64_t incarnation([[maybe_unused]] rank_t self, rank_t peer) { return incarnation(peer); }
 
     [[gnu::noinline]] void monitor(rank_t self, channel on) {
         rank_state& own = at(self);
@@ -44201,6 +44343,7 @@ using message = rill::detail::received_message<detail::world*, detail::node>;
 class sending {
   public:
     sending() = default;
+    sending(detail::world& world, detail::node* posted) : world_(&world), node_(posted) {}
     sending(sending&& other) noexcept : world_(other.world_), node_(other.node_) { other.node_ = nullptr; }
     sending& operator=(sending&& other) noexcept {
         if (this == &other) return *this;
@@ -44229,10 +44372,6 @@ class sending {
     }
 
   private:
-    friend class endpoint;
-
-    sending(detail::world& world, detail::node* posted) : world_(&world), node_(posted) {}
-
     /// Withdraws a message that nobody has taken; a message that is being read is retired by its reader.
     [[gnu::noinline]] void abandon() noexcept {
         const bool withdrawn = world_->withdraw(*node_);
@@ -44549,38 +44688,23 @@ class window {
 
 }}}  // namespace rill::RILL_ABI::in_process
 
-// ===== rill/transport/in_process.hpp
+// ===== rill/transport/detail/world_endpoint.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace in_process {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// One rank among threads of this process. Models `ConcurrentTransport` (any thread of the rank may call it),
-/// `SharedMemoryTransport` and `MonitoredTransport`.
-///
-/// A receiver reads a borrowed message in the sender's memory; a buffer that is handed over is moved. Posts and
-/// receives allocate only while more messages are under way than ever before. No message or sending may outlive its
-/// `run`. A rank must not use a context again that it has closed.
-class endpoint {
+/// What the endpoints have in common whose ranks share one object, the world: each call goes to it.
+template <class World, class Message, class Sending>
+class world_endpoint {
   public:
-    using message = in_process::message;
-    using sending = in_process::sending;
-    using window = in_process::window;
-    using activity = in_process::activity;
-    using event = in_process::event;
-    template <class T>
-    using queue = in_process::queue<T>;
+    using message = Message;
+    using sending = Sending;
 
-    endpoint(detail::world& world, rank_t rank) : world_(&world), rank_(rank) {}
-    endpoint(const endpoint&) = delete;
-    endpoint& operator=(const endpoint&) = delete;
+    world_endpoint(const world_endpoint&) = delete;
+    world_endpoint& operator=(const world_endpoint&) = delete;
 
     rank_t rank() const { return rank_; }
     int size() const { return world_->size(); }
-    time_point now() const { return detail::steady_now(); }
     traffic counted() const { return world_->counted(rank_); }
-
-    void sleep_until(time_point instant) {
-        world_->wait_commonly(rank_, {every_context}, instant, [] { return false; });
-    }
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         check(peer);
@@ -44604,7 +44728,7 @@ class endpoint {
     }
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         const auto received = receive(peer, on, until);
-        if (received) rill::detail::copy_message(rank_, *received, on, targets);
+        if (received) copy_message(rank_, *received, on, targets);
         return received.has_value();
     }
 
@@ -44620,13 +44744,63 @@ class endpoint {
 
     std::uint64_t incarnation(rank_t peer) const {
         check(peer);
-        return world_->incarnation(peer);
+        return world_->incarnation(rank_, peer);
     }
     void monitor(channel on) { world_->monitor(rank_, on); }
     void fence(rank_t peer, std::uint64_t incarnation) {
         check(peer);
         world_->fence(rank_, peer, incarnation);
     }
+
+    bool activities_run_alone() const { return true; }
+
+  protected:
+    world_endpoint(World& world, rank_t rank) : world_(&world), rank_(rank) {}
+    ~world_endpoint() = default;
+
+    void check([[maybe_unused]] rank_t peer) const { RILL_EXPECTS(0 <= peer && peer < size(), "no such peer rank"); }
+
+    World* world_;
+    rank_t rank_;
+
+  private:
+    void check(std::span<const rank_t> peers) const {
+        for (const rank_t peer : peers) check(peer);
+    }
+
+    std::optional<message> wrap(auto* taken) {
+        if (taken == nullptr) return std::nullopt;
+        return message(world_, *taken);
+    }
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/transport/in_process.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace in_process {
+
+/// One rank among threads of this process. Models `ConcurrentTransport` (any thread of the rank may call it),
+/// `SharedMemoryTransport` and `MonitoredTransport`.
+///
+/// A receiver reads a borrowed message in the sender's memory; a buffer that is handed over is moved. Posts and
+/// receives allocate only while more messages are under way than ever before. No message or sending may outlive its
+/// `run`. A rank must not use a context again that it has closed.
+class endpoint : public rill::detail::world_endpoint<detail::world, message, sending> {
+  public:
+    using window = in_process::window;
+    using activity = in_process::activity;
+    using event = in_process::event;
+    template <class T>
+    using queue = in_process::queue<T>;
+
+    endpoint(detail::world& world, rank_t rank) : world_endpoint(world, rank) {}
+
+    time_point now() const { return detail::steady_now(); }
+    void sleep_until(time_point instant) {
+        world_->wait_commonly(rank_, {every_context}, instant, [] { return false; });
+    }
+
     /// Calls the run's body as a rank on a free seat; false where `seat` is not free. A seat is taken once.
     bool start(rank_t seat) {
         check(seat);
@@ -44637,7 +44811,6 @@ class endpoint {
 
     /// Identifies the calling activity among those of its rank.
     const void* this_activity() const { return &detail::stop_requested; }
-    bool activities_run_alone() const { return true; }
 
     template <class Body>
     activity spawn(Body body) {
@@ -44646,21 +44819,6 @@ class endpoint {
 
   private:
     friend class detail::meeting_place;
-
-    void check([[maybe_unused]] rank_t peer) const {
-        RILL_EXPECTS(0 <= peer && peer < size(), "in_process: no such peer rank");
-    }
-    void check(std::span<const rank_t> peers) const {
-        for (const rank_t peer : peers) check(peer);
-    }
-
-    std::optional<message> wrap(detail::node* taken) {
-        if (taken == nullptr) return std::nullopt;
-        return message(world_, *taken);
-    }
-
-    detail::world* world_;
-    rank_t rank_;
 };
 
 inline detail::meeting_place::meeting_place(endpoint& net)
@@ -45255,7 +45413,7 @@ class traced : public detail::decorator<traced<Net>, Net>, public detail::traced
     }
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         trace_event entry = of_peer(trace_event::what::receive, "receive", peer, on);
-        for (const byte_span target : targets) entry.bytes += target.size();
+        entry.bytes = size_bytes(targets);
         const bool came = inner_->receive_into(peer, on, targets, until);
         came ? finish(entry) : finish_in_vain(entry, "receive nothing", until);
         return came;

@@ -567,8 +567,10 @@ struct adam {
 
     template <std::floating_point T = float>
     bound_adam<T> bind(std::size_t dimension) const {
-        rill::detail::require_option(beta1 >= 0 && beta1 < 1, "train::adam: beta1", beta1, "in [0, 1)");
-        rill::detail::require_option(beta2 >= 0 && beta2 < 1, "train::adam: beta2", beta2, "in [0, 1)");
+        rill::detail::require_option(beta1 >= 0 && static_cast<T>(beta1) < 1, "train::adam: beta1", beta1,
+                                     "in [0, 1) in the type of the parameters");
+        rill::detail::require_option(beta2 >= 0 && static_cast<T>(beta2) < 1, "train::adam: beta2", beta2,
+                                     "in [0, 1) in the type of the parameters");
         rill::detail::require_option(static_cast<T>(epsilon) > 0, "train::adam: epsilon", epsilon,
                                      "above 0 in the type of the parameters");
         return bound_adam<T>(*this, dimension);
@@ -1045,7 +1047,10 @@ struct trainer_options {
 /// Each rank derives the first parameters from the key. With a strategy whose `replicas_equal` they stay the same bits
 /// on all ranks at all times, and a step in which any rank's gradient holds a NaN or an infinity moves none. With
 /// other strategies such a gradient is left out of the step.
-/// After an exception of a step the strategy's sessions have ended: restore a checkpoint into a new trainer.
+/// After an error of the exchange the strategy's sessions have ended: restore a checkpoint into a new trainer. Do so
+/// too after an exception of the model or the batches, on all ranks: let it leave the rank's body. A rank that catches
+/// it and calls `step` again makes the same step with its next batch if nothing of it was sent (`overlapped_bsp` sends
+/// buckets meanwhile, and has then ended), and the others have waited for it.
 /// A strategy that is sparse takes the gradient of a `SparseObjective` as a stream.
 /// Memory: parameters and gradient, besides what model, batches and strategy hold. A step that is not skipped allocates
 /// nothing once the first ones are done.
@@ -3245,8 +3250,11 @@ struct sgd {
 
     template <std::floating_point T = float>
     bound_sgd<T> bind(std::size_t dimension) const {
-        rill::detail::require_option(momentum >= 0 && momentum < 1, "train::sgd: momentum", momentum, "in [0, 1)");
-        rill::detail::require_option(weight_decay >= 0, "train::sgd: weight_decay", weight_decay, "at least 0");
+        rill::detail::require_option(momentum >= 0 && static_cast<T>(momentum) < 1, "train::sgd: momentum", momentum,
+                                     "in [0, 1) in the type of the parameters");
+        rill::detail::require_option(weight_decay >= 0 && std::isfinite(static_cast<T>(weight_decay)),
+                                     "train::sgd: weight_decay", weight_decay,
+                                     "at least 0 and finite in the type of the parameters");
         rill::detail::require_option(!nesterov || momentum > 0, "train::sgd: momentum", momentum,
                                      "above 0 where nesterov is set");
         return bound_sgd<T>(*this, dimension);
@@ -3422,7 +3430,9 @@ struct decoupled_decay {
 
     template <std::floating_point T = float>
     auto bind(std::size_t dimension) const {
-        rill::detail::require_option(decay >= 0, "train::decoupled_decay: decay", decay, "at least 0");
+        rill::detail::require_option(decay >= 0 && std::isfinite(static_cast<T>(decay)),
+                                     "train::decoupled_decay: decay", decay,
+                                     "at least 0 and finite in the type of the parameters");
         auto inner = optimizer.template bind<T>(dimension);
         return bound_decoupled_decay<decltype(inner), T>(std::move(inner), decay);
     }
@@ -4052,6 +4062,9 @@ class lazy_l2 {
                                             text_of({"from 0 to ", rows, ", the number of rows"}), no_rank);
             if (counts[c] > 0)
                 factors_[c] = static_cast<float>(strength * static_cast<double>(rows) / static_cast<double>(counts[c]));
+            if (!std::isfinite(factors_[c]))
+                rill::detail::refuse_option("train::lazy_l2: strength", rill::detail::spelled_value(strength),
+                                            text_of({"so small that its part for column ", c, " is finite"}), no_rank);
         }
     }
 

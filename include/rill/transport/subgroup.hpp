@@ -107,9 +107,7 @@ class subgroup : public detail::decorator<subgroup<Net>, Net> {
         const bool received = from_listed(peer, on, until, [&](deadline due) {
             return inner_->receive_into(members_.outer(peer), inside(on), targets, due);
         });
-        std::size_t size = 0;
-        for (const byte_span target : targets) size += target.size();
-        if (received) counted_.received(size);
+        if (received) counted_.received(size_bytes(targets));
         return received;
     }
 

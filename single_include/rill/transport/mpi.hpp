@@ -372,11 +372,7 @@ struct expectation {
     }
 
     std::span<const byte_span> places() const { return {targets, count}; }
-    bool has_room_for(std::size_t size) const {
-        std::size_t room = 0;
-        for (const byte_span place : places()) room += place.size();
-        return count != 0 && room == size;
-    }
+    bool has_room_for(std::size_t size) const { return count != 0 && size_bytes(places()) == size; }
 };
 
 /// The expectations whose messages have neither arrived nor been announced, in order.
@@ -532,6 +528,14 @@ struct node {
     /// Whether its sender had withdrawn it before it was asked for.
     bool is_gone() const { return withdrawn && is == node_state::complete; }
     const std::byte* payload() const { return note ? note.data() + storage::alignment : small; }
+};
+
+/// A message that comes unasked and is not here whole.
+template <class Request>
+struct unasked_arrival {
+    std::uint64_t id = 0;
+    std::size_t left = 0;           ///< bytes that are to come
+    node<Request>* into = nullptr;  ///< null: the message has been dropped
 };
 
 /// Messages that have arrived or been announced, in order, one list per sender.
@@ -1138,35 +1142,6 @@ class redirection {
     node& node_;
     std::vector<byte_span> before_;
     std::size_t next_ = 0;
-};
-
-}}}  // namespace rill::RILL_ABI::mail
-
-// ===== rill/transport/detail/mail_unasked.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace mail {
-
-/// Copies the bytes of `pieces` from byte `at` on.
-inline void copy_from(const byte_pieces& pieces, std::size_t at, byte_span to) {
-    for (const byte_view piece : pieces) {
-        if (at >= piece.size()) {
-            at -= piece.size();
-            continue;
-        }
-        const std::size_t size = std::min(piece.size() - at, to.size());
-        if (size == 0) return;
-        std::memcpy(to.data(), piece.data() + at, size);
-        to = to.subspan(size);
-        at = 0;
-    }
-}
-
-/// A message that comes unasked and is not here whole.
-template <class Request>
-struct unasked_arrival {
-    std::uint64_t id = 0;
-    std::size_t left = 0;                 ///< bytes that are to come
-    mail::node<Request>* into = nullptr;  ///< null: the message has been dropped
 };
 
 }}}  // namespace rill::RILL_ABI::mail
@@ -2571,7 +2546,7 @@ std::uint64_t post_office<Port>::begin(outgoing& sent, channel on, std::size_t s
                         .pieces = static_cast<std::uint8_t>(sent.pieces.count())};
     parcel& made = parcels_.compose(head.size);
     announcement::write_sizes(sent.pieces, made.payload());
-    copy_from(sent.pieces, 0, {made.payload() + announcement::table, sent.begun});
+    rill::detail::copy_from(sent.pieces, 0, {made.payload() + announcement::table, sent.begun});
     parcels_.send(head, sent.peer);
     to.unasked.push_back(&sent);
     ++unasked_;
@@ -2589,7 +2564,7 @@ bool post_office<Port>::send_on() {
         const std::size_t left = sent.pieces.size_bytes() - sent.begun, next = std::min(left, chosen_.eager_bytes);
         const envelope head{
             .id = sent.id, .incarnation = incarnation_, .size = static_cast<std::uint32_t>(next), .kind = note::go_on};
-        copy_from(sent.pieces, sent.begun, {parcels_.compose(next).payload(), next});
+        rill::detail::copy_from(sent.pieces, sent.begun, {parcels_.compose(next).payload(), next});
         parcels_.send(head, peer);
         any = true;
         sent.begun += next;
@@ -3300,8 +3275,7 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
 template <class Port>
 typename engine<Port>::node* engine<Port>::receive_into(rank_t peer, channel on, std::span<const byte_span> targets,
                                                         deadline until) {
-    std::size_t room = 0;
-    for (const byte_span target : targets) room += target.size();
+    const std::size_t room = size_bytes(targets);
     node* claimed = nullptr;
     const auto arrives = [&] {
         if (claimed != nullptr && claimed->is_gone()) office_.release(*std::exchange(claimed, nullptr));

@@ -935,11 +935,7 @@ class parcel_list {
     parcel* last_ = nullptr;
 };
 
-inline bool contains(std::span<const rank_t> peers, rank_t peer) {
-    for (const rank_t each : peers)
-        if (each == peer) return true;
-    return false;
-}
+using rill::detail::contains;
 
 /// All messages of all ranks. It uses memory only for messages under way, none for idle pairs of ranks.
 class post_office {
@@ -1051,6 +1047,7 @@ struct rank_state {
     parcel_list<parcel::of_source> held;    ///< messages that wait to be overtaken, and those behind them
     std::size_t handed_over = 0;            ///< bytes in `mail` that were handed over
     traffic counted{};
+    rill::detail::call_table calls{};
     strand* main = nullptr;
     std::vector<channel> monitored;
     std::vector<known_peer> known;               ///< by rank, once it monitors
@@ -1066,82 +1063,6 @@ struct rank_state {
     time_point ended{};
     std::unique_ptr<turning_point> next_fault{};
     std::optional<abort_notice> failure{};  ///< what its body has thrown
-};
-
-}}}  // namespace rill::RILL_ABI::simulated::detail
-
-// ===== rill/transport/detail/simulated_calls.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
-
-/// The calls that the ranks have entered and the contexts that they have closed.
-///
-/// A closed context is remembered for a while, so that late messages are dropped instead of filling the mailbox, and
-/// peers that are behind still learn that the rank had entered their call.
-class call_book {
-  public:
-    static constexpr std::size_t closed_remembered_per_rank = 1024;
-
-    void announce(rank_t rank, std::uint64_t context, const call_signature& call) {
-        entries_[{rank, context}].calls.announce(call);
-    }
-
-    std::optional<call_signature> entered(rank_t rank, std::uint64_t context, std::uint64_t number) {
-        const entry* found = entries_.find({rank, context});
-        return found == nullptr ? std::nullopt : found->calls.entered(number);
-    }
-    std::optional<call_signature> entered_or_later(rank_t rank, std::uint64_t context, std::uint64_t number) {
-        const entry* found = entries_.find({rank, context});
-        return found == nullptr ? std::nullopt : found->calls.entered_or_later(number);
-    }
-
-    void close(rank_t rank, std::uint64_t context) {
-        entry& closing = entries_[{rank, context}];
-        if (closing.closed) return;
-        closing.closed = true;
-        any_closed_ = true;
-        std::deque<std::uint64_t>& remembered = closed_[{rank, 0}];
-        remembered.push_back(context);
-        if (remembered.size() <= closed_remembered_per_rank) return;
-        entries_.erase({rank, remembered.front()});
-        remembered.pop_front();
-    }
-
-    bool is_closed(rank_t rank, std::uint64_t context) {
-        if (!any_closed_) return false;
-        const entry* found = entries_.find({rank, context});
-        return found != nullptr && found->closed;
-    }
-
-    /// Removes all entries of a rank that is killed: peers no longer learn what it had entered.
-    void forget(rank_t rank) {
-        entries_.erase_if([&](const rank_key& key) { return key.rank == rank; });
-        made_.erase_if([&](const rank_key& key) { return key.rank == rank; });
-        closed_.erase_if([&](const rank_key& key) { return key.rank == rank; });
-    }
-
-    std::uint64_t next_context(rank_t rank, std::uint64_t key) {
-        constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
-        return mix64(family, key, ++made_[{rank, key}]);
-    }
-
-  private:
-    struct entry {
-        rill::detail::call_history calls{};
-        bool closed = false;
-    };
-    struct rank_key {
-        rank_t rank = no_rank;
-        std::uint64_t of_rank = 0;
-
-        std::size_t hash() const { return mix64(static_cast<unsigned>(rank), of_rank); }
-        friend bool operator==(const rank_key&, const rank_key&) = default;
-    };
-
-    table<rank_key, entry> entries_;
-    table<rank_key, std::uint64_t> made_;
-    table<rank_key, std::deque<std::uint64_t>> closed_;
-    bool any_closed_ = false;
 };
 
 }}}  // namespace rill::RILL_ABI::simulated::detail
@@ -1395,7 +1316,7 @@ class rooms : public control {
 
     bool reserve_room(rank_t peer, channel on, std::size_t bytes, deadline until) {
         rank_state& receiver = at(peer);
-        if (calls_.is_closed(peer, on.context) || (receiver.posting.empty() && fits(receiver, bytes))) {
+        if (receiver.calls.is_closed(on.context) || (receiver.posting.empty() && fits(receiver, bytes))) {
             receiver.handed_over += bytes;
             return true;
         }
@@ -1418,8 +1339,6 @@ class rooms : public control {
         receiver.handed_over += poster.waiting->amount;
         scheduler_.call(poster);
     }
-
-    call_book calls_;
 
   private:
     bool fits(const rank_state& receiver, std::size_t bytes) const {
@@ -1567,7 +1486,7 @@ class mail : public rooms {
         bytes_ += size;
         scheduler_.record(3U, static_cast<unsigned>(p.source), static_cast<unsigned>(p.receiver), size);
         at(p.receiver).mail.push_back(p);
-        if (calls_.is_closed(p.receiver, p.on.context) || is_fenced(p.receiver, p.source, p.life))
+        if (at(p.receiver).calls.is_closed(p.on.context) || is_fenced(p.receiver, p.source, p.life))
             drop(p);
         else if (p.source == p.receiver)
             deliver(p);
@@ -1832,7 +1751,7 @@ class courier : public mail {
 
     void announce(rank_t self, std::uint64_t context, const call_signature& call) {
         throw_if_killed();
-        calls_.announce(self, context, call);
+        at(self).calls.announce(context, call);
         answer_questions(self, context);
         wake_inquirers(self, [&](const strand& s) {
             return (!travels_ || s.rank == self) && s.waiting->on.context == context &&
@@ -1941,7 +1860,7 @@ class courier : public mail {
 
     /// What a rank has asked, said and heard ends with its life.
     void forget_control(rank_t rank) {
-        calls_.forget(rank);
+        at(rank).calls = {};
         at(rank).monitored.clear();
         set_monitors(rank, false);
         at(rank).known.clear();
@@ -2022,7 +1941,7 @@ class courier : public mail {
     std::optional<call_signature> answer_at_once(rank_t self, rank_t peer, std::uint64_t context,
                                                  std::uint64_t number) {
         if (!travels_ || self == peer) {
-            if (const auto entered = calls_.entered(peer, context, number)) return entered;
+            if (const auto entered = at(peer).calls.entered(context, number)) return entered;
             return at(peer).has_departed ? answer_in_the_end(self, peer, context, number) : std::nullopt;
         }
         const hearsay* const known = heard_.find({self, peer, context});
@@ -2037,7 +1956,7 @@ class courier : public mail {
         const hearsay* const known = is_direct ? nullptr : heard_.find({self, peer, context});
         if (!is_direct && known == nullptr) return std::nullopt;
         const auto entered =
-            is_direct ? calls_.entered_or_later(peer, context, number) : known->calls.entered_or_later(number);
+            is_direct ? at(peer).calls.entered_or_later(context, number) : known->calls.entered_or_later(number);
         const bool has_departed = is_direct ? at(peer).has_departed : known->has_departed;
         return entered || !has_departed ? entered : departure_of(number);
     }
@@ -2064,7 +1983,7 @@ class courier : public mail {
                 tell(self, asked.by, *known);
                 return true;
             }
-            auto entered = calls_.entered_or_later(self, context, asked.number);
+            auto entered = at(self).calls.entered_or_later(context, asked.number);
             if (!entered && at(self).has_departed) {
                 forward_notices(self, asked.by);
                 entered = departure_of(asked.number);
@@ -2079,7 +1998,7 @@ class courier : public mail {
     }
 
     void hear(rank_t self, rank_t peer, std::uint64_t context, const call_signature& said) {
-        if (calls_.is_closed(self, context)) return;
+        if (at(self).calls.is_closed(context)) return;
         hearsay& known = heard_[{self, peer, context}];
         std::erase(known.asked, said.number);
         if (said.kind == operation::departure)
@@ -2244,11 +2163,11 @@ class world : public courier {
 
     // --- control
 
-    std::uint64_t next_context(rank_t self, std::uint64_t key) { return calls_.next_context(self, key); }
+    std::uint64_t next_context(rank_t self, std::uint64_t key) { return at(self).calls.next_context(key); }
 
     void close(rank_t self, std::uint64_t context) {
         if (scheduler_.is_killed()) return;
-        calls_.close(self, context);
+        at(self).calls.close(context);
         forget_heard(self, context);
         std::erase_if(at(self).monitored, [&](channel each) { return each.context == context; });
         for (parcel* p = at(self).mail.first(); p != nullptr;) {
@@ -2556,6 +2475,7 @@ using message = rill::detail::received_message<detail::world*, detail::parcel>;
 class sending {
   public:
     sending() = default;
+    sending(detail::world& world, detail::parcel& posted) : parcel_(&posted, {&world}) {}
 
     bool done() noexcept {
         if (!is_done()) world().poll();
@@ -2573,13 +2493,10 @@ class sending {
     }
 
   private:
-    friend class endpoint;
     struct forgetter {
         detail::world* of;
         void operator()(detail::parcel* posted) const noexcept { of->let_go(*posted); }
     };
-
-    sending(detail::world& world, detail::parcel& posted) : parcel_(&posted, {&world}) {}
 
     detail::world& world() const { return *parcel_.get_deleter().of; }
     bool is_done() const { return parcel_ == nullptr || parcel_->at == detail::parcel::stage::done; }
@@ -2603,78 +2520,24 @@ namespace rill { inline namespace RILL_ABI { namespace simulated {
 /// memory; a buffer that is handed over is moved. Posts and receives allocate only while more messages are under way
 /// than ever before. No message or sending may outlive its `run`. A rank must not use a context again that it has
 /// closed.
-class endpoint {
+class endpoint : public rill::detail::world_endpoint<detail::world, message, sending> {
   public:
-    using message = simulated::message;
-    using sending = simulated::sending;
     using activity = simulated::activity;
     using event = simulated::event;
     template <class T>
     using queue = simulated::queue<T>;
 
-    endpoint(detail::world& world, rank_t rank) : world_(&world), rank_(rank) {}
-    endpoint(const endpoint&) = delete;
-    endpoint& operator=(const endpoint&) = delete;
+    endpoint(detail::world& world, rank_t rank) : world_endpoint(world, rank) {}
 
-    rank_t rank() const { return rank_; }
-    int size() const { return world_->size(); }
     time_point now() const { return world_->now(); }
-    traffic counted() const { return world_->counted(rank_); }
     void sleep_until(time_point instant) { world_->sleep_until(instant); }
     /// Lets the time pass that `network::computing` gives for `work` units.
     void compute(double work) { world_->compute(rank_, work); }
     /// How often this rank has been killed and begun anew.
     int restarts() const { return world_->restarts(rank_); }
 
-    sending post(rank_t peer, channel on, const byte_pieces& pieces) {
-        check(peer);
-        return {*world_, world_->post(rank_, peer, on, pieces)};
-    }
-    bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
-        check(peer);
-        return world_->post(rank_, peer, on, std::move(bytes), until);
-    }
-
-    std::optional<message> receive(rank_t peer, channel on, deadline until) {
-        return receive(std::span(&peer, 1), on, until);
-    }
-    std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
-        check(peers);
-        return wrap(world_->receive(rank_, peers, on, until));
-    }
-    std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
-        check(peers);
-        return wrap(world_->receive_latest(rank_, peers, on, until));
-    }
-    bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
-        const auto received = receive(peer, on, until);
-        if (received) rill::detail::copy_message(rank_, *received, on, targets);
-        return received.has_value();
-    }
-
-    void announce(std::uint64_t context, const call_signature& call) { world_->announce(rank_, context, call); }
-    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
-        check(peer);
-        return world_->inquire(rank_, peer, context, number, until);
-    }
-    abort_notice abort(const abort_notice& notice) { return world_->abort(rank_, notice); }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return world_->aborted(rank_, context); }
-    std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
-    void close(std::uint64_t context) { world_->close(rank_, context); }
-
-    std::uint64_t incarnation(rank_t peer) const {
-        check(peer);
-        return world_->incarnation(rank_, peer);
-    }
-    void monitor(channel on) { world_->monitor(rank_, on); }
-    void fence(rank_t peer, std::uint64_t incarnation) {
-        check(peer);
-        world_->fence(rank_, peer, incarnation);
-    }
-
     /// Identifies the calling activity among those of its rank.
     const void* this_activity() const { return &world_->current(); }
-    bool activities_run_alone() const { return true; }
 
     template <class Body>
     activity spawn(Body body) {
@@ -2685,21 +2548,6 @@ class endpoint {
     friend class simulated::event;
     template <class T>
     friend class simulated::queue;
-
-    void check([[maybe_unused]] rank_t peer) const {
-        RILL_EXPECTS(0 <= peer && peer < size(), "simulated: no such peer rank");
-    }
-    void check(std::span<const rank_t> peers) const {
-        for (const rank_t peer : peers) check(peer);
-    }
-
-    std::optional<message> wrap(detail::parcel* taken) {
-        if (taken == nullptr) return std::nullopt;
-        return message(world_, *taken);
-    }
-
-    detail::world* world_;
-    rank_t rank_;
 };
 
 inline event::event(endpoint& net) : world_(net.world_) {}

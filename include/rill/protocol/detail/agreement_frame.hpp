@@ -180,8 +180,8 @@ inline agreement_frame read_agreement_frame(byte_view bytes, int seats, const vi
     agreement_reader::require(1 <= kind && kind <= static_cast<std::uint64_t>(agreement_message::what::finished),
                               "unknown kind");
     m.kind = static_cast<agreement_message::what>(kind);
-    from.get(m.leaves), from.get(m.lacks), from.get(m.build), from.get(m.lives), from.get(m.at), from.get(m.accepted_at),
-        from.get(m.value.next.epoch), from.get(m.value.step);
+    from.get(m.leaves), from.get(m.lacks), from.get(m.build), from.get(m.lives), from.get(m.at),
+        from.get(m.accepted_at), from.get(m.value.next.epoch), from.get(m.value.step);
     from.get(m.value.is_fruitless), from.get(m.value.is_parted);
     from.get(view_of_value.base), from.get(view_of_value.gone), from.get(view_of_value.come);
     from.get(m.value.unheard), from.get(m.value.left), from.get(m.others), from.get(m.ended), from.get(m.joins);
