@@ -128,13 +128,13 @@ TEST_CASE("a machine names the view that its decision ends, and writes whole wha
 TEST_CASE("a difference that no two views have is refused") {
     const rill::buffer good = to_message(decision(next), &before);
     CHECK(why_not(good, before) == "");
-    // From the start: 15 numbers to the decision's flags (see to_message), the base, 3 ranks that go, and 2 seats.
+    // From the start: 16 numbers to the decision's flags (see to_message), the base, 3 ranks that go, and 2 seats.
     const auto with = [&](std::size_t number, std::uint64_t value) {
         rill::buffer bad = good;
         std::memcpy(bad.data() + 8 * number, &value, 8);
         return why_not(bad, before);
     };
-    constexpr std::size_t epoch = 13, base = 17, gone = 19, come = 23;
+    constexpr std::size_t epoch = 14, base = 18, gone = 20, come = 24;
     const std::string nonsense = "its view makes no sense";
     CHECK(with(gone, 1) == "");                                   // another rank goes
     CHECK(with(gone, 500).find(nonsense) != std::string::npos);   // twice

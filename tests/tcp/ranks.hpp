@@ -8,9 +8,12 @@
 #include <doctest/doctest.h>
 
 #include <poll.h>
+#include <sys/socket.h>
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <exception>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -18,11 +21,22 @@
 
 namespace ranks {
 
-/// A port of the host that nobody listens at.
+/// A port of the host that nobody listens at. It stays bound, so that tests in other processes are not given it as
+/// well.
 inline std::string free_point(const std::string& host = "127.0.0.1") {
-    using namespace rill::tcp::detail;
-    const auto points = resolve(host + ":0", rill::no_rank);
-    return host + ":" + std::to_string(socket_address::local_of(listen_at(points.front(), 1)).port());
+    namespace net = rill::tcp::detail;
+    static std::mutex mutex;
+    static std::deque<net::socket> bound;
+    const net::socket_address any_port = net::resolve(host + ":0", rill::no_rank).front();
+    net::socket made = net::make_socket(any_port);
+    const int on = 1;
+    ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    REQUIRE(::bind(made.get(), any_port.raw(), any_port.size) == 0);
+    const int port = net::socket_address::local_of(made).port();
+    const std::lock_guard lock(mutex);
+    bound.push_back(std::move(made));
+    if (bound.size() > 100) bound.pop_front();
+    return host + ":" + std::to_string(port);
 }
 
 /// Dials the meeting point as `own` until somebody has agreed or refused. The test fails where nobody has within 30 s.
