@@ -2,6 +2,7 @@
 #include <rill/collective/all_reduce.hpp>
 #include <rill/core/error.hpp>
 #include <rill/protocol/elastic.hpp>
+#include <rill/topology/backup_tree.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/topology/tree.hpp>
 #include <rill/transport/in_process.hpp>
@@ -226,6 +227,50 @@ TEST_CASE("who dies while the ranks meet is missed by all, or by none") {
                 for (const auto& each : members) CHECK(each == members.front());
                 CHECK(members.front().size() == members.size());
             }
+}
+
+TEST_CASE("two ranks that are parted before they meet are members: detours go round, a ring names both ends") {
+    const auto done_over = [](auto shape, rill::rank_t low, rill::rank_t high) {
+        int done = 0;
+        sim::run(5, with({faults::cut_between(low, high).at({})}), [&](auto& net) {
+            rill::elastic team{net, shape, options};
+            model state;
+            try {
+                train(team, net, state, 5);
+                CHECK(state.latest[0] == 15);
+                ++done;
+            } catch (const rill::error& thrown) {
+                const std::string said = thrown.what();
+                for (const rill::rank_t end : {low, high})
+                    CHECK_MESSAGE(said.find("rank " + std::to_string(end)) != std::string::npos, said);
+            }
+            CHECK(team.view().members.size() == 5);
+        });
+        return done;
+    };
+    for (rill::rank_t low = 0; low < 5; ++low)
+        for (rill::rank_t high = low + 1; high < 5; ++high) {
+            CAPTURE(low);
+            CAPTURE(high);
+            CHECK(done_over(rill::topology::backup_tree{2}, low, high) == 5);
+            const bool are_neighbours = high - low == 1 || high - low == 4;
+            const bool meet_in_handshake = low == 0 && high == 3;
+            CHECK(done_over(rill::topology::ring{}, low, high) == (are_neighbours || meet_in_handshake ? 0 : 5));
+        }
+}
+
+TEST_CASE("where no rank reaches all others, there is no first view, and each names whom it does not reach") {
+    sim::run(4, with({faults::cut_between(0, 1).at({}), faults::cut_between(2, 3).at({})}), [](auto& net) {
+        try {
+            rill::elastic team{net, rill::topology::ring{}, options};
+            FAIL("there is a view");
+        } catch (const rill::timeout& thrown) {
+            const rill::rank_t other = net.rank() ^ 1;
+            CHECK(thrown.what() == "rill: elastic: rank " + std::to_string(other) +
+                                       " has not agreed on the first view within 20.000000 s");
+            CHECK(thrown.culprit() == other);
+        }
+    });
 }
 
 TEST_CASE("a rank takes a free seat while the others train") {

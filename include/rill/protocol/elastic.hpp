@@ -139,10 +139,10 @@ class elastic {
     /// `settle`, compute the gradient anew and try again. One exception: a member that lacks the result of a committed
     /// step gets false, and gets the state from the others in its next `settle`.
     ///
-    /// After false, and after an error, codecs are as before the attempt; but see `settle`. Memory is too
-    /// if the body has called `workers.step().keep(elements)` for it; do so for an input that is also an output. Codecs
-    /// and such memory must outlive this call: make them outside the body. A collective that fails ends the attempt,
-    /// even if the body catches its error.
+    /// After false, and after an error, codecs are as before the attempt; but see `settle`. Memory is too if the body
+    /// has called `workers.step().keep(elements)` for it; do so for an input that is also an output. Codecs and such
+    /// memory must outlive this call: make them outside the body. A collective that fails ends the attempt, even if the
+    /// body catches its error.
     ///
     /// Errors: `mismatch` on all members, which names whose state differs, with `on_difference::end`; with either
     /// option if no state is that of more than half of the members; on one member alone, whose state differs again

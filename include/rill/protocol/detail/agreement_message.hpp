@@ -85,10 +85,10 @@ struct agreement_message {
     bool lacks = false;       ///< of an answer: it has given up the result of `prepared`, which it has not committed
     std::uint64_t build = 0;  ///< of a hello: a hash of what all ranks must have alike
     std::uint64_t lives = 0;  ///< of a hello: a hash of the first view that the sender has heard; 0 before it is whole
-    std::vector<rank_t> others{};
-    std::vector<rank_t> ended{};  ///< of an answer: members whose end the sender has been told
+    std::vector<rank_t> others{};  ///< see `what`; of a hello: of whom the sender has heard nothing for a while
+    std::vector<rank_t> ended{};   ///< of an answer: members whose end the sender has been told
     /// Of an answer: newcomers that it knows. Of a join or hello: the sender, and whom it means; of a hello then those
-    /// of the first view that have ended.
+    /// of the first view that have ended, or that the receiver lacks.
     std::vector<agreement_seat> joins{};
 };
 

@@ -24,8 +24,9 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// How a rank of an elastic team finds the others. The ranks that the run was started with greet each other until all
 /// have been heard, and tell each other which lives they have heard. These are the first view as soon as all name the
-/// same ones: no other rank can then have other lives confirmed by all. Where a view is there already, its members
-/// answer a greeting with it: this rank is a newcomer, until a view lists it.
+/// same ones: no other rank can then have other lives confirmed by all. Two ranks that a cut parts hear of each other
+/// by those that reach both. Where a view is there already, its members answer a greeting with it: this rank is a
+/// newcomer, until a view lists it.
 template <class Net>
 class elastic_meeting {
   public:
@@ -34,7 +35,8 @@ class elastic_meeting {
           options_(options),
           build_(build),
           told_(static_cast<std::size_t>(mail.size())),
-          named_(static_cast<std::size_t>(mail.size())) {
+          named_(static_cast<std::size_t>(mail.size())),
+          lacks_(static_cast<std::size_t>(mail.size())) {
         told_[static_cast<std::size_t>(mail.rank())] = mail.life_of(mail.rank());
         for (rank_t rank = 0; rank < mail.size(); ++rank)
             if (mail.life_of(rank) != 0) known_.next.members.push_back(rank);
@@ -68,8 +70,9 @@ class elastic_meeting {
     /// come must not bring forth messages.
     void introduce_again(agreement_message::what kind) {
         if (mail_->now() < introduces_at_) return;
+        const bool is_first = introduces_at_ == time_point{};
         introduces_at_ = mail_->now() + options_.repeat;
-        introduce(kind);
+        introduce(kind, !is_first);
     }
     /// What this rank says from now on is new.
     void introduce_at_once() { introduces_at_ = {}; }
@@ -82,9 +85,10 @@ class elastic_meeting {
                 known_.next.incarnations.push_back(told_[static_cast<std::size_t>(rank)]);
             named_[static_cast<std::size_t>(mail_->rank())] = lives();
             // Others may also have missed what this rank has said before they began.
-            introduce(agreement_message::what::hello);
+            introduce(agreement_message::what::hello, false);
         }
         is_over_ = undecided().empty();
+        if (is_over_) tell_the_parted();
     }
 
     void take(rank_t from, const agreement_frame& frame) {
@@ -103,15 +107,17 @@ class elastic_meeting {
 
     [[noreturn, gnu::cold]] void throw_alone() const {
         const double within = options_.timeout.seconds();
-        std::vector<rank_t> absent = unheard_of();
-        if (absent.empty()) absent = undecided();
-        if (is_newcomer_ || absent.empty())
-            throw timeout(notice(no_rank, text_of({"elastic: rank ", mail_->rank(), " is not taken in within ", within,
-                                                   " s", unheard().empty() ? "" : ", and hears nothing of ",
-                                                   unheard().empty() ? "" : text_of_ranks(unheard())})));
-        throw timeout(
-            notice(absent.front(), text_of({"elastic: ", text_of_ranks(absent), " of the first view ",
-                                            absent.size() == 1 ? "has" : "have", " not come within ", within, " s"})));
+        const auto fail_if_any = [&](const std::vector<rank_t>& absent, const char* of, const char* what) {
+            if (is_newcomer_ || absent.empty()) return;
+            throw timeout(notice(absent.front(),
+                                 text_of({"elastic: ", text_of_ranks(absent), of, absent.size() == 1 ? " has" : " have",
+                                          what, " within ", within, " s"})));
+        };
+        fail_if_any(unheard_of(), " of the first view", " not come");
+        fail_if_any(undecided(), "", " not agreed on the first view");
+        throw timeout(notice(no_rank, text_of({"elastic: rank ", mail_->rank(), " is not taken in within ", within,
+                                               " s", unheard().empty() ? "" : ", and hears nothing of ",
+                                               unheard().empty() ? "" : text_of_ranks(unheard())})));
     }
 
   private:
@@ -123,20 +129,23 @@ class elastic_meeting {
     }
     /// Those that name other lives than this rank, or none yet. One that has ended will enter no view.
     std::vector<rank_t> undecided() const {
+        const std::uint64_t own = lives();
         std::vector<rank_t> all = known_.next.members;
         std::erase_if(all, [&](rank_t rank) {
             const auto i = static_cast<std::size_t>(rank);
-            return named_[i] == lives() || has_ended({rank, told_[i]});
+            return named_[i] == own || has_ended({rank, told_[i]});
         });
         return all;
     }
     /// A hash of the first view as this rank knows it.
     std::uint64_t lives() const { return known_.next.key("first view"); }
 
-    void introduce(agreement_message::what kind) {
+    /// `says_whom_it_lacks`: once others have had the time to greet this rank.
+    void introduce(agreement_message::what kind, bool says_whom_it_lacks) {
         agreement_message made;
         made.kind = kind;
         made.build = build_;
+        if (!is_newcomer_ && says_whom_it_lacks) made.others = unheard_of();
         std::vector<agreement_seat> heard_and_ended;
         if (!is_newcomer_ && !known_.next.incarnations.empty()) {
             made.lives = lives();
@@ -147,8 +156,19 @@ class elastic_meeting {
             if (rank == mail_->rank()) continue;
             made.joins = {{mail_->rank(), mail_->life_of(mail_->rank())}, {rank, mail_->life_of(rank)}};
             made.joins.insert(made.joins.end(), heard_and_ended.begin(), heard_and_ended.end());
+            for (const rank_t lacked : lacks_[static_cast<std::size_t>(rank)])
+                if (const std::uint64_t life = told_[static_cast<std::size_t>(lacked)]; life != 0)
+                    made.joins.push_back({lacked, life});
             mail_->post(rank, made);
         }
+    }
+    /// The first view is agreed on; who has not been reached by all cannot know it.
+    void tell_the_parted() {
+        agreement_message made;
+        made.kind = agreement_message::what::decide;
+        made.value = known_;
+        for (const rank_t rank : known_.next.members)
+            if (!lacks_[static_cast<std::size_t>(rank)].empty()) mail_->post(rank, made);
     }
     void greeted(rank_t from, const agreement_frame& frame) {
         const agreement_message& m = frame.message;
@@ -157,10 +177,13 @@ class elastic_meeting {
         if (m.build != build_ && !is_newcomer_) throw_mismatch(from);
         if (is_newcomer_) return;
         hear({from, frame.life});
-        if (m.lives == 0) return;
-        named_[static_cast<std::size_t>(from)] = m.lives;
-        for (std::size_t i = 2; i < m.joins.size(); ++i)  // one that has ended greets this rank no more
-            if (has_ended(m.joins[i])) hear(m.joins[i]);
+        if (!m.others.empty()) lacks_[static_cast<std::size_t>(from)] = m.others;
+        if (m.lives != 0) named_[static_cast<std::size_t>(from)] = m.lives;
+        for (std::size_t i = 2; i < m.joins.size(); ++i)  // of those that do not reach this rank, or not any more
+            if (has_ended(m.joins[i]) || is_lacked(m.joins[i])) hear(m.joins[i]);
+    }
+    bool is_lacked(const agreement_seat& seat) const {
+        return told_[static_cast<std::size_t>(seat.rank)] == 0 && mail_->life_of(seat.rank) == seat.incarnation;
     }
     void hear(const agreement_seat& seat) {
         std::uint64_t& told = told_[static_cast<std::size_t>(seat.rank)];
@@ -199,7 +222,8 @@ class elastic_meeting {
     agreement_decision known_{};
     std::vector<std::uint64_t> told_;   ///< the lives of those who have said that they are there
     std::vector<std::uint64_t> named_;  ///< of each rank, a hash of the lives that it has heard, once these are all
-    std::vector<rank_t> present_{};     ///< the others that have not ended
+    std::vector<std::vector<rank_t>> lacks_;  ///< of each rank, of whom it had heard nothing when it greeted again
+    std::vector<rank_t> present_{};           ///< the others that have not ended
     std::vector<agreement_seat> ended_{}, silent_{};
     bool is_newcomer_ = false;
     bool is_over_ = false;
