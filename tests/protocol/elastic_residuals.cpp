@@ -117,15 +117,18 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("codecs in another order, or fewer, are an error where a residual is handed over, and none changes") {
-    for (const bool has_one : {false, true}) {
+TEST_CASE("codecs in another order, fewer or more are an error where a residual is handed over, and none changes") {
+    for (const auto& [count, told] : {std::pair{1, "rank 1 gives more residuals than rank 0 has codecs"},
+                                      {2, "has 4 elements"},
+                                      {3, "rank 1 gives fewer residuals than rank 0 has codecs"}}) {
         std::string why;
+        const int codecs = count;
         sim::run(2, {.silence = rill::seconds(1), .longest = rill::seconds(100)}, [&](auto& net) {
             rill::elastic team{
                 net, rill::topology::ring{}, {.timeout = rill::seconds(5), .patience = rill::seconds(3)}};
             elastic_scene::model state;
             const rill::compress::error_feedback coding{rill::compress::top_k{.density = 0.5}};
-            auto one = coding.bind(4), other = coding.bind(6);
+            auto one = coding.bind(4), other = coding.bind(6), third = coding.bind(4);
             team.settle(state);
             const std::vector<float> ones(4, 1.0F), more(6, 1.0F);
             std::vector<float> update(4), update_more(6);
@@ -138,10 +141,12 @@ TEST_CASE("codecs in another order, or fewer, are an error where a residual is h
             const std::vector<float> before(one.residual().begin(), one.residual().end());
             try {
                 while (team.step() < 5) {
-                    if (has_one)
+                    if (codecs == 1)
                         team.settle(state, one);
-                    else
+                    else if (codecs == 2)
                         team.settle(state, other, one);
+                    else
+                        team.settle(state, one, other, third);
                     (void)team.attempt([](auto&) {});
                 }
             } catch (const rill::protocol_error& thrown) {
@@ -150,7 +155,6 @@ TEST_CASE("codecs in another order, or fewer, are an error where a residual is h
             CHECK(std::vector<float>(one.residual().begin(), one.residual().end()) == before);
             team.finish();
         });
-        const char* const told = has_one ? "more residuals than codecs" : "has 4 elements";
         CHECK_MESSAGE(why.find(told) != std::string::npos, why);
     }
 }

@@ -55,10 +55,15 @@ buffer residual_message(std::uint64_t context, const Codecs&... codecs) {
     (append(residual_of(codecs)), ...);
     return message;
 }
+[[noreturn, gnu::cold]] inline void throw_other_codecs(const char* count, rank_t from, rank_t to) {
+    throw protocol_error(
+        text_of({"take_residual: rank ", from, " gives ", count, " residuals than rank ", to, " has codecs"}));
+}
 template <class Codec>
 auto next_residual(frame_reader& frames, rank_t from, rank_t to, const Codec& codec) {
     using T = std::remove_cvref_t<decltype(residual_of(codec)[0])>;
-    wire::detail::require(!frames.done() && frames.peek().kind == residual_kind, "it is no residual");
+    if (frames.done()) throw_other_codecs("fewer", from, to);
+    wire::detail::require(frames.peek().kind == residual_kind, "it is no residual");
     const std::span<const T> more = next_values<T>(frames);
     if (more.size() != codec.dimension())
         throw protocol_error(text_of({"take_residual: the residual of rank ", from, " has ", more.size(),
@@ -71,7 +76,7 @@ void add_residuals(const Message& got, rank_t to, Codecs&... codecs) {
     frame_reader frames(got.pieces());
     const std::tuple<decltype(next_residual(frames, to, to, codecs))...> all{
         next_residual(frames, got.source(), to, codecs)...};
-    wire::detail::require(frames.done(), "there are more residuals than codecs");
+    if (!frames.done()) throw_other_codecs("more", got.source(), to);
     std::apply([&](const auto&... more) { (residual_keeper(codecs).add_to_residual(more), ...); }, all);
 }
 
