@@ -7,6 +7,7 @@
 #include <rill/topology/recursive_doubling.hpp>
 #include <rill/topology/ring.hpp>
 
+#include "../foundation/workload.hpp"
 #include "../shared/expected.hpp"
 #include "beside_mpi.hpp"
 
@@ -25,11 +26,8 @@ void measure(rill::tcp::endpoint& net, std::size_t size, int calls, int samples)
     rill::group workers{net, Shape{}};
     const int ranks = net.size();
     std::vector<float> input(size), output(size), expected(size);
-    for (std::size_t i = 0; i < size; ++i) {
-        input[i] = static_cast<float>(i % 1024) + static_cast<float>(net.rank());
-        expected[i] =
-            static_cast<float>(ranks) * static_cast<float>(i % 1024) + static_cast<float>(ranks * (ranks - 1) / 2);
-    }
+    foundation::fill(input, net.rank());
+    for (std::size_t i = 0; i < size; ++i) expected[i] = foundation::entry_of_sum(ranks, i);
     std::vector<double> over_tcp, over_mpi;
     for (int sample = -1; sample < samples; ++sample) {  // the first one makes the connections
         std::fill(output.begin(), output.end(), -1.0F);

@@ -11,6 +11,7 @@
 #include <rill/topology/ring.hpp>
 #include <rill/transport/tcp.hpp>
 
+#include "../../foundation/workload.hpp"
 #include "../../shared/expected.hpp"
 
 #include <gloo/allreduce.h>
@@ -78,11 +79,8 @@ void measure(rill::tcp::endpoint& net, const std::string& interface, const std::
     const std::shared_ptr<gloo::Context> context = meet(net, interface, folder);
     const int ranks = net.size();
     std::vector<float> input(size), output(size), expected(size);
-    for (std::size_t i = 0; i < size; ++i) {
-        input[i] = static_cast<float>(i % 1024) + static_cast<float>(net.rank());
-        expected[i] =
-            static_cast<float>(ranks) * static_cast<float>(i % 1024) + static_cast<float>(ranks * (ranks - 1) / 2);
-    }
+    foundation::fill(input, net.rank());
+    for (std::size_t i = 0; i < size; ++i) expected[i] = foundation::entry_of_sum(ranks, i);
     using algorithm = gloo::AllreduceOptions::Algorithm;
     std::vector contestants{
         contestant{"tcp", false, [&] { rill::all_reduce(workers, input, output); }},
