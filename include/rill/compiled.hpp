@@ -78,7 +78,7 @@ RILL_DETAIL_ONCE_OF(double)
     RILL_DETAIL_ONCE byte_view detail::encode_frame<coding_set{rounds, indices}, T, std::uint32_t, serial>(      \
         const wire::header&, const stream_view<T>&, const coding&, random_key, arena&, const serial&);           \
     RILL_DETAIL_ONCE stream_view<T> detail::decode_frame<coding_set{rounds, indices}, T, std::uint32_t, serial>( \
-        const frame&, frame_scratch<T, std::uint32_t>&, const serial&);
+        const frame&, const stream_room<T, std::uint32_t>&, const serial&);
 #define RILL_DETAIL_ONCE_CODED(rounds, indices)     \
     RILL_DETAIL_ONCE_FRAMES(float, rounds, indices) \
     RILL_DETAIL_ONCE_FRAMES(double, rounds, indices)

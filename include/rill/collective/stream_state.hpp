@@ -35,7 +35,8 @@ namespace rill { inline namespace RILL_ABI {
 /// A message is a sequence of frames, one for each block that it touches; a single frame in raw coding is sent from
 /// where it lies. In copy rounds (in which finished parts are sent on unchanged) a frame is made once, by the owner of
 /// the part, and forwarded as it is. If a coding is lossy, each part has a frame of its own, and the owner too goes on
-/// with the values that the others will decode.
+/// with the values that the others will decode. A finished part that is not sent on is decoded where the result takes
+/// it.
 template <Transport Net, Element T, IndexType Index, class Fold, Executor Exec = serial>
 class stream_state {
   public:
@@ -72,12 +73,11 @@ class stream_state {
 
     /// Calls `visit(view)` for the content of `parts`, in ascending order. Right after `begin`, that is the input as
     /// the receivers decode it.
-    void for_each_piece(part_range parts, function_ref<void(const view&)> visit) const {
-        for (int p = parts.first; p < parts.last;) {
-            const block piece = clipped(block_at(p), {p, parts.last});
+    void for_each_piece(part_range parts, function_ref<void(const view&)> visit) {
+        for_each_block(parts, [&](block& piece) {
+            if (piece.is_coded) decode(piece);
             visit(piece.content);
-            p = piece.parts.last;
-        }
+        });
     }
 
     byte_pieces outgoing(part_range parts, action kind) {
@@ -101,7 +101,7 @@ class stream_state {
 
     void copy(std::span<arrival<message>> arrivals) {
         for (std::size_t i = 0; i < arrivals.size(); ++i) {
-            read_frames(arrivals[i], codings_.copy, [this](block b) {
+            read_frames(arrivals[i], codings_.copy, [this](block& b) {
                 b.is_finished = true;
                 add(b);
             });
@@ -118,9 +118,12 @@ class stream_state {
         if constexpr (OwnerFinishingAggregator<Fold>) finish_parts(parts);
         [[maybe_unused]] const auto unpacking = named_span(call_->net(), "unpack");
         const std::size_t first = range(parts).begin;
-        for_each_piece(parts, [&](const view& piece) {
-            copy_dense(piece, output.subspan(piece.range().begin - first, piece.range().size()),
-                       fold_.template identity<T>(), executor_);
+        frame_scratch<T, Index>& scratch = rooms_.take();  // one for all blocks, so that it stays in the cache
+        for_each_block(parts, [&](block& piece) {
+            if (piece.is_coded) decode(piece, room_for(piece.coded, scratch));
+            const segment here = piece.content.range();
+            copy_dense(piece.content, output.subspan(here.begin - first, here.size()), fold_.template identity<T>(),
+                       executor_);
         });
         finish_values(parts, output);
     }
@@ -130,7 +133,7 @@ class stream_state {
         if constexpr (OwnerFinishingAggregator<Fold>) return finish(parts, output.make_dense(range(parts)));
         std::size_t count = 0;
         bool dense = false;
-        for_each_piece(parts, [&](const view& piece) {
+        for_each_block(parts, [&](const block& piece) {
             count += piece.count();
             dense = dense || piece.is_dense();
         });
@@ -138,10 +141,13 @@ class stream_state {
         [[maybe_unused]] const auto unpacking = named_span(call_->net(), "unpack");
         const auto room = output.make_sparse(range(parts), count);
         std::size_t at = 0;
-        for_each_piece(parts, [&](const view& piece) {
-            kernel::copy(piece.indices(), room.indices.subspan(at, piece.count()));
-            kernel::copy(piece.values(), room.values.subspan(at, piece.count()));
-            at += piece.count();
+        for_each_block(parts, [&](block& piece) {
+            const std::size_t entries = piece.count();
+            const stream_room<T, Index> here{room.indices.subspan(at, entries), room.values.subspan(at, entries)};
+            if (piece.is_coded) decode(piece, here);
+            move_to(here.indices, piece.content.indices());
+            move_to(here.values, piece.content.values());
+            at += entries;
         });
         finish_values(parts, room.values);
     }
@@ -151,11 +157,16 @@ class stream_state {
 
     struct block {
         part_range parts{};
-        view content{};
+        view content{};  // unless the block is coded
         contribution_sum what{};
         source from = source::fold;
-        byte_pieces frame{};       // of the whole block, if it has been made
+        frame coded{};             // its bytes: of the whole block, if they have been made
+        rank_t sender = no_rank;   // of the frame
+        bool is_coded = false;     // the frame has not been decoded
         bool is_finished = false;  // at its owner
+
+        std::size_t count() const { return is_coded ? static_cast<std::size_t>(coded.head.count) : content.count(); }
+        bool is_dense() const { return is_coded ? coded.is_dense() : content.is_dense(); }
     };
 
     [[gnu::noinline]] segment range(part_range parts) const {
@@ -175,8 +186,38 @@ class stream_state {
         if (common == b.parts) return b;
         b.content = b.content.slice(range(common));
         b.parts = common;
-        b.frame = {};
+        b.coded = {};
         return b;
+    }
+
+    /// Decodes a block that is coded.
+    [[gnu::noinline]] void decode(block& b, const stream_room<T, Index>& room) {
+        b.content = read_from(*call_, b.sender, [&] { return content_of(b.coded, room); });
+        b.is_coded = false;
+    }
+    void decode(block& b) { decode(b, room_for(b.coded, rooms_.take())); }
+
+    /// The block of a part, decoded.
+    block& decoded(int part) {
+        block& b = block_at(part);
+        if (b.is_coded) decode(b);
+        return b;
+    }
+
+    /// Calls `visit(block)` for the blocks of `parts`, in ascending order. Those that reach beyond are decoded and
+    /// clipped.
+    void for_each_block(part_range parts, function_ref<void(block&)> visit) {
+        for (int p = parts.first; p < parts.last;) {
+            const bool is_within = p == block_at(p).parts.first && block_at(p).parts.last <= parts.last;
+            block piece = is_within ? block_at(p) : clipped(decoded(p), {p, parts.last});
+            p = piece.parts.last;
+            visit(piece);
+        }
+    }
+
+    template <class Each>
+    static void move_to(std::span<Each> place, std::span<const Each> from) {
+        if (from.data() != place.data()) kernel::copy(from, place);
     }
 
     void finish_values(part_range parts, std::span<T> values) const {
@@ -187,9 +228,12 @@ class stream_state {
     /// Finishes those of `parts` that have not arrived finished, as dense blocks.
     void finish_parts(part_range parts) {
         for (int p = parts.first; p < parts.last;) {
-            const block b = clipped(block_at(p), {p, parts.last});
+            if (block_at(p).is_finished) {
+                p = block_at(p).parts.last;
+                continue;
+            }
+            const block b = clipped(decoded(p), {p, parts.last});
             p = b.parts.last;
-            if (b.is_finished) continue;
             [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
             stream<T, Index>& finished = streams_.take();
             const std::span<T> values = finished.make_dense(range(b.parts));
@@ -199,9 +243,14 @@ class stream_state {
         }
     }
 
-    view decode(const frame& f, const coding& due) {
+    view content_of(const frame& f, const stream_room<T, Index>& room) {
         [[maybe_unused]] const auto decoding = named_span(call_->net(), "decode");
-        return coder_->decode(f.head.codes.values == value_coding::own ? f.with(due.own) : f, rooms_.take(), executor_);
+        return coder_->decode(f, room, executor_);
+    }
+
+    /// Values in a coding of the user's are in the one of `due`.
+    static frame frame_in(const frame& f, const coding& due) {
+        return f.head.codes.values == value_coding::own ? f.with(due.own) : f;
     }
 
     byte_pieces empty_frame() {
@@ -220,12 +269,13 @@ class stream_state {
     }
 
     /// The frame of the block at `parts.first`, clipped to `parts`. In copy rounds the frame of the whole block is made
-    /// once.
+    /// once. What came from another rank is decoded before it is sent on, so that its sender is blamed if it is
+    /// invalid.
     byte_pieces frame_of(part_range parts, action kind) {
-        block& whole = block_at(parts.first);
-        if (kind == action::copy && whole.frame.count() == 0) whole.frame = new_frame(whole, codings_.copy);
+        block& whole = decoded(parts.first);
+        if (kind == action::copy && whole.coded.bytes.count() == 0) whole.coded.bytes = new_frame(whole, codings_.copy);
         const block b = clipped(whole, parts);
-        if (b.frame.count() != 0) return b.frame;
+        if (b.coded.bytes.count() != 0) return b.coded.bytes;
         if (kind == action::copy) return new_frame(b, codings_.copy);
         return new_frame(b, b.from == source::contribution ? codings_.contribution : codings_.partial);
     }
@@ -241,18 +291,28 @@ class stream_state {
     /// content.
     void code_parts(part_range parts, const coding& codes) {
         for (int p = parts.first; p < parts.last; ++p) {
-            if (block_at(p).frame.count() != 0) continue;
+            if (block_at(p).coded.bytes.count() != 0) continue;
             block b = clipped(block_at(p), {p, p + 1});
-            b.frame = new_frame(b, codes);
-            frame_reader reader(b.frame);
-            b.content = decode(reader.next<T, Index>(), codes);
+            b.coded.bytes = new_frame(b, codes);
+            round_values(b, codes);
             add(b);
         }
     }
 
-    /// Calls `take(block)` for each frame of a message. Values in a coding of the user's are in the one of `due`.
-    [[gnu::noinline]] void read_frames(const arrival<message>& a, const coding& due,
-                                       function_ref<void(const block&)> take) {
+    /// Takes the values of a block from its frame. Its indices are those that the frame would give.
+    void round_values(block& b, const coding& codes) {
+        frame_reader reader(b.coded.bytes);
+        frame values = frame_in(reader.next<T, Index>(), codes);
+        values.head.codes.indices = index_coding::dense;
+        const std::span<const T> rounded = content_of(values, room_for(values, rooms_.take())).values();
+        const segment here = b.content.range();
+        b.content =
+            b.is_dense() ? view(here, rounded) : view(here, sparse_view<T, Index>{b.content.indices(), rounded});
+    }
+
+    /// Calls `take(block)` for each frame of a message, not decoded. Values in a coding of the user's are in the one of
+    /// `due`.
+    [[gnu::noinline]] void read_frames(const arrival<message>& a, const coding& due, function_ref<void(block&)> take) {
         frame_reader reader(a.pieces());
         int p = a.from.parts.first;
         const int end = a.from.parts.last;
@@ -262,11 +322,12 @@ class stream_state {
             const frame f = next_frame<T, Index>(*call_, a.from.peer, reader, place);
             const part_range parts = covered(f.head.range, reader.done(), {p, end});
             expect_range(*call_, a.from.peer, f.head.range, range(parts));
-            if (p < end)
-                take(block{.parts = parts,
-                           .content = read_from(*call_, a.from.peer, [&] { return decode(f, due); }),
-                           .what = contribution_sum::of(f.head),
-                           .frame = f.bytes});
+            block read{.parts = parts,
+                       .what = contribution_sum::of(f.head),
+                       .coded = frame_in(f, due),
+                       .sender = a.from.peer,
+                       .is_coded = true};
+            if (p < end) take(read);
             p = parts.last;
         } while (p < end);
         expect_end(*call_, a.from.peer, reader);
@@ -290,10 +351,12 @@ class stream_state {
         for (std::size_t i = 0; i <= arrivals.size(); ++i) {
             if (i == before)
                 for (int p = parts.first; p < parts.last; p = operands_.back().parts.last)
-                    operands_.add(clipped(block_at(p), {p, parts.last}));
+                    operands_.add(clipped(decoded(p), {p, parts.last}));
             else
-                read_frames(arrivals[i < before ? i : i - 1], codings_.contribution,
-                            [this](const block& b) { operands_.add(b); });
+                read_frames(arrivals[i < before ? i : i - 1], codings_.contribution, [this](block& b) {
+                    decode(b);
+                    operands_.add(b);
+                });
         }
     }
 

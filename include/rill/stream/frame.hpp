@@ -78,6 +78,7 @@ struct frame {
     byte_view values;
     byte_pieces bytes;  ///< the whole frame, for forwarding verbatim
 
+    bool is_dense() const { return head.codes.indices == index_coding::dense; }
     /// Lets `content_of` decode values in a coding of the user's: this rank's, which the frame's sender has too.
     frame with(const own_coding& own) const {
         frame f = *this;
@@ -159,15 +160,30 @@ struct frame_scratch {
     aligned_vector<T> values;
 };
 
+/// Room for what is to be decoded of a frame. The bytes of its values, which have come, bound the number of entries.
+template <Element T, IndexType Index>
+[[gnu::noinline]] stream_room<T, Index> room_for(const frame& f, frame_scratch<T, Index>& scratch) {
+    const auto count = static_cast<std::size_t>(f.head.count);
+    scratch.values.resize(f.head.codes.values == value_coding::raw ? 0 : count);
+    scratch.indices.resize(f.head.codes.is_view() || f.is_dense() ? 0 : count);
+    return {span_of(scratch.indices), span_of(scratch.values)};
+}
+
 /// The content of a frame: a view of the frame's own bytes where they are raw (they must outlive it), otherwise decoded
-/// into `room`. It is validated completely: indices are strictly ascending and in range, scales are finite. Throws
-/// `protocol_error`. Values in a coding of the user's need `frame::with`.
+/// into `room`, which has as many entries as the frame. It is validated completely: indices are strictly ascending and
+/// in range, scales are finite. Throws `protocol_error`. Values in a coding of the user's need `frame::with`.
 template <coding_set Among = coding_set{}, Element T, IndexType Index, Executor Exec = serial>
-stream_view<T, Index> content_of(const frame& f, frame_scratch<T, Index>& room, const Exec& executor = {}) {
+stream_view<T, Index> decode_into(const stream_room<T, Index>& room, const frame& f, const Exec& executor = {}) {
     const std::span<const T> values = detail::decode_values<Among>(f.head, f.values, room.values, executor);
-    if (f.head.codes.indices == index_coding::dense) return {f.head.range, values};
+    if (f.is_dense()) return {f.head.range, values};
     return {f.head.range,
             sparse_view<T, Index>{detail::decode_indices<Among>(f.head, f.indices, room.indices), values}};
+}
+
+/// The same, decoded into `scratch`.
+template <coding_set Among = coding_set{}, Element T, IndexType Index, Executor Exec = serial>
+stream_view<T, Index> content_of(const frame& f, frame_scratch<T, Index>& scratch, const Exec& executor = {}) {
+    return decode_into<Among>(room_for(f, scratch), f, executor);
 }
 
 /// How a state writes and reads frames whose codings are known only when it runs. The caller chooses the functions, so
@@ -176,7 +192,7 @@ template <Element T, IndexType Index, Executor Exec>
 struct frame_coder {
     byte_view (*encode)(const wire::header& head, const stream_view<T, Index>& view, const coding& codes,
                         random_key key, arena& memory, const Exec& executor);
-    stream_view<T, Index> (*decode)(const frame& f, frame_scratch<T, Index>& room, const Exec& executor);
+    stream_view<T, Index> (*decode)(const frame& f, const stream_room<T, Index>& room, const Exec& executor);
     /// Throws `invalid_value` if one of the codings needs whole rows and a row is not whole.
     void (*require_whole_rows)(const stream_view<T, Index>& view, const stream_codings& codings);
 };
@@ -191,8 +207,8 @@ byte_view encode_frame(const wire::header& head, const stream_view<T, Index>& vi
         return coded_frame<Among>(head, view, codes, key, memory, executor);
 }
 template <coding_set Among, Element T, IndexType Index, Executor Exec>
-stream_view<T, Index> decode_frame(const frame& f, frame_scratch<T, Index>& room, const Exec& executor) {
-    return content_of<Among>(f, room, executor);
+stream_view<T, Index> decode_frame(const frame& f, const stream_room<T, Index>& room, const Exec& executor) {
+    return decode_into<Among>(room, f, executor);
 }
 template <coding_set Among, Element T, IndexType Index>
 void require_rows([[maybe_unused]] const stream_view<T, Index>& view, [[maybe_unused]] const stream_codings& codings) {

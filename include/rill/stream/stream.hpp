@@ -20,6 +20,13 @@
 
 namespace rill { inline namespace RILL_ABI {
 
+/// Memory for sparse content.
+template <Element T, IndexType Index>
+struct stream_room {
+    std::span<Index> indices;
+    std::span<T> values;
+};
+
 /// A vector over `range()`, held sparse (sorted unique indices and their values, structure of arrays) or dense. An
 /// absent coordinate stands for the neutral element of the fold. Memory only grows: a stream that is reused allocates
 /// nothing once it has held its largest content.
@@ -76,11 +83,7 @@ class stream {
 
     /// Room for sparse content, to be written through the spans: `make_sparse` provides it for up to `count` entries,
     /// `shrink` keeps the first ones.
-    struct sparse_room {
-        std::span<Index> indices;
-        std::span<T> values;
-    };
-    sparse_room make_sparse(segment range, std::size_t count) {
+    stream_room<T, Index> make_sparse(segment range, std::size_t count) {
         clear(range);
         indices_.resize(count);
         values_.resize(count);

@@ -165,10 +165,10 @@ void require_ascending(std::span<const Index> indices, segment range) {
     wire::detail::require(ascending, "indices are not ascending");
 }
 
-/// The validated indices of a frame: a view of its bytes if indices and values are raw, otherwise decoded into `room`.
-/// (Raw indices behind coded values may be misaligned.)
+/// The validated indices of a frame: a view of its bytes if indices and values are raw, otherwise decoded into `room`,
+/// which holds them. (Raw indices behind coded values may be misaligned.)
 template <coding_set Among = coding_set{}, IndexType Index>
-std::span<const Index> decode_indices(const wire::header& head, byte_view bytes, aligned_vector<Index>& room) {
+std::span<const Index> decode_indices(const wire::header& head, byte_view bytes, std::span<Index> room) {
     const auto count = static_cast<std::size_t>(head.count);
     if (head.codes.is_view()) {
         wire::detail::require(bytes.size() / sizeof(Index) == count && bytes.size() % sizeof(Index) == 0,
@@ -181,17 +181,14 @@ std::span<const Index> decode_indices(const wire::header& head, byte_view bytes,
         kernel::detail::refuse_coding(head.codes.indices);
     } else {
         kernel::check_index_count<Index, Among>(head.codes.indices, bytes, count, head.range, head.codes.row);
-        room.resize(count);
-        kernel::decode_indices<Index, Among>(head.codes.indices, bytes, count, head.range, span_of(room),
-                                             head.codes.row);
-        return span_of(room);
+        kernel::decode_indices<Index, Among>(head.codes.indices, bytes, count, head.range, room, head.codes.row);
+        return room;
     }
 }
 
-/// The values of a frame: a view of its bytes if they are raw, otherwise decoded into `room`.
+/// The values of a frame: a view of its bytes if they are raw, otherwise decoded into `room`, which holds them.
 template <coding_set Among = coding_set{}, Element T, Executor Exec>
-std::span<const T> decode_values(const wire::header& head, byte_view bytes, aligned_vector<T>& room,
-                                 const Exec& executor) {
+std::span<const T> decode_values(const wire::header& head, byte_view bytes, std::span<T> room, const Exec& executor) {
     if (head.codes.values == value_coding::raw) return elements_of<T>(bytes);
     wire::detail::require(Among.rounds, "rounded values where exact ones were due");
     if constexpr (Among.rounds && std::floating_point<T>) {
@@ -200,21 +197,19 @@ std::span<const T> decode_values(const wire::header& head, byte_view bytes, alig
             wire::detail::require(head.codes.own.does != nullptr, "values in a coding of another rank's own");
             wire::detail::require(value_length<T>(head.codes, count) == bytes.size(), "too few or too many values");
         }
-        room.resize(count);
         if (head.codes.values == value_coding::bf16) {
-            kernel::decode_bf16(bytes, span_of(room), executor);
+            kernel::decode_bf16(bytes, room, executor);
         } else if (head.codes.values == value_coding::own) {
-            decode_own<T>(head.codes.own, bytes, span_of(room), executor);
+            decode_own<T>(head.codes.own, bytes, room, executor);
         } else {
             const std::size_t buckets = kernel::quantize_buckets(count, head.codes.bucket);
             const std::span<const T> scales = elements_of<T>(bytes.first(buckets * sizeof(T)));
             kernel::check_scales(scales);
             kernel::dequantize(bytes.subspan(scales.size_bytes()), scales,
-                               static_cast<unsigned>(qsgd_bits(head.codes.values)), head.codes.bucket, span_of(room),
-                               executor);
+                               static_cast<unsigned>(qsgd_bits(head.codes.values)), head.codes.bucket, room, executor);
         }
     }
-    return span_of(room);
+    return room;
 }
 
 }}}  // namespace rill::RILL_ABI::detail
