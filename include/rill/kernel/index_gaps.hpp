@@ -42,12 +42,25 @@ unsigned make_gaps(std::span<const Index> indices, Index lowest, Index* gaps) {
     return static_cast<unsigned>(std::bit_width(all));
 }
 
+/// Writes eight gaps of `width` < 16 bits, which take `width` bytes, and up to 15 bytes behind them.
+template <IndexType Index>
+void pack_eight(const Index* gaps, unsigned width, std::byte* out) {
+    std::uint64_t pairs[4];
+    for (std::size_t i = 0; i < 4; ++i) pairs[i] = gaps[2 * i] | std::uint64_t{gaps[2 * i + 1]} << width;
+    const std::uint64_t low = pairs[0] | pairs[1] << (2 * width), high = pairs[2] | pairs[3] << (2 * width);
+    store_little(out, low | high << (4 * width));
+    if (width > 8) store_little(out + 8, high >> (64 - 4 * width));
+}
+
 /// Writes `count` gaps of `width` bits. `out` has `gap_padding` bytes more than the gaps need.
 template <IndexType Index>
 void pack(const Index* gaps, std::size_t count, unsigned width, std::byte* out) {
     std::uint64_t word = 0;
     unsigned filled = 0;
-    for (std::size_t i = 0; i < count; ++i) {
+    std::size_t i = 0;
+    if (width < 16)
+        for (; i + 8 <= count; i += 8, out += width) pack_eight(gaps + i, width, out);
+    for (; i < count; ++i) {
         const std::uint64_t gap = gaps[i];
         word |= gap << filled;
         filled += width;
