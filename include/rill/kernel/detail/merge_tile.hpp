@@ -6,11 +6,16 @@
 #include <rill/core/types.hpp>
 #include <rill/kernel/detail/little_endian.hpp>
 #include <rill/kernel/detail/pick.hpp>
+#include <rill/kernel/detail/set_bits.hpp>
 #include <rill/kernel/merge.hpp>
 
-#include <bit>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
@@ -24,6 +29,7 @@ template <Element T>
 struct tile {
     enum class mark : std::uint8_t { absent, present };
     static constexpr std::size_t group = 64;
+    static constexpr std::size_t drained_at_once = 16 * group;
 
     T values[merge_tile];
     mark marks[merge_tile];
@@ -58,24 +64,35 @@ struct tile {
     /// Moves the entries present among the first `extent` coordinates to `out`, and marks them as absent.
     template <IndexType Index>
     void drain(Index base, std::size_t extent, sparse_sink<T, Index>& out) {
-        Index* indices = out.indices + out.count;
-        T* sums = out.values + out.count;
-        for (std::size_t i = 0; i < extent; i += group)
-            for (std::uint64_t word = take_marks(marks + i); word != 0; word &= word - 1) {
-                const std::size_t at = i + static_cast<std::size_t>(std::countr_zero(word));
-                *indices++ = static_cast<Index>(base + at);
-                *sums++ = values[at];
-            }
-        out.count = static_cast<std::size_t>(indices - out.indices);
+        for (std::size_t first = 0; first < extent; first += drained_at_once) {
+            const std::size_t end = std::min(extent, first + drained_at_once);
+            std::uint32_t places[drained_at_once + place_slack];
+            std::size_t count = 0;
+            for (std::size_t i = first; i < end; i += group)
+                count += place_bits_native(take_marks(marks + i), static_cast<std::uint32_t>(i), places + count);
+            Index* const indices = out.indices + out.count;
+            T* const sums = out.values + out.count;
+            for (std::size_t j = 0; j < count; ++j) indices[j] = static_cast<Index>(base + places[j]);
+            for (std::size_t j = 0; j < count; ++j) sums[j] = values[places[j]];
+            out.count += count;
+        }
     }
 
     /// Returns the marks of a group as bits, the first mark lowest, and clears the marks.
     static std::uint64_t take_marks(mark* first) {
         std::uint64_t result = 0;
+#if defined(__SSE2__)
+        for (std::size_t i = 0; i < group / 16; ++i) {
+            const __m128i sixteen = _mm_loadu_si128(reinterpret_cast<const __m128i*>(first + 16 * i));
+            const int highest = _mm_movemask_epi8(_mm_slli_epi16(sixteen, 7));  // the lowest bits are now the highest
+            result |= std::uint64_t{static_cast<unsigned>(highest)} << (16 * i);
+        }
+#else
         for (std::size_t i = 0; i < group / 8; ++i) {
             const auto eight = load_little<std::uint64_t>(first + 8 * i);  // the lowest bit of each byte
             result |= (eight * 0x0102040810204080U >> 56) << (8 * i);      // all of them in the product's highest
         }
+#endif
         rill::detail::fill_elements(first, group, mark::absent);
         return result;
     }

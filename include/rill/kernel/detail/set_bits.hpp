@@ -3,7 +3,9 @@
 
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
+#include <rill/kernel/detail/byte_places.hpp>
 #include <rill/kernel/detail/little_endian.hpp>
+#include <rill/kernel/detail/set_bits_avx2.hpp>
 #include <rill/kernel/detail/set_bits_avx512.hpp>
 
 #include <bit>
@@ -39,19 +41,6 @@ constexpr std::size_t bytes_for_bits(std::size_t bits) { return bits / 8 + (bits
 /// Places that `place_bits` may write beyond 64: it writes whole vectors, so that appending needs no branch.
 inline constexpr std::size_t place_slack = 16;
 
-/// For each byte, the places of its set bits, the lowest first. The numbers are as wide as most indices, so that no
-/// instruction set must widen them. 8 KiB.
-struct byte_places {
-    std::uint32_t of[256][8] = {};
-
-    constexpr byte_places() {
-        for (unsigned byte = 0; byte < 256; ++byte)
-            for (unsigned bit = 0, n = 0; byte >> bit != 0; ++bit)
-                if ((byte >> bit & 1U) != 0) of[byte][n++] = bit;
-    }
-};
-inline constexpr byte_places places_in_byte;
-
 /// Places in one register. An array that needs two registers is put on the stack by g++ 12 -O2: Elias-Fano is then
 /// decoded at 580 instead of 700 M indices/s.
 #if defined(__AVX2__)
@@ -85,6 +74,8 @@ template <class Place>
 std::size_t place_bits_native(std::uint64_t word, Place base, Place* out) {
 #if defined(RILL_DETAIL_AVX512)
     if constexpr (sizeof(Place) == 4) return place_bits_avx512(word, base, out);
+#elif defined(__AVX2__)
+    if constexpr (sizeof(Place) == 4) return place_bits_avx2(word, base, out);
 #endif
     return place_bits(word, base, out);
 }
