@@ -3,6 +3,7 @@
 
 #include <rill/core/bytes.hpp>
 #include <rill/core/types.hpp>
+#include <rill/kernel/detail/elias_fano_avx2.hpp>
 #include <rill/kernel/detail/elias_fano_avx512.hpp>
 #include <rill/kernel/detail/elias_fano_join.hpp>
 #include <rill/kernel/detail/loop.hpp>
@@ -37,11 +38,16 @@ struct portable_elias_fano {
     using join = elias_fano_join<Word>;
 };
 
+#if defined(RILL_DETAIL_AVX512) || defined(__AVX2__)
 #if defined(RILL_DETAIL_AVX512)
+using elias_fano_join_native = elias_fano_join_avx512;
+#else
+using elias_fano_join_native = elias_fano_join_avx2;
+#endif
 /// The fastest inner loops that this build's instruction set allows.
 struct native_elias_fano {
     template <class Word>
-    using join = std::conditional_t<sizeof(Word) == 4, elias_fano_join_avx512, elias_fano_join<Word>>;
+    using join = std::conditional_t<sizeof(Word) == 4, elias_fano_join_native, elias_fano_join<Word>>;
 };
 #else
 using native_elias_fano = portable_elias_fano;
@@ -109,7 +115,7 @@ class elias_fano_decoder {
     }
 
     void join_rest() {
-        std::byte padded[block * sizeof(Word) + 8] = {};
+        std::byte padded[block * sizeof(Word) + 16] = {};
         std::memcpy(padded, low_, bytes_for_bits(held_ * layout_.width));
         Word offsets[block];
         join_(places_, padded, static_cast<Word>(done_), base_, offsets, held_);
@@ -118,7 +124,7 @@ class elias_fano_decoder {
     }
 
     const elias_fano_layout& layout_;
-    const std::byte* low_;  // low bits of the next block
+    const std::byte* low_;  // low bits of the next block; at least 128 upper bits are behind those of 64 entries
     byte_view upper_;
     std::size_t begin_;
     Word base_;  // added to joined values: the first of the universe, or 0

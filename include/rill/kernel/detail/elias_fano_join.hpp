@@ -37,7 +37,7 @@ class elias_fano_join {
 
     /// Writes a block of values `base + i + v(i)` from i = `first` on, and checks whether the first `count` of these v
     /// descend. `base` does not change between calls. `places` are the places of their bits in the upper part. `low`
-    /// can be read 8 bytes beyond the block.
+    /// can be read 16 bytes beyond the block, or 8 if the width is 0.
     void operator()(const Word* places, const std::byte* low, Word first, Word base, Word* out,
                     std::size_t count = block) {
         Word v[block + 1];
