@@ -2,7 +2,7 @@
 """Checks that samples do not compile, and that the compiler's first error says why, in few lines.
 
 usage: check.py [--precompiled HEADER] SAMPLE COMMAND...
-       check.py --fixed SAMPLE... -- COMMAND...
+       check.py --fixed [--precompiled HEADER] SAMPLE... -- COMMAND...
 
 COMMAND compiles a file without output, e.g. g++ -std=c++20 -Iinclude -fsyntax-only. HEADER has been compiled in advance, for
 the same command; it saves the time to read what most samples include. A sample begins with lines `// key: value`:
@@ -73,6 +73,9 @@ def fixed_together(samples):
 def fixed(arguments):
     split = arguments.index("--")
     samples, command = arguments[:split], arguments[split + 1 :]
+    if samples[0] == "--precompiled":
+        command += ["-include", samples[1]]
+        samples = samples[2:]
     succeeded, said = compiled([*command, "-DRILL_FIXED", "-x", "c++"], "-", fixed_together(samples))
     if not succeeded:
         print(f"must compile with -DRILL_FIXED, but the compiler says\n{said}")
