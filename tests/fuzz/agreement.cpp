@@ -4,6 +4,7 @@
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
@@ -44,7 +45,7 @@ void hear(const rill::detail::agreement_message& told, quorum policy) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(agreement)(const std::uint8_t* data, std::size_t size) {
     rill::fuzz::input in(data, size);
     const buffer message = rill::fuzz::copy_of(in.rest());
     try {

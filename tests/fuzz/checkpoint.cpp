@@ -4,6 +4,7 @@
 #include "support/input.hpp"
 #include "support/memory_file.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/sampler.hpp>
@@ -184,7 +185,7 @@ void check_sampler(memory_file& file, rill::fuzz::input in) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(checkpoint)(const std::uint8_t* data, std::size_t size) {
     static memory_file file;
     rill::fuzz::input in(data, size);
     switch (in.below(4)) {

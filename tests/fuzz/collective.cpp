@@ -4,6 +4,7 @@
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/collective/all_gather.hpp>
 #include <rill/collective/all_reduce.hpp>
@@ -98,7 +99,7 @@ void call(scripted& net, unsigned collective, std::size_t dimension, unsigned ch
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(collective)(const std::uint8_t* data, std::size_t size) {
     rill::fuzz::input in(data, size);
     const unsigned collective = in.below(7);
     const int ranks = 2 + static_cast<int>(in.below(4));

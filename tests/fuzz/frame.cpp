@@ -3,6 +3,7 @@
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/collective/join_frames.hpp>
 #include <rill/compress/own_values.hpp>
@@ -173,7 +174,7 @@ void check(rill::fuzz::input in, unsigned element, layout how, bool is_repaired)
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(frame)(const std::uint8_t* data, std::size_t size) {
     rill::fuzz::input in(data, size);
     const unsigned chosen = in.number<std::uint8_t>();
     const auto how = static_cast<layout>(chosen / 16 % 4 % 3);

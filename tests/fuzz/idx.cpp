@@ -4,6 +4,7 @@
 #include "support/input.hpp"
 #include "support/memory_file.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/train/idx.hpp>
 
@@ -123,7 +124,7 @@ void check_dataset(memory_file& images, memory_file& labels, rill::fuzz::input i
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(idx)(const std::uint8_t* data, std::size_t size) {
     static memory_file first, second;
     rill::fuzz::input in(data, size);
     const unsigned rank = in.below(5), packing = in.below(5);

@@ -3,6 +3,7 @@
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/kernel/index_coding.hpp>
 
@@ -232,7 +233,7 @@ void check(rill::fuzz::input in, index_coding coding) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(indices)(const std::uint8_t* data, std::size_t size) {
     rill::fuzz::input in(data, size);
     const auto coding = static_cast<index_coding>(in.number<std::uint8_t>());
     if (in.flag())

@@ -4,6 +4,7 @@
 #include "support/input.hpp"
 #include "support/memory_file.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/train/libsvm.hpp>
 
@@ -109,7 +110,7 @@ void check_ranks(const std::string& path, std::size_t content, const train::libs
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(libsvm)(const std::uint8_t* data, std::size_t size) {
     static memory_file file;
     rill::fuzz::input in(data, size);
     const bool is_compared = in.flag();

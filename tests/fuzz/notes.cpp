@@ -3,6 +3,7 @@
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/transport/detail/mail_envelope.hpp>
 
@@ -107,7 +108,7 @@ void check_announcement(byte_view content, std::size_t count, std::size_t small)
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(notes)(const std::uint8_t* data, std::size_t size) {
     rill::fuzz::input in(data, size);
     const std::size_t small = in.number<std::uint16_t>();
     envelope head{.context = in.number<std::uint64_t>(),

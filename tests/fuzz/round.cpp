@@ -3,6 +3,7 @@
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/aggregate/sum.hpp>
 #include <rill/core/serial.hpp>
@@ -82,7 +83,7 @@ void check_contributors(rill::fuzz::input in) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(round)(const std::uint8_t* data, std::size_t size) {
     rill::fuzz::input in(data, size);
     switch (in.below(3)) {
         case 0: check<float>(in); break;

@@ -3,6 +3,7 @@
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/core/error.hpp>
 #include <rill/protocol/detail/state_note.hpp>
@@ -54,7 +55,7 @@ void hear(const state_note& note, byte_view bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(state_note)(const std::uint8_t* data, std::size_t size) {
     rill::fuzz::input in(data, size);
     const buffer message = rill::fuzz::copy_of(in.rest());
     try {

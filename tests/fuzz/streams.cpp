@@ -2,6 +2,7 @@
 // written, exactly where the coding is lossless.
 #include "support/input.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/collective/join_frames.hpp>
 #include <rill/stream/frame.hpp>
@@ -125,7 +126,7 @@ void check(rill::fuzz::input in) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(streams)(const std::uint8_t* data, std::size_t size) {
     rill::fuzz::input in(data, size);
     switch (in.below(6)) {
         case 0: check<float, std::uint32_t>(in); break;

@@ -4,6 +4,7 @@
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/transport/detail/tcp_conversation.hpp>
 
@@ -289,7 +290,7 @@ void check_talk(rill::fuzz::input& in) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(tcp_conversation)(const std::uint8_t* data, std::size_t size) {
     rill::fuzz::input in(data, size);
     switch (in.below(3)) {
         case 0: check_talk(in); break;

@@ -4,6 +4,7 @@
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/transport/detail/tcp_handshake.hpp>
 
@@ -178,7 +179,7 @@ void check_dialer(rill::fuzz::input& in, handshake::prover prove, bool mends, st
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(tcp_handshake)(const std::uint8_t* data, std::size_t size) {
     rill::fuzz::input in(data, size);
     const unsigned chosen = in.below(8);
     const std::size_t piece = 1 + in.below(80);

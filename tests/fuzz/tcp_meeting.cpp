@@ -3,6 +3,7 @@
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/transport/detail/tcp_meeting_words.hpp>
 
@@ -65,7 +66,7 @@ void check_word(const meeting_reader& words, byte_view said, rank_t peer) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(tcp_meeting)(const std::uint8_t* data, std::size_t size) {
     rill::fuzz::input in(data, size);
     const bool is_first = in.flag();
     const auto ranks = static_cast<rank_t>(2 + in.below(40));

@@ -3,6 +3,7 @@
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/transport/detail/tcp_roster.hpp>
 
@@ -54,7 +55,7 @@ void check_written(rill::fuzz::input& in, rank_t ranks) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(tcp_roster)(const std::uint8_t* data, std::size_t size) {
     rill::fuzz::input in(data, size);
     const bool reads = in.flag();
     const auto ranks = static_cast<rank_t>(1 + in.below(40));

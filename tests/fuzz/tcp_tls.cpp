@@ -3,6 +3,7 @@
 // is ever ready; two ends that are ready share one value.
 #include "support/input.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/transport/detail/tcp_tls.hpp>
 
@@ -84,7 +85,7 @@ void check_changed(rill::fuzz::input& in, bool dials, bool has_secret, std::size
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(tcp_tls)(const std::uint8_t* data, std::size_t size) {
     rill::fuzz::input in(data, size);
     const bool dials = in.flag();
     const unsigned chosen = in.below(3);

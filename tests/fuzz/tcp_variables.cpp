@@ -3,6 +3,7 @@
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/transport/detail/tcp_options.hpp>
 
@@ -84,7 +85,7 @@ void check(const variables& all, const tcp::options& got) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(tcp_variables)(const std::uint8_t* data, std::size_t size) {
     const variables all = read_lines({reinterpret_cast<const char*>(data), size});
     const auto value_of = [&](const char* name) -> const char* {
         const auto found = all.find(std::string_view(name));

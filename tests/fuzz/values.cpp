@@ -3,6 +3,7 @@
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
+#include "support/target.hpp"
 
 #include <rill/stream/detail/payload.hpp>
 
@@ -260,7 +261,7 @@ void check(rill::fuzz::input in, const coding& codes, bool decodes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+RILL_FUZZ_TARGET(values)(const std::uint8_t* data, std::size_t size) {
     rill::fuzz::input in(data, size);
     const bool decodes = in.flag(), is_double = in.flag();
     coding codes{.values = codings[in.below(5)]};

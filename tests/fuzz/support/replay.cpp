@@ -1,4 +1,6 @@
-// Runs a fuzz target on files, or on all files of folders, without a fuzzer: `fuzz_TARGET FILE|FOLDER...`.
+// Runs a fuzz target on files, or on all files of folders, without a fuzzer: `fuzz_replay TARGET FILE|FOLDER...`.
+#include "target.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -8,11 +10,18 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-
 namespace {
+
+constinit const rill::fuzz::target* targets = nullptr;
+
+const rill::fuzz::target* named(std::string_view name) {
+    const rill::fuzz::target* each = targets;
+    while (each != nullptr && each->name != name) each = each->next;
+    return each;
+}
 
 std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder) {
     if (!std::filesystem::is_directory(folder)) return {folder};
@@ -23,23 +32,33 @@ std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder)
     return files;
 }
 
-void replay(const std::filesystem::path& file) {
+void replay(const rill::fuzz::target& target, const std::filesystem::path& file) {
     std::printf("%s\n", file.c_str());
     std::fflush(stdout);  // the last line before a crash names the input
     std::ifstream stream(file, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
     const auto exact = std::make_unique<std::uint8_t[]>(bytes.size());  // a sanitizer notices reads beyond its end
     std::copy(bytes.begin(), bytes.end(), exact.get());
-    LLVMFuzzerTestOneInput(exact.get(), bytes.size());
+    target.run(exact.get(), bytes.size());
 }
 
 }  // namespace
 
+rill::fuzz::target::target(const char* its_name, int (*its_function)(const std::uint8_t*, std::size_t))
+    : name(its_name), run(its_function), next(targets) {
+    targets = this;
+}
+
 int main(int count, char** arguments) {
+    const rill::fuzz::target* target = count > 1 ? named(arguments[1]) : nullptr;
+    if (target == nullptr) {
+        std::fprintf(stderr, "usage: fuzz_replay TARGET FILE|FOLDER...\n");
+        return 2;
+    }
     std::size_t files = 0;
-    for (int i = 1; i < count; ++i)
+    for (int i = 2; i < count; ++i)
         for (const auto& file : files_of(arguments[i])) {
-            replay(file);
+            replay(*target, file);
             ++files;
         }
     std::printf("%zu inputs\n", files);
