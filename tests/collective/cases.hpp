@@ -6,6 +6,7 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/stream/stream.hpp>
+#include <rill/topology/any.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
 
@@ -63,28 +64,40 @@ constexpr rill::duration short_timeout = rill::seconds(4);
 template <>
 inline constexpr rill::duration short_timeout<rill::simulated::endpoint> = rill::milliseconds(200);
 
+/// Runs `body(group, fail)` on every rank, for every number of ranks and transport.
+template <class Shape, class Body>
+void on_groups_over(const Shape& shape, const char* name, failures& all, Body& body) {
+    for (int ranks : rank_counts) {
+        const auto on_rank = [&](const char* transport) {
+            return [&, transport](auto& net) {
+                rill::group workers{net, shape};
+                body(workers, [&](const std::string& what) {
+                    all.add(std::string(transport) + " " + name + " P=" + std::to_string(ranks) + " rank " +
+                            std::to_string(net.rank()) + ": " + what);
+                });
+            };
+        };
+        rill::in_process::run(ranks, on_rank("in_process"));
+#ifndef RILL_TEST_THREAD_SANITIZED
+        rill::simulated::run(ranks, {}, on_rank("simulated"));
+#endif
+    }
+}
+
 /// Runs `body(group, fail)` on every rank, for every topology, number of ranks and transport; returns what failed.
 /// Under the thread sanitizer on threads only.
 template <class Body>
 std::string on_every_group(Body body) {
     failures all;
-    for_each_topology([&](auto shape) {
-        for (int ranks : rank_counts) {
-            const auto on_rank = [&](const char* transport) {
-                return [&, transport](auto& net) {
-                    rill::group workers{net, shape};
-                    body(workers, [&](const std::string& what) {
-                        all.add(std::string(transport) + " " + decltype(shape)::name + " P=" + std::to_string(ranks) +
-                                " rank " + std::to_string(net.rank()) + ": " + what);
-                    });
-                };
-            };
-            rill::in_process::run(ranks, on_rank("in_process"));
-#ifndef RILL_TEST_THREAD_SANITIZED
-            rill::simulated::run(ranks, {}, on_rank("simulated"));
-#endif
-        }
-    });
+    for_each_topology([&](auto shape) { on_groups_over(shape, shape.name, all, body); });
+    return all.text();
+}
+
+/// As `on_every_group`, by groups over `topology::any`: the body is compiled once for all topologies.
+template <class Body>
+std::string on_every_group_of_any(Body body) {
+    failures all;
+    for_each_topology([&](const rill::topology::any& shape) { on_groups_over(shape, shape.shape_name(), all, body); });
     return all.text();
 }
 

@@ -9,6 +9,7 @@
 #include <rill/compress/random_mask.hpp>
 #include <rill/compress/threshold.hpp>
 #include <rill/compress/top_k.hpp>
+#include <rill/topology/any.hpp>
 
 #include "../collective/cases.hpp"
 #include "samples.hpp"
@@ -20,7 +21,6 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 using namespace rill;
@@ -64,11 +64,11 @@ void check_exact(Group& workers, Fail fail, const std::string& what, const Polic
 template <class Body>
 std::string on_three_ranks(Body body) {
     failures all;
-    for_each_topology([&](auto shape) {
+    for_each_topology([&](const topology::any& shape) {
         const auto on_rank = [&](auto& net) {
             group workers{net, shape};
             body(workers, [&](const std::string& what) {
-                all.add(std::string(decltype(shape)::name) + " rank " + std::to_string(net.rank()) + ": " + what);
+                all.add(std::string(shape.shape_name()) + " rank " + std::to_string(net.rank()) + ": " + what);
             });
         };
         in_process::run(3, on_rank);
@@ -81,7 +81,7 @@ std::string on_three_ranks(Body body) {
 
 TEST_CASE("lossless codecs give the sum of the chosen entries") {
     using namespace rill::compress;
-    CHECK(on_every_group([](auto& workers, auto fail) {
+    CHECK(on_every_group_of_any([](auto& workers, auto fail) {
               check_exact(workers, fail, "keep_all", keep_all{});
               check_exact(workers, fail, "top_k", top_k{.density = 0.03});
               check_exact(workers, fail, "all of top_k", encoded{top_k{.count = n}, raw{}, bitmap{}});
@@ -176,7 +176,7 @@ TEST_CASE("a rank of weight zero keeps its residual") {
 
 TEST_CASE("a stream result has the values of a dense one, and at most as many entries as were sent") {
     using namespace rill::compress;
-    CHECK(on_every_group([](auto& workers, auto fail) {
+    CHECK(on_every_group_of_any([](auto& workers, auto fail) {
               const auto check = [&](const std::string& what, const auto& policy) {
                   auto one = policy.template bind<float>(n), other = policy.template bind<float>(n);
                   const auto input = dense_input<float>(workers.rank(), n);
@@ -320,7 +320,7 @@ TEST_CASE("a rank that contributes a non-finite value is blamed, also where the 
     using namespace compress;
     const auto check_at = [](const auto& policy, float bad, std::size_t at) {
         CHECK(on_three_ranks([&](auto& workers, auto fail) {
-                  if constexpr (std::remove_cvref_t<decltype(workers)>::topology_type::has_copy_phase) {
+                  if (workers.shape().holds_copy_phase()) {
                       auto codec = policy.template bind<float>(64);
                       std::vector<float> input(64, 1), output(64);
                       if (workers.rank() == 2) input[at] = bad;

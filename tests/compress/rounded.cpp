@@ -15,7 +15,6 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 using namespace rill;
@@ -53,8 +52,8 @@ class agreement {
   public:
     template <class Group, class Fail>
     void expect(const Group& workers, Fail fail, const std::vector<float>& result) {
-        const std::string key = std::string(Group::topology_type::name) + std::to_string(fingerprint(workers.shape())) +
-                                "/" + std::to_string(workers.size());
+        const std::string key = std::string(workers.shape().shape_name()) +
+                                std::to_string(fingerprint(workers.shape())) + "/" + std::to_string(workers.size());
         const std::lock_guard lock(mutex_);
         const auto [known, fresh] = results_.try_emplace(key, result);
         if (!fresh && !compress_tests::same_bits<float>(known->second, result)) fail("other bits than elsewhere");
@@ -70,7 +69,7 @@ class agreement {
 TEST_CASE("rounded contributions: the same bits on all ranks, within the sum of each rank's rounding error") {
     using namespace rill::compress;
     agreement bits;
-    CHECK(on_every_group([&](auto& workers, auto fail) {
+    CHECK(on_every_group_of_any([&](auto& workers, auto fail) {
               const auto ranks = static_cast<float>(workers.size());
               const float level = largest_entry / 7;
               auto all = check_lossy(workers, fail, "qsgd", encoded{keep_all{}, qsgd{.bits = 4}}, ranks * level);
@@ -88,9 +87,8 @@ TEST_CASE("rounded contributions: the same bits on all ranks, within the sum of 
 TEST_CASE("a rounded copy phase: the same bits on all ranks, within the error of one more rounding") {
     using namespace rill::compress;
     agreement bits;
-    CHECK(on_every_group([&](auto& workers, auto fail) {
-              using shape = typename std::remove_reference_t<decltype(workers)>::topology_type;
-              if constexpr (shape::has_copy_phase) {
+    CHECK(on_every_group_of_any([&](auto& workers, auto fail) {
+              if (workers.shape().holds_copy_phase()) {
                   const auto ranks = static_cast<float>(workers.size());
                   auto all =
                       check_lossy(workers, fail, "copy", encoded{keep_all{}, raw{}, raw_indices{}, qsgd{.bits = 8}},
