@@ -71,7 +71,6 @@ void measure(std::size_t dimension, std::size_t samples, double percent, bool lo
     });
     std::vector<double> taken;
     for (std::size_t i = 2; i < calls.size(); ++i) taken.push_back(calls[i].end - calls[i].start);
-
     std::sort(taken.begin(), taken.end());
     std::printf("%6g %% %-8s %8.2f ms  %016llx\n", percent, lossy ? "4 bits" : "lossless", taken[taken.size() / 2],
                 static_cast<unsigned long long>(hash));
