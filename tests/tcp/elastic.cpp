@@ -278,7 +278,7 @@ TEST_CASE("a process of a team that ends because it is excluded leaves those in 
 }
 
 TEST_CASE("a process of a team that is stopped for longer than the patience is left out, and is told so") {
-    constexpr std::uint64_t steps = 400;
+    constexpr std::uint64_t steps = 150;
     constexpr rank_t victim = 1;
     const shared_told all;
     const auto act = [&](const tcp::options& chosen) {
@@ -355,7 +355,7 @@ TEST_CASE("a process that has been silent and is heard again gets messages and a
 }
 
 TEST_CASE("a process of a team that is stopped is back in time, or is left out: no step fails") {
-    constexpr std::uint64_t steps = 300;
+    constexpr std::uint64_t steps = 200;
     constexpr rank_t victim = 1;
     int left_out = 0, back = 0;
     // The others take it for silent after 400 ms; some of them a little later than others.
@@ -370,7 +370,7 @@ TEST_CASE("a process of a team that is stopped is back in time, or is left out: 
                             train(net, steps, *all.at, [&](std::uint64_t step) {
                                 if (net.rank() == victim && step == 15 && !all.at->has_gone_on.exchange(true))
                                     ::raise(SIGSTOP);
-                                net.sleep_until(net.now() + milliseconds(2));
+                                net.sleep_until(net.now() + milliseconds(3));
                             });
                         } catch (const excluded&) {
                             all.at->is_told = net.rank() == victim;
