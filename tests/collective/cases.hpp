@@ -59,8 +59,13 @@ void expect_error(Call call, rill::rank_t culprit, const std::string& what, Fail
 
 /// The timeout of an operation that is meant to time out. In virtual time it costs nothing; among threads it must be
 /// long enough that no rank on a busy machine is mistaken for one that never enters.
+#ifdef RILL_TEST_SANITIZED
 template <class Net>
 constexpr rill::duration short_timeout = rill::seconds(4);
+#else
+template <class Net>
+constexpr rill::duration short_timeout = rill::seconds(2);
+#endif
 template <>
 inline constexpr rill::duration short_timeout<rill::simulated::endpoint> = rill::milliseconds(200);
 
