@@ -4,6 +4,10 @@
 
 #include "samples.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -67,6 +71,29 @@ void check_steps(const std::vector<float>& x, std::uint32_t bound) {
     CHECK(starts_with(out, indices));
     CHECK(Steps::keep_at_most(keys.data(), bound, out.data()) == small.size());
     CHECK(starts_with(out, small));
+}
+
+TEST_CASE("the cut below the k largest keys, whatever their order") {
+    using order = std::uint32_t (*)(std::uint32_t);
+    const order orders[] = {[](std::uint32_t i) { return i; },
+                            [](std::uint32_t i) { return 5000 - i; },
+                            [](std::uint32_t) { return 7U; },
+                            [](std::uint32_t i) { return i % 3; },
+                            [](std::uint32_t i) { return i < 50 ? i : 100 - i; },
+                            [](std::uint32_t i) { return i * 2654435761U >> 20; }};
+    for (const std::size_t count : {std::size_t{1}, std::size_t{2}, std::size_t{100}, std::size_t{5000}})
+        for (const order key_of : orders)
+            for (const std::size_t k : {std::size_t{1}, count / 9 + 1, count / 2 + 1, count}) {
+                if (k > count) continue;
+                std::vector<std::uint32_t> keys(count);
+                for (std::size_t i = 0; i < count; ++i) keys[i] = key_of(static_cast<std::uint32_t>(i));
+                std::vector<std::uint32_t> sorted = keys;
+                std::sort(sorted.begin(), sorted.end(), std::greater<>{});
+                const auto at = kernel::detail::cut_keys(keys.data(), count, k);
+                CHECK(at.key == sorted[k - 1]);
+                CHECK(at.ties == static_cast<std::size_t>(std::count(
+                                     sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(k), at.key)));
+            }
 }
 
 }  // namespace

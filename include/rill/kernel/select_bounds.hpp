@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
@@ -80,16 +81,39 @@ std::size_t keep_digit(Key* keys, std::size_t count, std::size_t& k) {
     return kept;
 }
 
+/// Moves the `k` largest of `count` keys to the front, the k-th largest to their end: Hoare's FIND. Returns false if
+/// it takes too many rounds, which random keys do not. It is one function for the compiler, `std::nth_element` is 16.
+template <class Key>
+bool move_largest(Key* keys, std::size_t count, std::size_t k) {
+    const auto at = static_cast<std::ptrdiff_t>(k - 1);
+    std::ptrdiff_t low = 0, high = static_cast<std::ptrdiff_t>(count) - 1;
+    for (int rounds_left = 64; low < high; --rounds_left) {
+        if (rounds_left == 0) return false;
+        const Key a = keys[low], b = keys[at], c = keys[high];
+        const Key larger = std::max(a, b);  // the pivot is the largest of the three or their median
+        const Key pivot =
+            at - low < (high - low) / 8 ? std::max(larger, c) : std::max(std::min(a, b), std::min(larger, c));
+        std::ptrdiff_t i = low, j = high;
+        while (i <= j) {
+            while (keys[i] > pivot) ++i;
+            while (pivot > keys[j]) --j;
+            if (i <= j) std::swap(keys[i++], keys[j--]);
+        }
+        if (j < at) low = i;
+        if (at < i) high = j;
+    }
+    return true;
+}
+
 /// Returns the cut below the `k` largest of `count` keys, 0 < k <= count. Overwrites the keys.
 template <class Key>
 cut<Key> cut_keys(Key* keys, std::size_t count, std::size_t k) {
-    constexpr std::size_t few = 4096;  // up to this many, nth_element is no slower than three passes
-    while (count > few) {
+    constexpr std::size_t few = 4096;  // up to this many, moving the largest is no slower than three passes
+    while (count > few || !move_largest(keys, count, k)) {
         const std::size_t kept = keep_digit(keys, count, k);
-        if (kept == count) break;
+        if (kept == count) break;  // all are equal
         count = kept;
     }
-    std::nth_element(keys, keys + (k - 1), keys + count, [](Key a, Key b) { return a > b; });
     const Key key = keys[k - 1];
     std::size_t above = 0;
     for (std::size_t i = 0; i < k; ++i) above += keys[i] > key ? 1U : 0U;
@@ -160,9 +184,10 @@ bounds<magnitude_key<T>> sample_bounds(std::span<const T> x, std::size_t k, sele
     const std::size_t padded = (count + block - 1) / block * block;
     key* sample = room<key>(scratch.middle, padded);
     rill::detail::fill_elements(sample + count, padded - count, key{0});
-    random_sequence random(random_key{0x73656C656374U});
+    std::uint32_t drawn = 0;
+    const auto draw = [&] { return std::uint64_t{counter_bits(0x6C656374U, 0x7365U, drawn++)}; };
     for (std::size_t i = 0; i < count; ++i) {
-        const std::uint64_t at = n >> 32 == 0 ? (random.bits() * std::uint64_t{n}) >> 32 : random.below(n);
+        const std::uint64_t high = draw(), at = n >> 32 == 0 ? high * n >> 32 : multiply_high(high << 32 | draw(), n);
         sample[i] = magnitude(x[static_cast<std::size_t>(at)]);
     }
 

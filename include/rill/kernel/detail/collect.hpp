@@ -52,7 +52,7 @@ class portable_steps {
 
     /// Returns a mask whose bit j says whether the magnitude of x[j] reaches `bound`.
     template <Element T>
-    static std::uint64_t mask_at_least(const T* x, magnitude_key<T> bound) {
+    [[gnu::noinline]] static std::uint64_t mask_at_least(const T* x, magnitude_key<T> bound) {
         alignas(64) std::uint8_t hits[block];  // one byte each: comparing and narrowing vectorises
         for (std::size_t j = 0; j < block; ++j) hits[j] = magnitude(x[j]) >= bound ? 1 : 0;
         return [&]<std::size_t... I>(std::index_sequence<I...>) {
