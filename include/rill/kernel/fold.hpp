@@ -63,8 +63,8 @@ void fill(std::span<T> x, T value) {
 /// There is at least one input. All inputs are as long as `out`. `out` may be one of the inputs; it may not overlap one
 /// otherwise. Cost: one pass over the inputs and the output.
 template <Element T, class Fold, Executor Exec = serial>
-void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold,
-                  const Exec& executor = {}) {
+[[gnu::noinline]] void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold,
+                                    const Exec& executor = {}) {
     RILL_EXPECTS(!inputs.empty(), "fold_dense_k: there is nothing to fold");
     for (std::size_t k = 0; k < inputs.size(); ++k)
         RILL_EXPECTS(inputs[k].size() == out.size(), "fold_dense_k: an input differs in length from the output");

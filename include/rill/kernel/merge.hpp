@@ -48,16 +48,20 @@ std::size_t gallop(std::span<const Index> indices, std::size_t from, Index bound
 /// entries.
 inline constexpr std::size_t much_longer = 32;
 
-/// Merges a short vector into a much longer one by copying the stretches between its entries.
-template <Element T, IndexType Index, class Pair>
-void merge_into_long(sparse_view<T, Index> few, sparse_view<T, Index> many, sparse_sink<T, Index>& out, Pair pair) {
+/// Merges a short vector with a much longer one, in this order or the other, by copying the stretches of the long one
+/// between the entries of the short one.
+template <Element T, IndexType Index, class Fold>
+void merge_into_long(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold) {
+    const bool is_short_first = a.count() < b.count();
+    const sparse_view<T, Index> few = is_short_first ? a : b, many = is_short_first ? b : a;
     std::size_t j = 0;
     for (std::size_t i = 0; i < few.count(); ++i) {
         const std::size_t next = gallop(many.indices, j, few.indices[i]);
         out.append(many, j, next);
         j = next;
         if (j < many.count() && many.indices[j] == few.indices[i]) {
-            out.push(few.indices[i], pair(few.values[i], many.values[j]));
+            const T one = few.values[i], other = many.values[j];
+            out.push(few.indices[i], is_short_first ? fold(one, other) : fold(other, one));
             ++j;
         } else {
             out.push(few.indices[i], few.values[i]);
@@ -156,16 +160,12 @@ sparse_view<T, Index> entries_between(sparse_view<T, Index> x, std::size_t first
 template <Element T, IndexType Index, class Fold, class Evenly>
 void merge_by_shape(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold,
                     Evenly evenly) {
-    if (a.count() == 0 || b.count() == 0 || a.indices.back() < b.indices.front()) {
-        out.append(a, 0, a.count());
-        out.append(b, 0, b.count());
-    } else if (b.indices.back() < a.indices.front()) {
-        out.append(b, 0, b.count());
-        out.append(a, 0, a.count());
-    } else if (a.count() < b.count() / much_longer) {
-        merge_into_long(a, b, out, [&](T few, T many) { return fold(few, many); });
-    } else if (b.count() < a.count() / much_longer) {
-        merge_into_long(b, a, out, [&](T few, T many) { return fold(many, few); });
+    const bool are_apart = a.count() == 0 || b.count() == 0 || a.indices.back() < b.indices.front();
+    if (are_apart || b.indices.back() < a.indices.front()) {
+        for (const sparse_view<T, Index>& each : {are_apart ? a : b, are_apart ? b : a})
+            out.append(each, 0, each.count());
+    } else if (a.count() < b.count() / much_longer || b.count() < a.count() / much_longer) {
+        merge_into_long(a, b, out, fold);
     } else {
         evenly(a, b, out);
     }

@@ -131,9 +131,9 @@ template <Element T, IndexType Index, class Fold, class Runs = typename runs_for
 std::size_t merge_by_tree(std::span<const sparse_view<T, Index>> inputs, Index* indices, T* values, Fold& fold,
                           merge_scratch& scratch) {
     sparse_sink<T, Index> out{.indices = indices, .values = values};
-    merge_tree<Runs, T, Index> tree(inputs, scratch.cursors, scratch.runs);
     const std::span<sparse_view<T, Index>> views(room<sparse_view<T, Index>>(scratch.views, inputs.size()),
                                                  inputs.size());
+    merge_tree<Runs, T, Index> tree(inputs, views, scratch.cursors, scratch.runs);
     std::size_t in_turn = first_in_turn;
     for (std::size_t before = 0;; before = out.count) {
         const std::size_t merged = tree.merge_next(out, fold);
@@ -142,7 +142,7 @@ std::size_t merge_by_tree(std::span<const sparse_view<T, Index>> inputs, Index* 
             in_turn = first_in_turn;
             continue;
         }
-        tree.skip(in_turn, views);
+        tree.skip(in_turn);
         in_turn *= 2;
         out.count += merge_in_turn<T, Index>(views, indices + out.count, values + out.count, fold, scratch);
     }

@@ -103,8 +103,10 @@ class merge_tree {
     /// Entries of a stretch; half as many and four times as many are as fast (Zen 4, 8 inputs of 16M coordinates).
     static constexpr std::size_t stretch = 8192;
 
-    merge_tree(std::span<const sparse_view<T, Index>> inputs, buffer& cursors, buffer& entries)
-        : inputs_(inputs), runs_(inputs.size()) {
+    /// `views`: as many as there are inputs; the tree uses them, too.
+    merge_tree(std::span<const sparse_view<T, Index>> inputs, std::span<sparse_view<T, Index>> views, buffer& cursors,
+               buffer& entries)
+        : inputs_(inputs), views_(views), runs_(inputs.size()) {
         const std::size_t ways = inputs.size();
         std::size_t longest = 0;
         for (std::size_t k = 0; k < ways; ++k) longest = std::max(longest, inputs[k].count());
@@ -135,11 +137,8 @@ class merge_tree {
         return merged;
     }
 
-    /// Skips as much as `times` stretches and gives it to the caller, as a view of each input.
-    void skip(std::size_t times, std::span<sparse_view<T, Index>> views) {
-        take_stretch(times * share_, std::numeric_limits<Index>::max(),
-                     [&](std::size_t k, Index, sparse_view<T, Index> x) { views[k] = x; });
-    }
+    /// Skips as much as `times` stretches and gives it to the caller, as `views` of the inputs.
+    void skip(std::size_t times) { take_stretch(times * share_, std::numeric_limits<Index>::max()); }
 
   private:
     using entry = typename Runs::entry;
@@ -154,18 +153,18 @@ class merge_tree {
 
     void cut(part& to) {
         entry* run = to.runs[0];
-        take_stretch(share_, runs_.widest(), [&](std::size_t k, Index base, sparse_view<T, Index> x) {
-            to.base = base;
-            to.counts[k] = x.count();
-            runs_.load(x, base, k, run);
-            run += Runs::room_for(x.count());
-        });
+        to.base = take_stretch(share_, runs_.widest());
+        for (std::size_t k = 0; k < views_.size(); ++k) {
+            to.counts[k] = views_[k].count();
+            runs_.load(views_[k], to.base, k, run);
+            run += Runs::room_for(to.counts[k]);
+        }
     }
 
     /// Takes the next stretch of coordinates: at most `extent` wide, and so narrow that no input has more than `share`
-    /// entries in it. Calls `take(k, base, entries)` for each input; all are empty if nothing is left.
-    template <class Take>
-    void take_stretch(std::size_t share, Index extent, Take&& take) {
+    /// entries in it. Sets the views to its entries, of which there are none if nothing is left, and returns where it
+    /// begins.
+    [[gnu::noinline]] Index take_stretch(std::size_t share, Index extent) {
         bool any = false;
         const Index base = lowest_index(inputs_, cursors_, any);
         for (std::size_t k = 0; k < inputs_.size(); ++k)
@@ -183,8 +182,9 @@ class merge_tree {
                     end = middle;
             }
             cursors_[k] = end;
-            take(k, base, entries_between(inputs_[k], first, cursors_[k]));
+            views_[k] = entries_between(inputs_[k], first, end);
         }
+        return base;
     }
 
     /// Merges until each part has one run left; returns in which of its two arrays this run is.
@@ -217,6 +217,7 @@ class merge_tree {
     }
 
     std::span<const sparse_view<T, Index>> inputs_;
+    std::span<sparse_view<T, Index>> views_;
     Runs runs_;
     std::size_t share_ = 0;
     std::size_t* cursors_ = nullptr;
