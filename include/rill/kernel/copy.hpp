@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -44,26 +45,29 @@ inline void end_streaming() {
 #endif
 }
 
+[[gnu::noinline]] inline void copy_bytes(const unsigned char* source, std::size_t size, unsigned char* target) {
+    std::size_t first = 0, last = 0;
+#if defined(__SSE2__)
+    constexpr std::size_t line = 64;
+    if (size >= least_streamed_copy) {
+        first = (line - reinterpret_cast<std::uintptr_t>(target) % line) % line;
+        last = first + (size - first) / line * line;
+        for (std::size_t i = first; i < last; i += line) stream_line(source + i, target + i);
+        end_streaming();
+    }
+#endif
+    rill::detail::copy_elements(source, first, target);
+    rill::detail::copy_elements(source + last, size - last, target + last);
+}
 }  // namespace detail
 
 /// Copies `source` to `target`, which has the same length and does not overlap it. Large copies bypass the caches.
 template <class T>
 void copy(std::span<const T> source, std::span<T> target) {
+    static_assert(std::is_trivially_copyable_v<T>);
     RILL_EXPECTS(source.size() == target.size(), "copy: source and target differ in length");
-    std::size_t first = 0, last = 0;
-#if defined(__SSE2__)
-    constexpr std::size_t line = 64;
-    if (target.size_bytes() >= detail::least_streamed_copy) {
-        first = (line - reinterpret_cast<std::uintptr_t>(target.data()) % line) % line / sizeof(T);
-        last = first + (target.size() - first) * sizeof(T) / line * line / sizeof(T);
-        const auto* const from = reinterpret_cast<const unsigned char*>(source.data() + first);
-        auto* const to = reinterpret_cast<unsigned char*>(target.data() + first);
-        for (std::size_t i = 0; i < (last - first) * sizeof(T); i += line) detail::stream_line(from + i, to + i);
-        detail::end_streaming();
-    }
-#endif
-    rill::detail::copy_elements(source.data(), first, target.data());
-    rill::detail::copy_elements(source.data() + last, source.size() - last, target.data() + last);
+    detail::copy_bytes(reinterpret_cast<const unsigned char*>(source.data()), source.size_bytes(),
+                       reinterpret_cast<unsigned char*>(target.data()));
 }
 
 }}}  // namespace rill::RILL_ABI::kernel

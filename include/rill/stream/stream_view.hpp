@@ -33,7 +33,7 @@ class stream_view {
     constexpr sparse_view<T, Index> pairs() const { return {indices_, values_}; }
 
     /// The part of this view in `part`, which must lie in `range()`.
-    constexpr stream_view slice(segment part) const {
+    [[gnu::noinline]] constexpr stream_view slice(segment part) const {
         RILL_EXPECTS(range_.contains(part), "a slice must lie in the range of its stream");
         if (part == range_) return *this;
         if (dense_) return {part, values_.subspan(part.begin - range_.begin, part.size())};

@@ -10,7 +10,8 @@
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The size of `count` coded values, in bytes.
-constexpr std::size_t value_length(const coding& codes, std::size_t element_bytes, std::size_t count) {
+[[gnu::noinline]] constexpr std::size_t value_length(const coding& codes, std::size_t element_bytes,
+                                                     std::size_t count) {
     if (codes.values == value_coding::raw) return count * element_bytes;
     if (codes.values == value_coding::bf16) return count * 2;
     if (codes.values == value_coding::own) {
