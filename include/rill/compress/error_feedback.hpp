@@ -56,6 +56,16 @@ class error_feedback_codec {
 
     explicit error_feedback_codec(Codec inner, bool unbiased_rounding = false)
         : inner_(std::move(inner)), residual_(inner_.dimension(), T{}), unbiased_rounding_(unbiased_rounding) {}
+    /// Feeds back what the codec leaves out that `policy` binds to.
+    template <class Policy>
+    [[gnu::noinline]] error_feedback_codec(const Policy& policy, std::size_t dimension, bool unbiased_rounding)
+        : inner_(policy.template bind<T, index_type>(dimension)),
+          residual_(dimension, T{}),
+          unbiased_rounding_(unbiased_rounding) {
+        RILL_EXPECTS(codings().contribution.is_contractive(),
+                     "error_feedback: the value coding of contributions is not contractive, so the residual would grow "
+                     "without bound");
+    }
 
     std::size_t dimension() const { return inner_.dimension(); }
     void begin(std::uint64_t number) {
@@ -209,13 +219,8 @@ struct error_feedback {
             static_assert(!inner::is_contractive || FeedbackCompressor<inner, T>,
                           "rill::compress::error_feedback: the compressor does not send coordinates of its input and "
                           "has no erase_sent(received, values); add it, so that what was sent leaves the residual");
-            if constexpr (FeedbackCompressor<inner, T>) {
-                inner bound = compressor.template bind<T, Index>(dimension);
-                RILL_EXPECTS(bound.codings().contribution.is_contractive(),
-                             "error_feedback: the value coding of contributions is not contractive, so the residual "
-                             "would grow without bound");
-                return error_feedback_codec<inner, T>(std::move(bound), unbiased_rounding);
-            }
+            if constexpr (FeedbackCompressor<inner, T>)
+                return error_feedback_codec<inner, T>(compressor, dimension, unbiased_rounding);
         }
     }
     friend constexpr bool operator==(const error_feedback&, const error_feedback&) = default;
