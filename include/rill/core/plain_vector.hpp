@@ -49,7 +49,7 @@ class plain_vector : detail::element_memory {
         return *this;
     }
     ~plain_vector() {
-        if constexpr (!std::is_trivially_destructible_v<T>) clear();
+        if constexpr (!std::is_trivially_destructible_v<T>) destroy_all();
         release(layout);
     }
 
@@ -62,7 +62,7 @@ class plain_vector : detail::element_memory {
         if constexpr (std::is_trivially_destructible_v<T>)
             size_ = 0;
         else
-            for (T* const first = static_cast<T*>(first_); size_ != 0;) first[--size_].~T();
+            destroy_all();
     }
     /// `count` copies of `value`, in place of what was there.
     void assign(std::size_t count, const T& value) {
@@ -84,6 +84,10 @@ class plain_vector : detail::element_memory {
     std::span<const T> all() const { return {static_cast<const T*>(first_), size_}; }
 
   private:
+    [[gnu::noinline]] void destroy_all() {
+        for (T* const first = static_cast<T*>(first_); size_ != 0;) first[--size_].~T();
+    }
+
     static constexpr detail::element_layout layout{sizeof(T), alignof(T)};
 };
 
