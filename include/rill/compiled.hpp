@@ -77,6 +77,8 @@ RILL_DETAIL_ONCE_OF(double)
 #define RILL_DETAIL_ONCE_FRAMES(T, rounds, indices)                                                              \
     RILL_DETAIL_ONCE byte_view detail::encode_frame<coding_set{rounds, indices}, T, std::uint32_t, serial>(      \
         const wire::header&, const stream_view<T>&, const coding&, random_key, arena&, const serial&);           \
+    RILL_DETAIL_ONCE void detail::require_input<coding_set{rounds, indices}, T, std::uint32_t, serial>(          \
+        const stream_view<T>&, const stream_codings&, const serial&);                                            \
     RILL_DETAIL_ONCE stream_view<T> detail::decode_frame<coding_set{rounds, indices}, T, std::uint32_t, serial>( \
         const frame&, const stream_room<T, std::uint32_t>&, const serial&);
 #define RILL_DETAIL_ONCE_CODED(rounds, indices)     \

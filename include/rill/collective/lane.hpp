@@ -62,7 +62,7 @@ class lane {
     std::uint64_t next_number() const { return waits_to_run_ ? numbers_.counted : of_->last.next().counted; }
 
     /// The key of the random numbers that this rank draws in the operation at hand.
-    random_key key() const { return random_key{options().seed}.derive(numbers_.counted, rank()); }
+    [[gnu::noinline]] random_key key() const { return random_key{options().seed}.derive(numbers_.counted, rank()); }
 
     /// Runs `body(exchange)` as the next operation. If it throws, all ranks of the group end with this rank as the
     /// culprit (or with the one whose failure came first), and this and every later call throws. `names`: of the

@@ -65,8 +65,7 @@ class stream_state {
         rooms_.reset();
         memory_.reset();
         // Checked at the start, so that no owner of a part is blamed for a sum that it cannot write.
-        if (!codings.copy.is_lossless()) detail::require_roundable(input, codings.copy, executor_);
-        coder.require_whole_rows(input, codings);
+        coder.require_input(input, codings, executor_);
         add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
         if (!codings.contribution.is_lossless()) code_parts({0, parts}, codings.contribution);
     }
@@ -113,7 +112,7 @@ class stream_state {
 
     /// Writes the finished content of `parts` as a dense vector. `output` may be the input's memory: waits until nobody
     /// reads it.
-    void finish(part_range parts, std::span<T> output) {
+    [[gnu::noinline]] void finish(part_range parts, std::span<T> output) {
         call_->await_readers(std::as_bytes(output));
         if constexpr (OwnerFinishingAggregator<Fold>) finish_parts(parts);
         [[maybe_unused]] const auto unpacking = named_span(call_->net(), "unpack");

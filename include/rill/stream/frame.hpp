@@ -193,8 +193,9 @@ struct frame_coder {
     byte_view (*encode)(const wire::header& head, const stream_view<T, Index>& view, const coding& codes,
                         random_key key, arena& memory, const Exec& executor);
     stream_view<T, Index> (*decode)(const frame& f, const stream_room<T, Index>& room, const Exec& executor);
-    /// Throws `invalid_value` if one of the codings needs whole rows and a row is not whole.
-    void (*require_whole_rows)(const stream_view<T, Index>& view, const stream_codings& codings);
+    /// Throws `invalid_value` if an entry of the input cannot be rounded as finished parts are, or if one of the
+    /// codings needs whole rows and a row is not whole.
+    void (*require_input)(const stream_view<T, Index>& view, const stream_codings& codings, const Exec& executor);
 };
 
 namespace detail {
@@ -210,8 +211,11 @@ template <coding_set Among, Element T, IndexType Index, Executor Exec>
 stream_view<T, Index> decode_frame(const frame& f, const stream_room<T, Index>& room, const Exec& executor) {
     return decode_into<Among>(room, f, executor);
 }
-template <coding_set Among, Element T, IndexType Index>
-void require_rows([[maybe_unused]] const stream_view<T, Index>& view, [[maybe_unused]] const stream_codings& codings) {
+template <coding_set Among, Element T, IndexType Index, Executor Exec>
+void require_input([[maybe_unused]] const stream_view<T, Index>& view, [[maybe_unused]] const stream_codings& codings,
+                   [[maybe_unused]] const Exec& executor) {
+    if constexpr (Among.rounds)
+        if (!codings.copy.is_lossless()) require_roundable(view, codings.copy, executor);
     if constexpr (Among.has(index_coding::whole_rows))
         for (const coding* each : {&codings.contribution, &codings.partial, &codings.copy})
             require_whole_rows(view, *each);
@@ -222,6 +226,6 @@ void require_rows([[maybe_unused]] const stream_view<T, Index>& view, [[maybe_un
 template <coding_set Among, Element T, IndexType Index, Executor Exec>
 inline constexpr frame_coder<T, Index, Exec> coder_of{detail::encode_frame<Among, T, Index, Exec>,
                                                       detail::decode_frame<Among, T, Index, Exec>,
-                                                      detail::require_rows<Among, T, Index>};
+                                                      detail::require_input<Among, T, Index, Exec>};
 
 }}  // namespace rill::RILL_ABI

@@ -23,8 +23,11 @@ struct stream_codings {
     constexpr const coding& of_sums() const { return copy.is_lossless() && !partial.is_view() ? partial : copy; }
 
     constexpr std::uint64_t fingerprint() const {
-        return mix64(contribution.fingerprint(), partial.fingerprint(), copy.fingerprint(),
-                     std::bit_cast<std::uint64_t>(when.factor));
+        std::uint64_t hash = contribution.fingerprint();
+        for (const std::uint64_t next :
+             {partial.fingerprint(), copy.fingerprint(), std::bit_cast<std::uint64_t>(when.factor)})
+            hash = mix64(hash, next);
+        return hash;
     }
     friend constexpr bool operator==(const stream_codings&, const stream_codings&) = default;
 };

@@ -39,7 +39,7 @@ class loans {
     };
 
     /// `message`: the text of the contract violation if `object` is lent already.
-    loan lend(const void* object, [[maybe_unused]] const char* message) {
+    [[gnu::noinline]] loan lend(const void* object, [[maybe_unused]] const char* message) {
         const std::size_t first = mix64(reinterpret_cast<std::uintptr_t>(object)) % sets * ways;
         for (std::size_t i = first; i < first + ways; ++i) {
             const void* nobody = nullptr;
