@@ -356,23 +356,27 @@ class text_piece {
   public:
     // NOLINTBEGIN(google-explicit-constructor): a text is written as a list of what it consists of
     constexpr text_piece(const char* text) : text_piece(std::string_view(text)) {}
-    constexpr text_piece(std::string_view text) : kind_(kind::characters), bits_(text.size()), text_(text.data()) {}
+    constexpr text_piece(std::string_view text) : text_(text.data()), size_(text.size()) {}
     text_piece(const std::string& text) : text_piece(std::string_view(text)) {}
     template <std::signed_integral Number>
-    constexpr text_piece(Number number) : kind_(kind::with_sign), bits_(static_cast<std::uint64_t>(number)) {}
+    constexpr text_piece(Number number) : bits_(static_cast<std::uint64_t>(number)), size_(with_sign) {}
     template <std::unsigned_integral Number>
-    constexpr text_piece(Number number) : kind_(kind::without_sign), bits_(number) {}
-    constexpr text_piece(double number) : kind_(kind::real), bits_(std::bit_cast<std::uint64_t>(number)) {}
+    constexpr text_piece(Number number) : bits_(number), size_(without_sign) {}
+    constexpr text_piece(double number) : real_(number), size_(real) {}
     text_piece(char) = delete;
     // NOLINTEND(google-explicit-constructor)
 
   private:
     friend std::string text_of(std::initializer_list<text_piece> pieces);
-    enum class kind : unsigned char { characters, with_sign, without_sign, real };
+    // In place of a size; no text is as long.
+    static constexpr std::uint64_t real = ~std::uint64_t{0}, without_sign = real - 1, with_sign = real - 2;
 
-    kind kind_;
-    std::uint64_t bits_;  ///< the number, or how many characters
-    const char* text_ = nullptr;
+    union {
+        const char* text_;
+        std::uint64_t bits_;
+        double real_;
+    };
+    std::uint64_t size_;  ///< how many characters, or the kind of the number
 };
 
 /// Composes a message: `text_of({"rank ", rank, " sent nothing"})`. It is compiled once; a chain of `+` would be
@@ -382,17 +386,15 @@ class text_piece {
     char digits[512];  // room for the largest double
     for (const text_piece& each : pieces) {
         int size = 0;
-        switch (each.kind_) {
-            case text_piece::kind::characters: all.append(each.text_, static_cast<std::size_t>(each.bits_)); continue;
-            case text_piece::kind::with_sign:
+        switch (each.size_) {
+            case text_piece::with_sign:
                 size = std::snprintf(digits, sizeof digits, "%lld", static_cast<long long>(each.bits_));
                 break;
-            case text_piece::kind::without_sign:
+            case text_piece::without_sign:
                 size = std::snprintf(digits, sizeof digits, "%llu", static_cast<unsigned long long>(each.bits_));
                 break;
-            case text_piece::kind::real:
-                size = std::snprintf(digits, sizeof digits, "%f", std::bit_cast<double>(each.bits_));
-                break;
+            case text_piece::real: size = std::snprintf(digits, sizeof digits, "%f", each.real_); break;
+            default: all.append(each.text_, static_cast<std::size_t>(each.size_)); continue;
         }
         all.append(digits, static_cast<std::size_t>(size));
     }
@@ -537,7 +539,7 @@ class stream_view {
     constexpr sparse_view<T, Index> pairs() const { return {indices_, values_}; }
 
     /// The part of this view in `part`, which must lie in `range()`.
-    constexpr stream_view slice(segment part) const {
+    [[gnu::noinline]] constexpr stream_view slice(segment part) const {
         RILL_EXPECTS(range_.contains(part), "a slice must lie in the range of its stream");
         if (part == range_) return *this;
         if (dense_) return {part, values_.subspan(part.begin - range_.begin, part.size())};
@@ -3401,7 +3403,7 @@ class plain_vector : detail::element_memory {
         return *this;
     }
     ~plain_vector() {
-        if constexpr (!std::is_trivially_destructible_v<T>) clear();
+        if constexpr (!std::is_trivially_destructible_v<T>) destroy_all();
         release(layout);
     }
 
@@ -3414,7 +3416,7 @@ class plain_vector : detail::element_memory {
         if constexpr (std::is_trivially_destructible_v<T>)
             size_ = 0;
         else
-            for (T* const first = static_cast<T*>(first_); size_ != 0;) first[--size_].~T();
+            destroy_all();
     }
     /// `count` copies of `value`, in place of what was there.
     void assign(std::size_t count, const T& value) {
@@ -3436,6 +3438,10 @@ class plain_vector : detail::element_memory {
     std::span<const T> all() const { return {static_cast<const T*>(first_), size_}; }
 
   private:
+    [[gnu::noinline]] void destroy_all() {
+        for (T* const first = static_cast<T*>(first_); size_ != 0;) first[--size_].~T();
+    }
+
     static constexpr detail::element_layout layout{sizeof(T), alignof(T)};
 };
 
@@ -5452,6 +5458,68 @@ void expect_decodable(std::size_t count, [[maybe_unused]] segment universe, std:
 
 }}}  // namespace rill::RILL_ABI::kernel::detail
 
+// ===== rill/kernel/detail/byte_places.hpp
+
+// A table of the places of the set bits of a byte.
+
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
+
+/// For each byte, the places of its set bits, the lowest first. The numbers are as wide as most indices, so that no
+/// instruction set must widen them. 8 KiB.
+struct byte_places {
+    std::uint32_t of[256][8] = {};
+
+    constexpr byte_places() {
+        for (unsigned byte = 0; byte < 256; ++byte)
+            for (unsigned bit = 0, n = 0; byte >> bit != 0; ++bit)
+                if ((byte >> bit & 1U) != 0) of[byte][n++] = bit;
+    }
+};
+inline constexpr byte_places places_in_byte;
+
+}}}  // namespace rill::RILL_ABI::kernel::detail
+
+// ===== rill/kernel/detail/set_bits_avx2.hpp
+
+// The places of the set bits of a word, for x86-64-v3.
+
+#if defined(__AVX2__)
+
+#include <immintrin.h>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
+
+/// Does what `place_bits` does, for 32-bit places. Compilers keep the loop over the bytes there, and make each `base`
+/// in a register of its own.
+inline std::size_t place_bits_avx2(std::uint64_t word, std::uint32_t base, std::uint32_t* out) {
+    const __m256i eight = _mm256_set1_epi32(8);
+    __m256i first = _mm256_set1_epi32(static_cast<int>(base));
+    std::uint32_t* to = out;
+    const auto write = [&](std::size_t byte) {
+        const __m256i places = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(places_in_byte.of[byte]));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_add_epi32(first, places));
+        first = _mm256_add_epi32(first, eight);
+        to += std::popcount(byte);
+    };
+    write(word & 0xFF);
+    write(word >> 8 & 0xFF);
+    write(word >> 16 & 0xFF);
+    write(word >> 24 & 0xFF);
+    write(word >> 32 & 0xFF);
+    write(word >> 40 & 0xFF);
+    write(word >> 48 & 0xFF);
+    write(word >> 56);
+    return static_cast<std::size_t>(to - out);
+}
+
+}}}  // namespace rill::RILL_ABI::kernel::detail
+
+#endif
+
 #ifndef RILL_SINGLE_KERNEL_DETAIL_SET_BITS_AVX512_HPP
 #define RILL_SINGLE_KERNEL_DETAIL_SET_BITS_AVX512_HPP
 
@@ -5640,19 +5708,6 @@ constexpr std::size_t bytes_for_bits(std::size_t bits) { return bits / 8 + (bits
 /// Places that `place_bits` may write beyond 64: it writes whole vectors, so that appending needs no branch.
 inline constexpr std::size_t place_slack = 16;
 
-/// For each byte, the places of its set bits, the lowest first. The numbers are as wide as most indices, so that no
-/// instruction set must widen them. 8 KiB.
-struct byte_places {
-    std::uint32_t of[256][8] = {};
-
-    constexpr byte_places() {
-        for (unsigned byte = 0; byte < 256; ++byte)
-            for (unsigned bit = 0, n = 0; byte >> bit != 0; ++bit)
-                if ((byte >> bit & 1U) != 0) of[byte][n++] = bit;
-    }
-};
-inline constexpr byte_places places_in_byte;
-
 /// Places in one register. An array that needs two registers is put on the stack by g++ 12 -O2: Elias-Fano is then
 /// decoded at 580 instead of 700 M indices/s.
 #if defined(__AVX2__)
@@ -5686,6 +5741,8 @@ template <class Place>
 std::size_t place_bits_native(std::uint64_t word, Place base, Place* out) {
 #if defined(RILL_DETAIL_AVX512)
     if constexpr (sizeof(Place) == 4) return place_bits_avx512(word, base, out);
+#elif defined(__AVX2__)
+    if constexpr (sizeof(Place) == 4) return place_bits_avx2(word, base, out);
 #endif
     return place_bits(word, base, out);
 }
@@ -5759,6 +5816,163 @@ struct index_bitmap {
 };
 
 }}}  // namespace rill::RILL_ABI::kernel
+
+// ===== rill/kernel/detail/elias_fano_join.hpp
+
+// The inner loop of Elias-Fano decoding: joins the two parts of entries, a block at a time.
+
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
+
+/// Returns entry number `i` of `width` < 64 bits. Reads up to 8 bytes beyond the entry.
+template <class Word>
+Word low_bits(const std::byte* packed, std::size_t i, unsigned width) {
+    const std::size_t bit = i * width;
+    const std::byte* at = packed + bit / 8;
+    const unsigned shift = bit % 8;
+    auto word = load_little<std::uint64_t>(at);
+    load_alone(word);
+    word >>= shift;
+    if constexpr (sizeof(Word) == 8)
+        if (width + shift > 64) word |= std::to_integer<std::uint64_t>(at[8]) << (64 - shift);
+    return static_cast<Word>(word & ((std::uint64_t{1} << width) - 1));
+}
+
+/// The portable join. `Word` holds every coordinate, counted from the first of the universe.
+template <class Word>
+class elias_fano_join {
+  public:
+    explicit elias_fano_join(unsigned width) : width_(width) {}
+
+    /// Writes the places of the set bits of a word of the upper part, whose lowest bit has the number `first`; see
+    /// `place_bits`.
+    static std::size_t place(std::uint64_t word, Word first, Word* places) { return place_bits(word, first, places); }
+
+    /// Writes a block of values `base + i + v(i)` from i = `first` on, and checks whether the first `count` of these v
+    /// descend. `base` does not change between calls. `places` are the places of their bits in the upper part. `low`
+    /// can be read 16 bytes beyond the block, or 8 if the width is 0.
+    void operator()(const Word* places, const std::byte* low, Word first, Word base, Word* out,
+                    std::size_t count = block) {
+        Word v[block + 1];
+        v[0] = last_;
+        for (std::size_t j = 0; j < block; ++j) v[j + 1] = low_bits<Word>(low, j, width_);
+        for (std::size_t j = 0; j < block; ++j)
+            v[j + 1] |= static_cast<Word>((places[j] - first - static_cast<Word>(j)) << width_);
+        Word descents = 0;
+        for (std::size_t j = 0; j < block; ++j) descents |= v[j + 1] < v[j] && j < count ? Word{1} : Word{0};
+        for (std::size_t j = 0; j < block; ++j) out[j] = base + first + static_cast<Word>(j) + v[j + 1];
+        descends_ = descends_ || descents != 0;
+        last_ = v[count];
+    }
+
+    bool descends() const { return descends_; }
+    /// The last v(i) that was joined.
+    Word last() const { return last_; }
+
+  private:
+    unsigned width_;
+    Word last_ = 0;
+    bool descends_ = false;
+};
+
+}}}  // namespace rill::RILL_ABI::kernel::detail
+
+// ===== rill/kernel/detail/elias_fano_avx2.hpp
+
+// The inner loop of Elias-Fano decoding for x86-64-v3. Results equal those of the portable loop bit for bit.
+
+#if defined(__AVX2__)
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
+
+/// Does what `elias_fano_join<std::uint32_t>` does, 8 entries at a time. Eight entries begin at a whole byte, so that
+/// the positions and shifts of their low bits are the same every time.
+class elias_fano_join_avx2 {
+  public:
+    explicit elias_fano_join_avx2(unsigned width) : width_(width), mask_(all((std::uint32_t{1} << width) - 1)) {
+        alignas(32) std::uint8_t bytes[32];
+        alignas(32) std::uint32_t shifts[8];
+        for (unsigned j = 0; j < 8; ++j) {
+            // The upper four entries are in a vector of their own, which begins at byte width / 2.
+            const unsigned bit = j * width - (j < 4 ? 0 : width / 2 * 8);
+            for (unsigned b = 0; b < 4; ++b) bytes[4 * j + b] = static_cast<std::uint8_t>(bit / 8 + b);
+            shifts[j] = bit % 8;
+        }
+        bytes_ = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
+        shifts_ = _mm256_load_si256(reinterpret_cast<const __m256i*>(shifts));
+    }
+
+    static std::size_t place(std::uint64_t word, std::uint32_t first, std::uint32_t* places) {
+        return place_bits_native(word, first, places);
+    }
+
+    void operator()(const std::uint32_t* places, const std::byte* low, std::uint32_t first, std::uint32_t base,
+                    std::uint32_t* out, std::size_t count = block) {
+        const __m128i width = _mm_cvtsi32_si128(static_cast<int>(width_));
+        const __m256i steps = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        // base + i + v(i) is the sum of the shifted place, the low bits, and base + i less the shifted i.
+        __m256i number = _mm256_add_epi32(all(first), steps);
+        __m256i last = last_;  // local copies: the compiler must assume that writes may alias members
+        std::uint64_t descents = 0, compared = first == 0 ? ~std::uint64_t{1} : ~std::uint64_t{0};
+        if (count < block) compared &= (std::uint64_t{1} << count) - 1;
+        for (std::size_t j = 0; j < block; j += 8, low += width_) {
+            const __m256i place = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(places + j));
+            const __m256i high = _mm256_sll_epi32(_mm256_sub_epi32(place, number), width);
+            const __m256i v = _mm256_or_si256(high, bits_at(low));
+            const __m256i index = _mm256_add_epi32(_mm256_add_epi32(v, number), all(base));
+            const __m256i before = _mm256_alignr_epi8(index, _mm256_permute2x128_si256(last, index, 0x21), 12);
+            // An index that overflows 32 bits is lower than its predecessor.
+            const __m256i descent = _mm256_cmpeq_epi32(_mm256_max_epu32(index, before), before);
+            descents |= std::uint64_t{static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(descent)))} << j;
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + j), index);
+            last = index;
+            number = _mm256_add_epi32(number, all(8));
+        }
+        last_ = last;
+        descends_ = descends_ || (descents & compared) != 0 || (first == 0 && out[0] < base);
+        end_ = out[count - 1] - base - first - static_cast<std::uint32_t>(count - 1);
+    }
+
+    bool descends() const { return descends_; }
+    std::uint32_t last() const { return end_; }
+
+  private:
+    static __m256i all(std::uint32_t value) { return _mm256_set1_epi32(static_cast<int>(value)); }
+
+    /// Up to this width an entry and the bits before it in its first byte fit 32 bits.
+    static constexpr unsigned widest = 25;
+
+    /// The low bits of 8 entries. Reads 16 bytes from byte width / 2 on, unless the width is 0.
+    __m256i bits_at(const std::byte* at) const {
+        if (width_ - 1 >= widest) return bits_one_by_one(at);
+        const __m128i lower = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+        const __m128i upper = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + width_ / 2));
+        const __m256i windows = _mm256_shuffle_epi8(_mm256_set_m128i(upper, lower), bytes_);
+        return _mm256_and_si256(_mm256_srlv_epi32(windows, shifts_), mask_);
+    }
+
+    /// The same for other widths: 0, and those of very few indices.
+    [[gnu::noinline]] __m256i bits_one_by_one(const std::byte* at) const {
+        alignas(32) std::uint32_t bits[8] = {};
+        if (width_ != 0)
+            for (std::size_t j = 0; j < 8; ++j) bits[j] = low_bits<std::uint32_t>(at, j, width_);
+        return _mm256_load_si256(reinterpret_cast<const __m256i*>(bits));
+    }
+
+    unsigned width_;
+    bool descends_ = false;
+    std::uint32_t end_ = 0;
+    __m256i mask_, bytes_, shifts_;
+    __m256i last_ = _mm256_setzero_si256();
+};
+
+}}}  // namespace rill::RILL_ABI::kernel::detail
+
+#endif
 
 // ===== rill/kernel/detail/elias_fano_avx512.hpp
 
@@ -6275,65 +6489,6 @@ RILL_DETAIL_AVX512_END
 
 #endif
 
-// ===== rill/kernel/detail/elias_fano_join.hpp
-
-// The inner loop of Elias-Fano decoding: joins the two parts of entries, a block at a time.
-
-namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
-
-/// Returns entry number `i` of `width` < 64 bits. Reads up to 8 bytes beyond the entry.
-template <class Word>
-Word low_bits(const std::byte* packed, std::size_t i, unsigned width) {
-    const std::size_t bit = i * width;
-    const std::byte* at = packed + bit / 8;
-    const unsigned shift = bit % 8;
-    auto word = load_little<std::uint64_t>(at);
-    load_alone(word);
-    word >>= shift;
-    if constexpr (sizeof(Word) == 8)
-        if (width + shift > 64) word |= std::to_integer<std::uint64_t>(at[8]) << (64 - shift);
-    return static_cast<Word>(word & ((std::uint64_t{1} << width) - 1));
-}
-
-/// The portable join. `Word` holds every coordinate, counted from the first of the universe.
-template <class Word>
-class elias_fano_join {
-  public:
-    explicit elias_fano_join(unsigned width) : width_(width) {}
-
-    /// Writes the places of the set bits of a word of the upper part, whose lowest bit has the number `first`; see
-    /// `place_bits`.
-    static std::size_t place(std::uint64_t word, Word first, Word* places) { return place_bits(word, first, places); }
-
-    /// Writes a block of values `base + i + v(i)` from i = `first` on, and checks whether the first `count` of these v
-    /// descend. `base` does not change between calls. `places` are the places of their bits in the upper part. `low`
-    /// can be read 8 bytes beyond the block.
-    void operator()(const Word* places, const std::byte* low, Word first, Word base, Word* out,
-                    std::size_t count = block) {
-        Word v[block + 1];
-        v[0] = last_;
-        for (std::size_t j = 0; j < block; ++j) v[j + 1] = low_bits<Word>(low, j, width_);
-        for (std::size_t j = 0; j < block; ++j)
-            v[j + 1] |= static_cast<Word>((places[j] - first - static_cast<Word>(j)) << width_);
-        Word descents = 0;
-        for (std::size_t j = 0; j < block; ++j) descents |= v[j + 1] < v[j] && j < count ? Word{1} : Word{0};
-        for (std::size_t j = 0; j < block; ++j) out[j] = base + first + static_cast<Word>(j) + v[j + 1];
-        descends_ = descends_ || descents != 0;
-        last_ = v[count];
-    }
-
-    bool descends() const { return descends_; }
-    /// The last v(i) that was joined.
-    Word last() const { return last_; }
-
-  private:
-    unsigned width_;
-    Word last_ = 0;
-    bool descends_ = false;
-};
-
-}}}  // namespace rill::RILL_ABI::kernel::detail
-
 // ===== rill/kernel/detail/elias_fano_decoder.hpp
 
 // Decoding the two parts of an Elias-Fano code.
@@ -6361,11 +6516,16 @@ struct portable_elias_fano {
     using join = elias_fano_join<Word>;
 };
 
+#if defined(RILL_DETAIL_AVX512) || defined(__AVX2__)
 #if defined(RILL_DETAIL_AVX512)
+using elias_fano_join_native = elias_fano_join_avx512;
+#else
+using elias_fano_join_native = elias_fano_join_avx2;
+#endif
 /// The fastest inner loops that this build's instruction set allows.
 struct native_elias_fano {
     template <class Word>
-    using join = std::conditional_t<sizeof(Word) == 4, elias_fano_join_avx512, elias_fano_join<Word>>;
+    using join = std::conditional_t<sizeof(Word) == 4, elias_fano_join_native, elias_fano_join<Word>>;
 };
 #else
 using native_elias_fano = portable_elias_fano;
@@ -6433,7 +6593,7 @@ class elias_fano_decoder {
     }
 
     void join_rest() {
-        std::byte padded[block * sizeof(Word) + 8] = {};
+        std::byte padded[block * sizeof(Word) + 16] = {};
         std::memcpy(padded, low_, bytes_for_bits(held_ * layout_.width));
         Word offsets[block];
         join_(places_, padded, static_cast<Word>(done_), base_, offsets, held_);
@@ -6442,7 +6602,7 @@ class elias_fano_decoder {
     }
 
     const elias_fano_layout& layout_;
-    const std::byte* low_;  // low bits of the next block
+    const std::byte* low_;  // low bits of the next block; at least 128 upper bits are behind those of 64 entries
     byte_view upper_;
     std::size_t begin_;
     Word base_;  // added to joined values: the first of the universe, or 0
@@ -6494,12 +6654,25 @@ unsigned make_gaps(std::span<const Index> indices, Index lowest, Index* gaps) {
     return static_cast<unsigned>(std::bit_width(all));
 }
 
+/// Writes eight gaps of `width` < 16 bits, which take `width` bytes, and up to 15 bytes behind them.
+template <IndexType Index>
+void pack_eight(const Index* gaps, unsigned width, std::byte* out) {
+    std::uint64_t pairs[4];
+    for (std::size_t i = 0; i < 4; ++i) pairs[i] = gaps[2 * i] | std::uint64_t{gaps[2 * i + 1]} << width;
+    const std::uint64_t low = pairs[0] | pairs[1] << (2 * width), high = pairs[2] | pairs[3] << (2 * width);
+    store_little(out, low | high << (4 * width));
+    if (width > 8) store_little(out + 8, high >> (64 - 4 * width));
+}
+
 /// Writes `count` gaps of `width` bits. `out` has `gap_padding` bytes more than the gaps need.
 template <IndexType Index>
 void pack(const Index* gaps, std::size_t count, unsigned width, std::byte* out) {
     std::uint64_t word = 0;
     unsigned filled = 0;
-    for (std::size_t i = 0; i < count; ++i) {
+    std::size_t i = 0;
+    if (width < 16)
+        for (; i + 8 <= count; i += 8, out += width) pack_eight(gaps + i, width, out);
+    for (; i < count; ++i) {
         const std::uint64_t gap = gaps[i];
         word |= gap << filled;
         filled += width;
@@ -7770,7 +7943,8 @@ void check_scales(std::span<const T> scales) {
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The size of `count` coded values, in bytes.
-constexpr std::size_t value_length(const coding& codes, std::size_t element_bytes, std::size_t count) {
+[[gnu::noinline]] constexpr std::size_t value_length(const coding& codes, std::size_t element_bytes,
+                                                     std::size_t count) {
     if (codes.values == value_coding::raw) return count * element_bytes;
     if (codes.values == value_coding::bf16) return count * 2;
     if (codes.values == value_coding::own) {
@@ -7822,26 +7996,29 @@ inline void end_streaming() {
 #endif
 }
 
+[[gnu::noinline]] inline void copy_bytes(const unsigned char* source, std::size_t size, unsigned char* target) {
+    std::size_t first = 0, last = 0;
+#if defined(__SSE2__)
+    constexpr std::size_t line = 64;
+    if (size >= least_streamed_copy) {
+        first = (line - reinterpret_cast<std::uintptr_t>(target) % line) % line;
+        last = first + (size - first) / line * line;
+        for (std::size_t i = first; i < last; i += line) stream_line(source + i, target + i);
+        end_streaming();
+    }
+#endif
+    rill::detail::copy_elements(source, first, target);
+    rill::detail::copy_elements(source + last, size - last, target + last);
+}
 }  // namespace detail
 
 /// Copies `source` to `target`, which has the same length and does not overlap it. Large copies bypass the caches.
 template <class T>
 void copy(std::span<const T> source, std::span<T> target) {
+    static_assert(std::is_trivially_copyable_v<T>);
     RILL_EXPECTS(source.size() == target.size(), "copy: source and target differ in length");
-    std::size_t first = 0, last = 0;
-#if defined(__SSE2__)
-    constexpr std::size_t line = 64;
-    if (target.size_bytes() >= detail::least_streamed_copy) {
-        first = (line - reinterpret_cast<std::uintptr_t>(target.data()) % line) % line / sizeof(T);
-        last = first + (target.size() - first) * sizeof(T) / line * line / sizeof(T);
-        const auto* const from = reinterpret_cast<const unsigned char*>(source.data() + first);
-        auto* const to = reinterpret_cast<unsigned char*>(target.data() + first);
-        for (std::size_t i = 0; i < (last - first) * sizeof(T); i += line) detail::stream_line(from + i, to + i);
-        detail::end_streaming();
-    }
-#endif
-    rill::detail::copy_elements(source.data(), first, target.data());
-    rill::detail::copy_elements(source.data() + last, source.size() - last, target.data() + last);
+    detail::copy_bytes(reinterpret_cast<const unsigned char*>(source.data()), source.size_bytes(),
+                       reinterpret_cast<unsigned char*>(target.data()));
 }
 
 }}}  // namespace rill::RILL_ABI::kernel
@@ -7900,6 +8077,13 @@ void scatter_fold(sparse_view<T, Index> x, std::size_t offset, std::span<T> dens
 
 namespace rill { inline namespace RILL_ABI {
 
+/// Memory for sparse content.
+template <Element T, IndexType Index>
+struct stream_room {
+    std::span<Index> indices;
+    std::span<T> values;
+};
+
 /// A vector over `range()`, held sparse (sorted unique indices and their values, structure of arrays) or dense. An
 /// absent coordinate stands for the neutral element of the fold. Memory only grows: a stream that is reused allocates
 /// nothing once it has held its largest content.
@@ -7956,11 +8140,7 @@ class stream {
 
     /// Room for sparse content, to be written through the spans: `make_sparse` provides it for up to `count` entries,
     /// `shrink` keeps the first ones.
-    struct sparse_room {
-        std::span<Index> indices;
-        std::span<T> values;
-    };
-    sparse_room make_sparse(segment range, std::size_t count) {
+    stream_room<T, Index> make_sparse(segment range, std::size_t count) {
         clear(range);
         indices_.resize(count);
         values_.resize(count);
@@ -8153,10 +8333,10 @@ void require_ascending(std::span<const Index> indices, segment range) {
     wire::detail::require(ascending, "indices are not ascending");
 }
 
-/// The validated indices of a frame: a view of its bytes if indices and values are raw, otherwise decoded into `room`.
-/// (Raw indices behind coded values may be misaligned.)
+/// The validated indices of a frame: a view of its bytes if indices and values are raw, otherwise decoded into `room`,
+/// which holds them. (Raw indices behind coded values may be misaligned.)
 template <coding_set Among = coding_set{}, IndexType Index>
-std::span<const Index> decode_indices(const wire::header& head, byte_view bytes, aligned_vector<Index>& room) {
+std::span<const Index> decode_indices(const wire::header& head, byte_view bytes, std::span<Index> room) {
     const auto count = static_cast<std::size_t>(head.count);
     if (head.codes.is_view()) {
         wire::detail::require(bytes.size() / sizeof(Index) == count && bytes.size() % sizeof(Index) == 0,
@@ -8169,17 +8349,14 @@ std::span<const Index> decode_indices(const wire::header& head, byte_view bytes,
         kernel::detail::refuse_coding(head.codes.indices);
     } else {
         kernel::check_index_count<Index, Among>(head.codes.indices, bytes, count, head.range, head.codes.row);
-        room.resize(count);
-        kernel::decode_indices<Index, Among>(head.codes.indices, bytes, count, head.range, span_of(room),
-                                             head.codes.row);
-        return span_of(room);
+        kernel::decode_indices<Index, Among>(head.codes.indices, bytes, count, head.range, room, head.codes.row);
+        return room;
     }
 }
 
-/// The values of a frame: a view of its bytes if they are raw, otherwise decoded into `room`.
+/// The values of a frame: a view of its bytes if they are raw, otherwise decoded into `room`, which holds them.
 template <coding_set Among = coding_set{}, Element T, Executor Exec>
-std::span<const T> decode_values(const wire::header& head, byte_view bytes, aligned_vector<T>& room,
-                                 const Exec& executor) {
+std::span<const T> decode_values(const wire::header& head, byte_view bytes, std::span<T> room, const Exec& executor) {
     if (head.codes.values == value_coding::raw) return elements_of<T>(bytes);
     wire::detail::require(Among.rounds, "rounded values where exact ones were due");
     if constexpr (Among.rounds && std::floating_point<T>) {
@@ -8188,21 +8365,19 @@ std::span<const T> decode_values(const wire::header& head, byte_view bytes, alig
             wire::detail::require(head.codes.own.does != nullptr, "values in a coding of another rank's own");
             wire::detail::require(value_length<T>(head.codes, count) == bytes.size(), "too few or too many values");
         }
-        room.resize(count);
         if (head.codes.values == value_coding::bf16) {
-            kernel::decode_bf16(bytes, span_of(room), executor);
+            kernel::decode_bf16(bytes, room, executor);
         } else if (head.codes.values == value_coding::own) {
-            decode_own<T>(head.codes.own, bytes, span_of(room), executor);
+            decode_own<T>(head.codes.own, bytes, room, executor);
         } else {
             const std::size_t buckets = kernel::quantize_buckets(count, head.codes.bucket);
             const std::span<const T> scales = elements_of<T>(bytes.first(buckets * sizeof(T)));
             kernel::check_scales(scales);
             kernel::dequantize(bytes.subspan(scales.size_bytes()), scales,
-                               static_cast<unsigned>(qsgd_bits(head.codes.values)), head.codes.bucket, span_of(room),
-                               executor);
+                               static_cast<unsigned>(qsgd_bits(head.codes.values)), head.codes.bucket, room, executor);
         }
     }
-    return span_of(room);
+    return room;
 }
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -8289,8 +8464,11 @@ struct stream_codings {
     constexpr const coding& of_sums() const { return copy.is_lossless() && !partial.is_view() ? partial : copy; }
 
     constexpr std::uint64_t fingerprint() const {
-        return mix64(contribution.fingerprint(), partial.fingerprint(), copy.fingerprint(),
-                     std::bit_cast<std::uint64_t>(when.factor));
+        std::uint64_t hash = contribution.fingerprint();
+        for (const std::uint64_t next :
+             {partial.fingerprint(), copy.fingerprint(), std::bit_cast<std::uint64_t>(when.factor)})
+            hash = mix64(hash, next);
+        return hash;
     }
     friend constexpr bool operator==(const stream_codings&, const stream_codings&) = default;
 };
@@ -8368,6 +8546,7 @@ struct frame {
     byte_view values;
     byte_pieces bytes;  ///< the whole frame, for forwarding verbatim
 
+    bool is_dense() const { return head.codes.indices == index_coding::dense; }
     /// Lets `content_of` decode values in a coding of the user's: this rank's, which the frame's sender has too.
     frame with(const own_coding& own) const {
         frame f = *this;
@@ -8449,15 +8628,30 @@ struct frame_scratch {
     aligned_vector<T> values;
 };
 
+/// Room for what is to be decoded of a frame. The bytes of its values, which have come, bound the number of entries.
+template <Element T, IndexType Index>
+[[gnu::noinline]] stream_room<T, Index> room_for(const frame& f, frame_scratch<T, Index>& scratch) {
+    const auto count = static_cast<std::size_t>(f.head.count);
+    scratch.values.resize(f.head.codes.values == value_coding::raw ? 0 : count);
+    scratch.indices.resize(f.head.codes.is_view() || f.is_dense() ? 0 : count);
+    return {span_of(scratch.indices), span_of(scratch.values)};
+}
+
 /// The content of a frame: a view of the frame's own bytes where they are raw (they must outlive it), otherwise decoded
-/// into `room`. It is validated completely: indices are strictly ascending and in range, scales are finite. Throws
-/// `protocol_error`. Values in a coding of the user's need `frame::with`.
+/// into `room`, which has as many entries as the frame. It is validated completely: indices are strictly ascending and
+/// in range, scales are finite. Throws `protocol_error`. Values in a coding of the user's need `frame::with`.
 template <coding_set Among = coding_set{}, Element T, IndexType Index, Executor Exec = serial>
-stream_view<T, Index> content_of(const frame& f, frame_scratch<T, Index>& room, const Exec& executor = {}) {
+stream_view<T, Index> decode_into(const stream_room<T, Index>& room, const frame& f, const Exec& executor = {}) {
     const std::span<const T> values = detail::decode_values<Among>(f.head, f.values, room.values, executor);
-    if (f.head.codes.indices == index_coding::dense) return {f.head.range, values};
+    if (f.is_dense()) return {f.head.range, values};
     return {f.head.range,
             sparse_view<T, Index>{detail::decode_indices<Among>(f.head, f.indices, room.indices), values}};
+}
+
+/// The same, decoded into `scratch`.
+template <coding_set Among = coding_set{}, Element T, IndexType Index, Executor Exec = serial>
+stream_view<T, Index> content_of(const frame& f, frame_scratch<T, Index>& scratch, const Exec& executor = {}) {
+    return decode_into<Among>(room_for(f, scratch), f, executor);
 }
 
 /// How a state writes and reads frames whose codings are known only when it runs. The caller chooses the functions, so
@@ -8466,9 +8660,10 @@ template <Element T, IndexType Index, Executor Exec>
 struct frame_coder {
     byte_view (*encode)(const wire::header& head, const stream_view<T, Index>& view, const coding& codes,
                         random_key key, arena& memory, const Exec& executor);
-    stream_view<T, Index> (*decode)(const frame& f, frame_scratch<T, Index>& room, const Exec& executor);
-    /// Throws `invalid_value` if one of the codings needs whole rows and a row is not whole.
-    void (*require_whole_rows)(const stream_view<T, Index>& view, const stream_codings& codings);
+    stream_view<T, Index> (*decode)(const frame& f, const stream_room<T, Index>& room, const Exec& executor);
+    /// Throws `invalid_value` if an entry of the input cannot be rounded as finished parts are, or if one of the
+    /// codings needs whole rows and a row is not whole.
+    void (*require_input)(const stream_view<T, Index>& view, const stream_codings& codings, const Exec& executor);
 };
 
 namespace detail {
@@ -8481,11 +8676,14 @@ byte_view encode_frame(const wire::header& head, const stream_view<T, Index>& vi
         return coded_frame<Among>(head, view, codes, key, memory, executor);
 }
 template <coding_set Among, Element T, IndexType Index, Executor Exec>
-stream_view<T, Index> decode_frame(const frame& f, frame_scratch<T, Index>& room, const Exec& executor) {
-    return content_of<Among>(f, room, executor);
+stream_view<T, Index> decode_frame(const frame& f, const stream_room<T, Index>& room, const Exec& executor) {
+    return decode_into<Among>(room, f, executor);
 }
-template <coding_set Among, Element T, IndexType Index>
-void require_rows([[maybe_unused]] const stream_view<T, Index>& view, [[maybe_unused]] const stream_codings& codings) {
+template <coding_set Among, Element T, IndexType Index, Executor Exec>
+void require_input([[maybe_unused]] const stream_view<T, Index>& view, [[maybe_unused]] const stream_codings& codings,
+                   [[maybe_unused]] const Exec& executor) {
+    if constexpr (Among.rounds)
+        if (!codings.copy.is_lossless()) require_roundable(view, codings.copy, executor);
     if constexpr (Among.has(index_coding::whole_rows))
         for (const coding* each : {&codings.contribution, &codings.partial, &codings.copy})
             require_whole_rows(view, *each);
@@ -8496,7 +8694,7 @@ void require_rows([[maybe_unused]] const stream_view<T, Index>& view, [[maybe_un
 template <coding_set Among, Element T, IndexType Index, Executor Exec>
 inline constexpr frame_coder<T, Index, Exec> coder_of{detail::encode_frame<Among, T, Index, Exec>,
                                                       detail::decode_frame<Among, T, Index, Exec>,
-                                                      detail::require_rows<Among, T, Index>};
+                                                      detail::require_input<Among, T, Index, Exec>};
 
 }}  // namespace rill::RILL_ABI
 
@@ -9081,8 +9279,8 @@ void fill(std::span<T> x, T value) {
 /// There is at least one input. All inputs are as long as `out`. `out` may be one of the inputs; it may not overlap one
 /// otherwise. Cost: one pass over the inputs and the output.
 template <Element T, class Fold, Executor Exec = serial>
-void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold,
-                  const Exec& executor = {}) {
+[[gnu::noinline]] void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold,
+                                    const Exec& executor = {}) {
     RILL_EXPECTS(!inputs.empty(), "fold_dense_k: there is nothing to fold");
     for (std::size_t k = 0; k < inputs.size(); ++k)
         RILL_EXPECTS(inputs[k].size() == out.size(), "fold_dense_k: an input differs in length from the output");
@@ -11294,7 +11492,7 @@ class lane {
     std::uint64_t next_number() const { return waits_to_run_ ? numbers_.counted : of_->last.next().counted; }
 
     /// The key of the random numbers that this rank draws in the operation at hand.
-    random_key key() const { return random_key{options().seed}.derive(numbers_.counted, rank()); }
+    [[gnu::noinline]] random_key key() const { return random_key{options().seed}.derive(numbers_.counted, rank()); }
 
     /// Runs `body(exchange)` as the next operation. If it throws, all ranks of the group end with this rank as the
     /// culprit (or with the one whose failure came first), and this and every later call throws. `names`: of the
@@ -12679,16 +12877,20 @@ std::size_t gallop(std::span<const Index> indices, std::size_t from, Index bound
 /// entries.
 inline constexpr std::size_t much_longer = 32;
 
-/// Merges a short vector into a much longer one by copying the stretches between its entries.
-template <Element T, IndexType Index, class Pair>
-void merge_into_long(sparse_view<T, Index> few, sparse_view<T, Index> many, sparse_sink<T, Index>& out, Pair pair) {
+/// Merges a short vector with a much longer one, in this order or the other, by copying the stretches of the long one
+/// between the entries of the short one.
+template <Element T, IndexType Index, class Fold>
+void merge_into_long(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold) {
+    const bool is_short_first = a.count() < b.count();
+    const sparse_view<T, Index> few = is_short_first ? a : b, many = is_short_first ? b : a;
     std::size_t j = 0;
     for (std::size_t i = 0; i < few.count(); ++i) {
         const std::size_t next = gallop(many.indices, j, few.indices[i]);
         out.append(many, j, next);
         j = next;
         if (j < many.count() && many.indices[j] == few.indices[i]) {
-            out.push(few.indices[i], pair(few.values[i], many.values[j]));
+            const T one = few.values[i], other = many.values[j];
+            out.push(few.indices[i], is_short_first ? fold(one, other) : fold(other, one));
             ++j;
         } else {
             out.push(few.indices[i], few.values[i]);
@@ -12787,16 +12989,12 @@ sparse_view<T, Index> entries_between(sparse_view<T, Index> x, std::size_t first
 template <Element T, IndexType Index, class Fold, class Evenly>
 void merge_by_shape(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold,
                     Evenly evenly) {
-    if (a.count() == 0 || b.count() == 0 || a.indices.back() < b.indices.front()) {
-        out.append(a, 0, a.count());
-        out.append(b, 0, b.count());
-    } else if (b.indices.back() < a.indices.front()) {
-        out.append(b, 0, b.count());
-        out.append(a, 0, a.count());
-    } else if (a.count() < b.count() / much_longer) {
-        merge_into_long(a, b, out, [&](T few, T many) { return fold(few, many); });
-    } else if (b.count() < a.count() / much_longer) {
-        merge_into_long(b, a, out, [&](T few, T many) { return fold(many, few); });
+    const bool are_apart = a.count() == 0 || b.count() == 0 || a.indices.back() < b.indices.front();
+    if (are_apart || b.indices.back() < a.indices.front()) {
+        for (const sparse_view<T, Index>& each : {are_apart ? a : b, are_apart ? b : a})
+            out.append(each, 0, each.count());
+    } else if (a.count() < b.count() / much_longer || b.count() < a.count() / much_longer) {
+        merge_into_long(a, b, out, fold);
     } else {
         evenly(a, b, out);
     }
@@ -12860,6 +13058,10 @@ std::size_t merge(sparse_view<T, Index> a, sparse_view<T, Index> b, std::span<In
 
 // A stretch of coordinates in which any number of sparse vectors are folded.
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 /// Coordinates of a tile: their values and marks fit the L2 cache. On Zen 4, with 8 vectors of 16M coordinates, half
@@ -12872,6 +13074,7 @@ template <Element T>
 struct tile {
     enum class mark : std::uint8_t { absent, present };
     static constexpr std::size_t group = 64;
+    static constexpr std::size_t drained_at_once = 16 * group;
 
     T values[merge_tile];
     mark marks[merge_tile];
@@ -12906,24 +13109,35 @@ struct tile {
     /// Moves the entries present among the first `extent` coordinates to `out`, and marks them as absent.
     template <IndexType Index>
     void drain(Index base, std::size_t extent, sparse_sink<T, Index>& out) {
-        Index* indices = out.indices + out.count;
-        T* sums = out.values + out.count;
-        for (std::size_t i = 0; i < extent; i += group)
-            for (std::uint64_t word = take_marks(marks + i); word != 0; word &= word - 1) {
-                const std::size_t at = i + static_cast<std::size_t>(std::countr_zero(word));
-                *indices++ = static_cast<Index>(base + at);
-                *sums++ = values[at];
-            }
-        out.count = static_cast<std::size_t>(indices - out.indices);
+        for (std::size_t first = 0; first < extent; first += drained_at_once) {
+            const std::size_t end = std::min(extent, first + drained_at_once);
+            std::uint32_t places[drained_at_once + place_slack];
+            std::size_t count = 0;
+            for (std::size_t i = first; i < end; i += group)
+                count += place_bits_native(take_marks(marks + i), static_cast<std::uint32_t>(i), places + count);
+            Index* const indices = out.indices + out.count;
+            T* const sums = out.values + out.count;
+            for (std::size_t j = 0; j < count; ++j) indices[j] = static_cast<Index>(base + places[j]);
+            for (std::size_t j = 0; j < count; ++j) sums[j] = values[places[j]];
+            out.count += count;
+        }
     }
 
     /// Returns the marks of a group as bits, the first mark lowest, and clears the marks.
     static std::uint64_t take_marks(mark* first) {
         std::uint64_t result = 0;
+#if defined(__SSE2__)
+        for (std::size_t i = 0; i < group / 16; ++i) {
+            const __m128i sixteen = _mm_loadu_si128(reinterpret_cast<const __m128i*>(first + 16 * i));
+            const int highest = _mm_movemask_epi8(_mm_slli_epi16(sixteen, 7));  // the lowest bits are now the highest
+            result |= std::uint64_t{static_cast<unsigned>(highest)} << (16 * i);
+        }
+#else
         for (std::size_t i = 0; i < group / 8; ++i) {
             const auto eight = load_little<std::uint64_t>(first + 8 * i);  // the lowest bit of each byte
             result |= (eight * 0x0102040810204080U >> 56) << (8 * i);      // all of them in the product's highest
         }
+#endif
         rill::detail::fill_elements(first, group, mark::absent);
         return result;
     }
@@ -13047,8 +13261,10 @@ class merge_tree {
     /// Entries of a stretch; half as many and four times as many are as fast (Zen 4, 8 inputs of 16M coordinates).
     static constexpr std::size_t stretch = 8192;
 
-    merge_tree(std::span<const sparse_view<T, Index>> inputs, buffer& cursors, buffer& entries)
-        : inputs_(inputs), runs_(inputs.size()) {
+    /// `views`: as many as there are inputs; the tree uses them, too.
+    merge_tree(std::span<const sparse_view<T, Index>> inputs, std::span<sparse_view<T, Index>> views, buffer& cursors,
+               buffer& entries)
+        : inputs_(inputs), views_(views), runs_(inputs.size()) {
         const std::size_t ways = inputs.size();
         std::size_t longest = 0;
         for (std::size_t k = 0; k < ways; ++k) longest = std::max(longest, inputs[k].count());
@@ -13079,11 +13295,8 @@ class merge_tree {
         return merged;
     }
 
-    /// Skips as much as `times` stretches and gives it to the caller, as a view of each input.
-    void skip(std::size_t times, std::span<sparse_view<T, Index>> views) {
-        take_stretch(times * share_, std::numeric_limits<Index>::max(),
-                     [&](std::size_t k, Index, sparse_view<T, Index> x) { views[k] = x; });
-    }
+    /// Skips as much as `times` stretches and gives it to the caller, as `views` of the inputs.
+    void skip(std::size_t times) { take_stretch(times * share_, std::numeric_limits<Index>::max()); }
 
   private:
     using entry = typename Runs::entry;
@@ -13098,18 +13311,18 @@ class merge_tree {
 
     void cut(part& to) {
         entry* run = to.runs[0];
-        take_stretch(share_, runs_.widest(), [&](std::size_t k, Index base, sparse_view<T, Index> x) {
-            to.base = base;
-            to.counts[k] = x.count();
-            runs_.load(x, base, k, run);
-            run += Runs::room_for(x.count());
-        });
+        to.base = take_stretch(share_, runs_.widest());
+        for (std::size_t k = 0; k < views_.size(); ++k) {
+            to.counts[k] = views_[k].count();
+            runs_.load(views_[k], to.base, k, run);
+            run += Runs::room_for(to.counts[k]);
+        }
     }
 
     /// Takes the next stretch of coordinates: at most `extent` wide, and so narrow that no input has more than `share`
-    /// entries in it. Calls `take(k, base, entries)` for each input; all are empty if nothing is left.
-    template <class Take>
-    void take_stretch(std::size_t share, Index extent, Take&& take) {
+    /// entries in it. Sets the views to its entries, of which there are none if nothing is left, and returns where it
+    /// begins.
+    [[gnu::noinline]] Index take_stretch(std::size_t share, Index extent) {
         bool any = false;
         const Index base = lowest_index(inputs_, cursors_, any);
         for (std::size_t k = 0; k < inputs_.size(); ++k)
@@ -13127,8 +13340,9 @@ class merge_tree {
                     end = middle;
             }
             cursors_[k] = end;
-            take(k, base, entries_between(inputs_[k], first, cursors_[k]));
+            views_[k] = entries_between(inputs_[k], first, end);
         }
+        return base;
     }
 
     /// Merges until each part has one run left; returns in which of its two arrays this run is.
@@ -13161,6 +13375,7 @@ class merge_tree {
     }
 
     std::span<const sparse_view<T, Index>> inputs_;
+    std::span<sparse_view<T, Index>> views_;
     Runs runs_;
     std::size_t share_ = 0;
     std::size_t* cursors_ = nullptr;
@@ -14662,23 +14877,27 @@ class text_piece {
   public:
     // NOLINTBEGIN(google-explicit-constructor): a text is written as a list of what it consists of
     constexpr text_piece(const char* text) : text_piece(std::string_view(text)) {}
-    constexpr text_piece(std::string_view text) : kind_(kind::characters), bits_(text.size()), text_(text.data()) {}
+    constexpr text_piece(std::string_view text) : text_(text.data()), size_(text.size()) {}
     text_piece(const std::string& text) : text_piece(std::string_view(text)) {}
     template <std::signed_integral Number>
-    constexpr text_piece(Number number) : kind_(kind::with_sign), bits_(static_cast<std::uint64_t>(number)) {}
+    constexpr text_piece(Number number) : bits_(static_cast<std::uint64_t>(number)), size_(with_sign) {}
     template <std::unsigned_integral Number>
-    constexpr text_piece(Number number) : kind_(kind::without_sign), bits_(number) {}
-    constexpr text_piece(double number) : kind_(kind::real), bits_(std::bit_cast<std::uint64_t>(number)) {}
+    constexpr text_piece(Number number) : bits_(number), size_(without_sign) {}
+    constexpr text_piece(double number) : real_(number), size_(real) {}
     text_piece(char) = delete;
     // NOLINTEND(google-explicit-constructor)
 
   private:
     friend std::string text_of(std::initializer_list<text_piece> pieces);
-    enum class kind : unsigned char { characters, with_sign, without_sign, real };
+    // In place of a size; no text is as long.
+    static constexpr std::uint64_t real = ~std::uint64_t{0}, without_sign = real - 1, with_sign = real - 2;
 
-    kind kind_;
-    std::uint64_t bits_;  ///< the number, or how many characters
-    const char* text_ = nullptr;
+    union {
+        const char* text_;
+        std::uint64_t bits_;
+        double real_;
+    };
+    std::uint64_t size_;  ///< how many characters, or the kind of the number
 };
 
 /// Composes a message: `text_of({"rank ", rank, " sent nothing"})`. It is compiled once; a chain of `+` would be
@@ -14688,17 +14907,15 @@ class text_piece {
     char digits[512];  // room for the largest double
     for (const text_piece& each : pieces) {
         int size = 0;
-        switch (each.kind_) {
-            case text_piece::kind::characters: all.append(each.text_, static_cast<std::size_t>(each.bits_)); continue;
-            case text_piece::kind::with_sign:
+        switch (each.size_) {
+            case text_piece::with_sign:
                 size = std::snprintf(digits, sizeof digits, "%lld", static_cast<long long>(each.bits_));
                 break;
-            case text_piece::kind::without_sign:
+            case text_piece::without_sign:
                 size = std::snprintf(digits, sizeof digits, "%llu", static_cast<unsigned long long>(each.bits_));
                 break;
-            case text_piece::kind::real:
-                size = std::snprintf(digits, sizeof digits, "%f", std::bit_cast<double>(each.bits_));
-                break;
+            case text_piece::real: size = std::snprintf(digits, sizeof digits, "%f", each.real_); break;
+            default: all.append(each.text_, static_cast<std::size_t>(each.size_)); continue;
         }
         all.append(digits, static_cast<std::size_t>(size));
     }
@@ -15326,16 +15543,20 @@ std::size_t gallop(std::span<const Index> indices, std::size_t from, Index bound
 /// entries.
 inline constexpr std::size_t much_longer = 32;
 
-/// Merges a short vector into a much longer one by copying the stretches between its entries.
-template <Element T, IndexType Index, class Pair>
-void merge_into_long(sparse_view<T, Index> few, sparse_view<T, Index> many, sparse_sink<T, Index>& out, Pair pair) {
+/// Merges a short vector with a much longer one, in this order or the other, by copying the stretches of the long one
+/// between the entries of the short one.
+template <Element T, IndexType Index, class Fold>
+void merge_into_long(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold) {
+    const bool is_short_first = a.count() < b.count();
+    const sparse_view<T, Index> few = is_short_first ? a : b, many = is_short_first ? b : a;
     std::size_t j = 0;
     for (std::size_t i = 0; i < few.count(); ++i) {
         const std::size_t next = gallop(many.indices, j, few.indices[i]);
         out.append(many, j, next);
         j = next;
         if (j < many.count() && many.indices[j] == few.indices[i]) {
-            out.push(few.indices[i], pair(few.values[i], many.values[j]));
+            const T one = few.values[i], other = many.values[j];
+            out.push(few.indices[i], is_short_first ? fold(one, other) : fold(other, one));
             ++j;
         } else {
             out.push(few.indices[i], few.values[i]);
@@ -15434,16 +15655,12 @@ sparse_view<T, Index> entries_between(sparse_view<T, Index> x, std::size_t first
 template <Element T, IndexType Index, class Fold, class Evenly>
 void merge_by_shape(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold,
                     Evenly evenly) {
-    if (a.count() == 0 || b.count() == 0 || a.indices.back() < b.indices.front()) {
-        out.append(a, 0, a.count());
-        out.append(b, 0, b.count());
-    } else if (b.indices.back() < a.indices.front()) {
-        out.append(b, 0, b.count());
-        out.append(a, 0, a.count());
-    } else if (a.count() < b.count() / much_longer) {
-        merge_into_long(a, b, out, [&](T few, T many) { return fold(few, many); });
-    } else if (b.count() < a.count() / much_longer) {
-        merge_into_long(b, a, out, [&](T few, T many) { return fold(many, few); });
+    const bool are_apart = a.count() == 0 || b.count() == 0 || a.indices.back() < b.indices.front();
+    if (are_apart || b.indices.back() < a.indices.front()) {
+        for (const sparse_view<T, Index>& each : {are_apart ? a : b, are_apart ? b : a})
+            out.append(each, 0, each.count());
+    } else if (a.count() < b.count() / much_longer || b.count() < a.count() / much_longer) {
+        merge_into_long(a, b, out, fold);
     } else {
         evenly(a, b, out);
     }
@@ -15598,8 +15815,10 @@ class merge_tree {
     /// Entries of a stretch; half as many and four times as many are as fast (Zen 4, 8 inputs of 16M coordinates).
     static constexpr std::size_t stretch = 8192;
 
-    merge_tree(std::span<const sparse_view<T, Index>> inputs, buffer& cursors, buffer& entries)
-        : inputs_(inputs), runs_(inputs.size()) {
+    /// `views`: as many as there are inputs; the tree uses them, too.
+    merge_tree(std::span<const sparse_view<T, Index>> inputs, std::span<sparse_view<T, Index>> views, buffer& cursors,
+               buffer& entries)
+        : inputs_(inputs), views_(views), runs_(inputs.size()) {
         const std::size_t ways = inputs.size();
         std::size_t longest = 0;
         for (std::size_t k = 0; k < ways; ++k) longest = std::max(longest, inputs[k].count());
@@ -15630,11 +15849,8 @@ class merge_tree {
         return merged;
     }
 
-    /// Skips as much as `times` stretches and gives it to the caller, as a view of each input.
-    void skip(std::size_t times, std::span<sparse_view<T, Index>> views) {
-        take_stretch(times * share_, std::numeric_limits<Index>::max(),
-                     [&](std::size_t k, Index, sparse_view<T, Index> x) { views[k] = x; });
-    }
+    /// Skips as much as `times` stretches and gives it to the caller, as `views` of the inputs.
+    void skip(std::size_t times) { take_stretch(times * share_, std::numeric_limits<Index>::max()); }
 
   private:
     using entry = typename Runs::entry;
@@ -15649,18 +15865,18 @@ class merge_tree {
 
     void cut(part& to) {
         entry* run = to.runs[0];
-        take_stretch(share_, runs_.widest(), [&](std::size_t k, Index base, sparse_view<T, Index> x) {
-            to.base = base;
-            to.counts[k] = x.count();
-            runs_.load(x, base, k, run);
-            run += Runs::room_for(x.count());
-        });
+        to.base = take_stretch(share_, runs_.widest());
+        for (std::size_t k = 0; k < views_.size(); ++k) {
+            to.counts[k] = views_[k].count();
+            runs_.load(views_[k], to.base, k, run);
+            run += Runs::room_for(to.counts[k]);
+        }
     }
 
     /// Takes the next stretch of coordinates: at most `extent` wide, and so narrow that no input has more than `share`
-    /// entries in it. Calls `take(k, base, entries)` for each input; all are empty if nothing is left.
-    template <class Take>
-    void take_stretch(std::size_t share, Index extent, Take&& take) {
+    /// entries in it. Sets the views to its entries, of which there are none if nothing is left, and returns where it
+    /// begins.
+    [[gnu::noinline]] Index take_stretch(std::size_t share, Index extent) {
         bool any = false;
         const Index base = lowest_index(inputs_, cursors_, any);
         for (std::size_t k = 0; k < inputs_.size(); ++k)
@@ -15678,8 +15894,9 @@ class merge_tree {
                     end = middle;
             }
             cursors_[k] = end;
-            take(k, base, entries_between(inputs_[k], first, cursors_[k]));
+            views_[k] = entries_between(inputs_[k], first, end);
         }
+        return base;
     }
 
     /// Merges until each part has one run left; returns in which of its two arrays this run is.
@@ -15712,6 +15929,7 @@ class merge_tree {
     }
 
     std::span<const sparse_view<T, Index>> inputs_;
+    std::span<sparse_view<T, Index>> views_;
     Runs runs_;
     std::size_t share_ = 0;
     std::size_t* cursors_ = nullptr;
@@ -16007,9 +16225,9 @@ template <Element T, IndexType Index, class Fold, class Runs = typename runs_for
 std::size_t merge_by_tree(std::span<const sparse_view<T, Index>> inputs, Index* indices, T* values, Fold& fold,
                           merge_scratch& scratch) {
     sparse_sink<T, Index> out{.indices = indices, .values = values};
-    merge_tree<Runs, T, Index> tree(inputs, scratch.cursors, scratch.runs);
     const std::span<sparse_view<T, Index>> views(room<sparse_view<T, Index>>(scratch.views, inputs.size()),
                                                  inputs.size());
+    merge_tree<Runs, T, Index> tree(inputs, views, scratch.cursors, scratch.runs);
     std::size_t in_turn = first_in_turn;
     for (std::size_t before = 0;; before = out.count) {
         const std::size_t merged = tree.merge_next(out, fold);
@@ -16018,7 +16236,7 @@ std::size_t merge_by_tree(std::span<const sparse_view<T, Index>> inputs, Index* 
             in_turn = first_in_turn;
             continue;
         }
-        tree.skip(in_turn, views);
+        tree.skip(in_turn);
         in_turn *= 2;
         out.count += merge_in_turn<T, Index>(views, indices + out.count, values + out.count, fold, scratch);
     }
@@ -16227,7 +16445,8 @@ namespace rill { inline namespace RILL_ABI {
 /// A message is a sequence of frames, one for each block that it touches; a single frame in raw coding is sent from
 /// where it lies. In copy rounds (in which finished parts are sent on unchanged) a frame is made once, by the owner of
 /// the part, and forwarded as it is. If a coding is lossy, each part has a frame of its own, and the owner too goes on
-/// with the values that the others will decode.
+/// with the values that the others will decode. A finished part that is not sent on is decoded where the result takes
+/// it.
 template <Transport Net, Element T, IndexType Index, class Fold, Executor Exec = serial>
 class stream_state {
   public:
@@ -16256,20 +16475,18 @@ class stream_state {
         rooms_.reset();
         memory_.reset();
         // Checked at the start, so that no owner of a part is blamed for a sum that it cannot write.
-        if (!codings.copy.is_lossless()) detail::require_roundable(input, codings.copy, executor_);
-        coder.require_whole_rows(input, codings);
+        coder.require_input(input, codings, executor_);
         add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
         if (!codings.contribution.is_lossless()) code_parts({0, parts}, codings.contribution);
     }
 
     /// Calls `visit(view)` for the content of `parts`, in ascending order. Right after `begin`, that is the input as
     /// the receivers decode it.
-    void for_each_piece(part_range parts, function_ref<void(const view&)> visit) const {
-        for (int p = parts.first; p < parts.last;) {
-            const block piece = clipped(block_at(p), {p, parts.last});
+    void for_each_piece(part_range parts, function_ref<void(const view&)> visit) {
+        for_each_block(parts, [&](block& piece) {
+            if (piece.is_coded) decode(piece);
             visit(piece.content);
-            p = piece.parts.last;
-        }
+        });
     }
 
     byte_pieces outgoing(part_range parts, action kind) {
@@ -16293,7 +16510,7 @@ class stream_state {
 
     void copy(std::span<arrival<message>> arrivals) {
         for (std::size_t i = 0; i < arrivals.size(); ++i) {
-            read_frames(arrivals[i], codings_.copy, [this](block b) {
+            read_frames(arrivals[i], codings_.copy, [this](block& b) {
                 b.is_finished = true;
                 add(b);
             });
@@ -16305,14 +16522,17 @@ class stream_state {
 
     /// Writes the finished content of `parts` as a dense vector. `output` may be the input's memory: waits until nobody
     /// reads it.
-    void finish(part_range parts, std::span<T> output) {
+    [[gnu::noinline]] void finish(part_range parts, std::span<T> output) {
         call_->await_readers(std::as_bytes(output));
         if constexpr (OwnerFinishingAggregator<Fold>) finish_parts(parts);
         [[maybe_unused]] const auto unpacking = named_span(call_->net(), "unpack");
         const std::size_t first = range(parts).begin;
-        for_each_piece(parts, [&](const view& piece) {
-            copy_dense(piece, output.subspan(piece.range().begin - first, piece.range().size()),
-                       fold_.template identity<T>(), executor_);
+        frame_scratch<T, Index>& scratch = rooms_.take();  // one for all blocks, so that it stays in the cache
+        for_each_block(parts, [&](block& piece) {
+            if (piece.is_coded) decode(piece, room_for(piece.coded, scratch));
+            const segment here = piece.content.range();
+            copy_dense(piece.content, output.subspan(here.begin - first, here.size()), fold_.template identity<T>(),
+                       executor_);
         });
         finish_values(parts, output);
     }
@@ -16322,7 +16542,7 @@ class stream_state {
         if constexpr (OwnerFinishingAggregator<Fold>) return finish(parts, output.make_dense(range(parts)));
         std::size_t count = 0;
         bool dense = false;
-        for_each_piece(parts, [&](const view& piece) {
+        for_each_block(parts, [&](const block& piece) {
             count += piece.count();
             dense = dense || piece.is_dense();
         });
@@ -16330,10 +16550,13 @@ class stream_state {
         [[maybe_unused]] const auto unpacking = named_span(call_->net(), "unpack");
         const auto room = output.make_sparse(range(parts), count);
         std::size_t at = 0;
-        for_each_piece(parts, [&](const view& piece) {
-            kernel::copy(piece.indices(), room.indices.subspan(at, piece.count()));
-            kernel::copy(piece.values(), room.values.subspan(at, piece.count()));
-            at += piece.count();
+        for_each_block(parts, [&](block& piece) {
+            const std::size_t entries = piece.count();
+            const stream_room<T, Index> here{room.indices.subspan(at, entries), room.values.subspan(at, entries)};
+            if (piece.is_coded) decode(piece, here);
+            move_to(here.indices, piece.content.indices());
+            move_to(here.values, piece.content.values());
+            at += entries;
         });
         finish_values(parts, room.values);
     }
@@ -16343,11 +16566,16 @@ class stream_state {
 
     struct block {
         part_range parts{};
-        view content{};
+        view content{};  // unless the block is coded
         contribution_sum what{};
         source from = source::fold;
-        byte_pieces frame{};       // of the whole block, if it has been made
+        frame coded{};             // its bytes: of the whole block, if they have been made
+        rank_t sender = no_rank;   // of the frame
+        bool is_coded = false;     // the frame has not been decoded
         bool is_finished = false;  // at its owner
+
+        std::size_t count() const { return is_coded ? static_cast<std::size_t>(coded.head.count) : content.count(); }
+        bool is_dense() const { return is_coded ? coded.is_dense() : content.is_dense(); }
     };
 
     [[gnu::noinline]] segment range(part_range parts) const {
@@ -16367,8 +16595,38 @@ class stream_state {
         if (common == b.parts) return b;
         b.content = b.content.slice(range(common));
         b.parts = common;
-        b.frame = {};
+        b.coded = {};
         return b;
+    }
+
+    /// Decodes a block that is coded.
+    [[gnu::noinline]] void decode(block& b, const stream_room<T, Index>& room) {
+        b.content = read_from(*call_, b.sender, [&] { return content_of(b.coded, room); });
+        b.is_coded = false;
+    }
+    void decode(block& b) { decode(b, room_for(b.coded, rooms_.take())); }
+
+    /// The block of a part, decoded.
+    block& decoded(int part) {
+        block& b = block_at(part);
+        if (b.is_coded) decode(b);
+        return b;
+    }
+
+    /// Calls `visit(block)` for the blocks of `parts`, in ascending order. Those that reach beyond are decoded and
+    /// clipped.
+    void for_each_block(part_range parts, function_ref<void(block&)> visit) {
+        for (int p = parts.first; p < parts.last;) {
+            const bool is_within = p == block_at(p).parts.first && block_at(p).parts.last <= parts.last;
+            block piece = is_within ? block_at(p) : clipped(decoded(p), {p, parts.last});
+            p = piece.parts.last;
+            visit(piece);
+        }
+    }
+
+    template <class Each>
+    static void move_to(std::span<Each> place, std::span<const Each> from) {
+        if (from.data() != place.data()) kernel::copy(from, place);
     }
 
     void finish_values(part_range parts, std::span<T> values) const {
@@ -16379,9 +16637,12 @@ class stream_state {
     /// Finishes those of `parts` that have not arrived finished, as dense blocks.
     void finish_parts(part_range parts) {
         for (int p = parts.first; p < parts.last;) {
-            const block b = clipped(block_at(p), {p, parts.last});
+            if (block_at(p).is_finished) {
+                p = block_at(p).parts.last;
+                continue;
+            }
+            const block b = clipped(decoded(p), {p, parts.last});
             p = b.parts.last;
-            if (b.is_finished) continue;
             [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
             stream<T, Index>& finished = streams_.take();
             const std::span<T> values = finished.make_dense(range(b.parts));
@@ -16391,9 +16652,14 @@ class stream_state {
         }
     }
 
-    view decode(const frame& f, const coding& due) {
+    view content_of(const frame& f, const stream_room<T, Index>& room) {
         [[maybe_unused]] const auto decoding = named_span(call_->net(), "decode");
-        return coder_->decode(f.head.codes.values == value_coding::own ? f.with(due.own) : f, rooms_.take(), executor_);
+        return coder_->decode(f, room, executor_);
+    }
+
+    /// Values in a coding of the user's are in the one of `due`.
+    static frame frame_in(const frame& f, const coding& due) {
+        return f.head.codes.values == value_coding::own ? f.with(due.own) : f;
     }
 
     byte_pieces empty_frame() {
@@ -16412,12 +16678,13 @@ class stream_state {
     }
 
     /// The frame of the block at `parts.first`, clipped to `parts`. In copy rounds the frame of the whole block is made
-    /// once.
+    /// once. What came from another rank is decoded before it is sent on, so that its sender is blamed if it is
+    /// invalid.
     byte_pieces frame_of(part_range parts, action kind) {
-        block& whole = block_at(parts.first);
-        if (kind == action::copy && whole.frame.count() == 0) whole.frame = new_frame(whole, codings_.copy);
+        block& whole = decoded(parts.first);
+        if (kind == action::copy && whole.coded.bytes.count() == 0) whole.coded.bytes = new_frame(whole, codings_.copy);
         const block b = clipped(whole, parts);
-        if (b.frame.count() != 0) return b.frame;
+        if (b.coded.bytes.count() != 0) return b.coded.bytes;
         if (kind == action::copy) return new_frame(b, codings_.copy);
         return new_frame(b, b.from == source::contribution ? codings_.contribution : codings_.partial);
     }
@@ -16433,18 +16700,28 @@ class stream_state {
     /// content.
     void code_parts(part_range parts, const coding& codes) {
         for (int p = parts.first; p < parts.last; ++p) {
-            if (block_at(p).frame.count() != 0) continue;
+            if (block_at(p).coded.bytes.count() != 0) continue;
             block b = clipped(block_at(p), {p, p + 1});
-            b.frame = new_frame(b, codes);
-            frame_reader reader(b.frame);
-            b.content = decode(reader.next<T, Index>(), codes);
+            b.coded.bytes = new_frame(b, codes);
+            round_values(b, codes);
             add(b);
         }
     }
 
-    /// Calls `take(block)` for each frame of a message. Values in a coding of the user's are in the one of `due`.
-    [[gnu::noinline]] void read_frames(const arrival<message>& a, const coding& due,
-                                       function_ref<void(const block&)> take) {
+    /// Takes the values of a block from its frame. Its indices are those that the frame would give.
+    void round_values(block& b, const coding& codes) {
+        frame_reader reader(b.coded.bytes);
+        frame values = frame_in(reader.next<T, Index>(), codes);
+        values.head.codes.indices = index_coding::dense;
+        const std::span<const T> rounded = content_of(values, room_for(values, rooms_.take())).values();
+        const segment here = b.content.range();
+        b.content =
+            b.is_dense() ? view(here, rounded) : view(here, sparse_view<T, Index>{b.content.indices(), rounded});
+    }
+
+    /// Calls `take(block)` for each frame of a message, not decoded. Values in a coding of the user's are in the one of
+    /// `due`.
+    [[gnu::noinline]] void read_frames(const arrival<message>& a, const coding& due, function_ref<void(block&)> take) {
         frame_reader reader(a.pieces());
         int p = a.from.parts.first;
         const int end = a.from.parts.last;
@@ -16454,11 +16731,12 @@ class stream_state {
             const frame f = next_frame<T, Index>(*call_, a.from.peer, reader, place);
             const part_range parts = covered(f.head.range, reader.done(), {p, end});
             expect_range(*call_, a.from.peer, f.head.range, range(parts));
-            if (p < end)
-                take(block{.parts = parts,
-                           .content = read_from(*call_, a.from.peer, [&] { return decode(f, due); }),
-                           .what = contribution_sum::of(f.head),
-                           .frame = f.bytes});
+            block read{.parts = parts,
+                       .what = contribution_sum::of(f.head),
+                       .coded = frame_in(f, due),
+                       .sender = a.from.peer,
+                       .is_coded = true};
+            if (p < end) take(read);
             p = parts.last;
         } while (p < end);
         expect_end(*call_, a.from.peer, reader);
@@ -16482,10 +16760,12 @@ class stream_state {
         for (std::size_t i = 0; i <= arrivals.size(); ++i) {
             if (i == before)
                 for (int p = parts.first; p < parts.last; p = operands_.back().parts.last)
-                    operands_.add(clipped(block_at(p), {p, parts.last}));
+                    operands_.add(clipped(decoded(p), {p, parts.last}));
             else
-                read_frames(arrivals[i < before ? i : i - 1], codings_.contribution,
-                            [this](const block& b) { operands_.add(b); });
+                read_frames(arrivals[i < before ? i : i - 1], codings_.contribution, [this](block& b) {
+                    decode(b);
+                    operands_.add(b);
+                });
         }
     }
 
@@ -17077,7 +17357,7 @@ class loans {
     };
 
     /// `message`: the text of the contract violation if `object` is lent already.
-    loan lend(const void* object, [[maybe_unused]] const char* message) {
+    [[gnu::noinline]] loan lend(const void* object, [[maybe_unused]] const char* message) {
         const std::size_t first = mix64(reinterpret_cast<std::uintptr_t>(object)) % sets * ways;
         for (std::size_t i = first; i < first + ways; ++i) {
             const void* nobody = nullptr;
@@ -18582,7 +18862,7 @@ class portable_steps {
 
     /// Returns a mask whose bit j says whether the magnitude of x[j] reaches `bound`.
     template <Element T>
-    static std::uint64_t mask_at_least(const T* x, magnitude_key<T> bound) {
+    [[gnu::noinline]] static std::uint64_t mask_at_least(const T* x, magnitude_key<T> bound) {
         alignas(64) std::uint8_t hits[block];  // one byte each: comparing and narrowing vectorises
         for (std::size_t j = 0; j < block; ++j) hits[j] = magnitude(x[j]) >= bound ? 1 : 0;
         return [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -18824,16 +19104,39 @@ std::size_t keep_digit(Key* keys, std::size_t count, std::size_t& k) {
     return kept;
 }
 
+/// Moves the `k` largest of `count` keys to the front, the k-th largest to their end: Hoare's FIND. Returns false if
+/// it takes too many rounds, which random keys do not. It is one function for the compiler, `std::nth_element` is 16.
+template <class Key>
+bool move_largest(Key* keys, std::size_t count, std::size_t k) {
+    const auto at = static_cast<std::ptrdiff_t>(k - 1);
+    std::ptrdiff_t low = 0, high = static_cast<std::ptrdiff_t>(count) - 1;
+    for (int rounds_left = 64; low < high; --rounds_left) {
+        if (rounds_left == 0) return false;
+        const Key a = keys[low], b = keys[at], c = keys[high];
+        const Key larger = std::max(a, b);  // the pivot is the largest of the three or their median
+        const Key pivot =
+            at - low < (high - low) / 8 ? std::max(larger, c) : std::max(std::min(a, b), std::min(larger, c));
+        std::ptrdiff_t i = low, j = high;
+        while (i <= j) {
+            while (keys[i] > pivot) ++i;
+            while (pivot > keys[j]) --j;
+            if (i <= j) std::swap(keys[i++], keys[j--]);
+        }
+        if (j < at) low = i;
+        if (at < i) high = j;
+    }
+    return true;
+}
+
 /// Returns the cut below the `k` largest of `count` keys, 0 < k <= count. Overwrites the keys.
 template <class Key>
 cut<Key> cut_keys(Key* keys, std::size_t count, std::size_t k) {
-    constexpr std::size_t few = 4096;  // up to this many, nth_element is no slower than three passes
-    while (count > few) {
+    constexpr std::size_t few = 4096;  // up to this many, moving the largest is no slower than three passes
+    while (count > few || !move_largest(keys, count, k)) {
         const std::size_t kept = keep_digit(keys, count, k);
-        if (kept == count) break;
+        if (kept == count) break;  // all are equal
         count = kept;
     }
-    std::nth_element(keys, keys + (k - 1), keys + count, [](Key a, Key b) { return a > b; });
     const Key key = keys[k - 1];
     std::size_t above = 0;
     for (std::size_t i = 0; i < k; ++i) above += keys[i] > key ? 1U : 0U;
@@ -18904,9 +19207,10 @@ bounds<magnitude_key<T>> sample_bounds(std::span<const T> x, std::size_t k, sele
     const std::size_t padded = (count + block - 1) / block * block;
     key* sample = room<key>(scratch.middle, padded);
     rill::detail::fill_elements(sample + count, padded - count, key{0});
-    random_sequence random(random_key{0x73656C656374U});
+    std::uint32_t drawn = 0;
+    const auto draw = [&] { return std::uint64_t{counter_bits(0x6C656374U, 0x7365U, drawn++)}; };
     for (std::size_t i = 0; i < count; ++i) {
-        const std::uint64_t at = n >> 32 == 0 ? (random.bits() * std::uint64_t{n}) >> 32 : random.below(n);
+        const std::uint64_t high = draw(), at = n >> 32 == 0 ? high * n >> 32 : multiply_high(high << 32 | draw(), n);
         sample[i] = magnitude(x[static_cast<std::size_t>(at)]);
     }
 
@@ -19867,6 +20171,16 @@ class error_feedback_codec {
 
     explicit error_feedback_codec(Codec inner, bool unbiased_rounding = false)
         : inner_(std::move(inner)), residual_(inner_.dimension(), T{}), unbiased_rounding_(unbiased_rounding) {}
+    /// Feeds back what the codec leaves out that `policy` binds to.
+    template <class Policy>
+    [[gnu::noinline]] error_feedback_codec(const Policy& policy, std::size_t dimension, bool unbiased_rounding)
+        : inner_(policy.template bind<T, index_type>(dimension)),
+          residual_(dimension, T{}),
+          unbiased_rounding_(unbiased_rounding) {
+        RILL_EXPECTS(codings().contribution.is_contractive(),
+                     "error_feedback: the value coding of contributions is not contractive, so the residual would grow "
+                     "without bound");
+    }
 
     std::size_t dimension() const { return inner_.dimension(); }
     void begin(std::uint64_t number) {
@@ -20020,13 +20334,8 @@ struct error_feedback {
             static_assert(!inner::is_contractive || FeedbackCompressor<inner, T>,
                           "rill::compress::error_feedback: the compressor does not send coordinates of its input and "
                           "has no erase_sent(received, values); add it, so that what was sent leaves the residual");
-            if constexpr (FeedbackCompressor<inner, T>) {
-                inner bound = compressor.template bind<T, Index>(dimension);
-                RILL_EXPECTS(bound.codings().contribution.is_contractive(),
-                             "error_feedback: the value coding of contributions is not contractive, so the residual "
-                             "would grow without bound");
-                return error_feedback_codec<inner, T>(std::move(bound), unbiased_rounding);
-            }
+            if constexpr (FeedbackCompressor<inner, T>)
+                return error_feedback_codec<inner, T>(compressor, dimension, unbiased_rounding);
         }
     }
     friend constexpr bool operator==(const error_feedback&, const error_feedback&) = default;
@@ -32611,9 +32920,9 @@ class elastic {
     /// Runs `body(workers)`, which calls collectives on a group of the members. In the first attempt of a view the
     /// members first compare their states (see `on_difference`).
     ///
-    /// Returns true on all members if the step is committed. Returns false on all if the view has changed: call
-    /// `settle`, compute the gradient anew and try again. One exception: a member that lacks the result of a committed
-    /// step gets false, and gets the state from the others in its next `settle`.
+    /// Returns true on all members if the step is committed. Returns false on all if the view has changed, or has fewer
+    /// members than `least`: call `settle`, compute the gradient anew and try again. One exception: a member that lacks
+    /// the result of a committed step gets false, and gets the state from the others in its next `settle`.
     ///
     /// After false, and after an error, codecs are as before the attempt; but see `settle`. Memory is too if the body
     /// has called `workers.step().keep(elements)` for it; do so for an input that is also an output. Codecs and such
@@ -32635,7 +32944,8 @@ class elastic {
         if (agreement().has_dead_member()) end_view("a rank has ended");
         agree_if_asked();
         if (compared_ != view().epoch) wait_for_newcomers();
-        if (view().epoch != settled_ || step() < agreement().base()) return false;
+        const bool suffices = static_cast<int>(view().members.size()) >= options_.least;
+        if (!suffices || view().epoch != settled_ || step() < agreement().base()) return false;
         attempted_ = step() + 1;
         try {
             const bool is_committed = take_step(body);
@@ -45634,8 +45944,10 @@ RILL_DETAIL_ONCE_OF(double)
 #define RILL_DETAIL_ONCE_FRAMES(T, rounds, indices)                                                              \
     RILL_DETAIL_ONCE byte_view detail::encode_frame<coding_set{rounds, indices}, T, std::uint32_t, serial>(      \
         const wire::header&, const stream_view<T>&, const coding&, random_key, arena&, const serial&);           \
+    RILL_DETAIL_ONCE void detail::require_input<coding_set{rounds, indices}, T, std::uint32_t, serial>(          \
+        const stream_view<T>&, const stream_codings&, const serial&);                                            \
     RILL_DETAIL_ONCE stream_view<T> detail::decode_frame<coding_set{rounds, indices}, T, std::uint32_t, serial>( \
-        const frame&, frame_scratch<T, std::uint32_t>&, const serial&);
+        const frame&, const stream_room<T, std::uint32_t>&, const serial&);
 #define RILL_DETAIL_ONCE_CODED(rounds, indices)     \
     RILL_DETAIL_ONCE_FRAMES(float, rounds, indices) \
     RILL_DETAIL_ONCE_FRAMES(double, rounds, indices)

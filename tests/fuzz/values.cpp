@@ -94,7 +94,8 @@ values_of<T> decoded(byte_view bytes, std::size_t count, const coding& codes) {
     std::span<const T> values;
     try {
         const rill::fuzz::allocation_budget at_most(count * sizeof(T) + rill::fuzz::error_texts);
-        values = detail::decode_values(head, bytes, room, serial{});
+        room.resize(count);
+        values = detail::decode_values(head, bytes, span_of(room), serial{});
     } catch (const protocol_error&) {
         return std::nullopt;
     }

@@ -362,6 +362,16 @@ TEST_CASE("below the least number of members a team waits, and then says so") {
     });
 }
 
+TEST_CASE("a first view of fewer members than the least commits no step") {
+    sim::run(2, with({}), [](auto& net) {
+        rill::elastic team{net, rill::topology::ring{}, {.least = 3, .timeout = rill::seconds(2)}};
+        CHECK_FALSE(team.attempt([](auto&) { FAIL_CHECK("too few members take a step"); }));
+        CHECK(team.step() == 0);
+        model state;
+        CHECK_THROWS_AS(team.settle(state), rill::no_quorum);
+    });
+}
+
 TEST_CASE("members that wait for one more give it the state when it comes") {
     int taken_in = 0;
     sim::run(3, with({faults::kill(2).at(rill::microseconds(4200)), faults::restart(2).at(rill::seconds(3))}),

@@ -135,9 +135,9 @@ class elastic {
     /// Runs `body(workers)`, which calls collectives on a group of the members. In the first attempt of a view the
     /// members first compare their states (see `on_difference`).
     ///
-    /// Returns true on all members if the step is committed. Returns false on all if the view has changed: call
-    /// `settle`, compute the gradient anew and try again. One exception: a member that lacks the result of a committed
-    /// step gets false, and gets the state from the others in its next `settle`.
+    /// Returns true on all members if the step is committed. Returns false on all if the view has changed, or has fewer
+    /// members than `least`: call `settle`, compute the gradient anew and try again. One exception: a member that lacks
+    /// the result of a committed step gets false, and gets the state from the others in its next `settle`.
     ///
     /// After false, and after an error, codecs are as before the attempt; but see `settle`. Memory is too if the body
     /// has called `workers.step().keep(elements)` for it; do so for an input that is also an output. Codecs and such
@@ -159,7 +159,8 @@ class elastic {
         if (agreement().has_dead_member()) end_view("a rank has ended");
         agree_if_asked();
         if (compared_ != view().epoch) wait_for_newcomers();
-        if (view().epoch != settled_ || step() < agreement().base()) return false;
+        const bool suffices = static_cast<int>(view().members.size()) >= options_.least;
+        if (!suffices || view().epoch != settled_ || step() < agreement().base()) return false;
         attempted_ = step() + 1;
         try {
             const bool is_committed = take_step(body);

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <rill/core/config.hpp>
-
-#if defined(__AVX2__)
-
 #include <rill/kernel/detail/elias_fano_join.hpp>
 #include <rill/kernel/detail/loop.hpp>
 #include <rill/kernel/detail/set_bits.hpp>
+
+#if defined(__AVX2__)
 
 #include <immintrin.h>
 

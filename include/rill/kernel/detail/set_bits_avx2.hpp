@@ -2,10 +2,9 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/kernel/detail/byte_places.hpp>
 
 #if defined(__AVX2__)
-
-#include <rill/kernel/detail/byte_places.hpp>
 
 #include <immintrin.h>
 
