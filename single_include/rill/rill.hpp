@@ -8764,7 +8764,7 @@ namespace rill { inline namespace RILL_ABI {
 /// What a rank says about its contribution. The collective does not multiply by the weight: for Σ w·g / Σ w pass w·g to
 /// a `mean`. A rank of weight 0 contributes nothing, and its input is not read.
 struct contribution {
-    double weight = 1;
+    double weight = 1;      ///< from 0 to 1e28, so that a `float` holds the sum of all
     std::uint32_t age = 0;  ///< in steps
 
     friend constexpr bool operator==(const contribution&, const contribution&) = default;
@@ -16979,44 +16979,6 @@ struct tensor_traits<R> : detail::tensor_sequence<tensor_element<detail::in_rang
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/core/detail/real.hpp
-
-// Replaces <cmath>, whose inclusion would be a tenth of the cost of rill.hpp to a translation unit.
-
-#if !defined(__GNUC__)
-#include <cmath>
-#endif
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-constexpr bool is_finite(double x) { return x - x == 0; }
-
-inline double square_root(double x) {
-#if defined(__GNUC__)
-    return __builtin_sqrt(x);
-#else
-    return std::sqrt(x);
-#endif
-}
-
-inline double power(double x, double exponent) {
-#if defined(__GNUC__)
-    return __builtin_pow(x, exponent);
-#else
-    return std::pow(x, exponent);
-#endif
-}
-
-inline double round_up(double x) {
-#if defined(__GNUC__)
-    return __builtin_ceil(x);
-#else
-    return std::ceil(x);
-#endif
-}
-
-}}}  // namespace rill::RILL_ABI::detail
-
 // ===== rill/collective/detail/call.hpp
 
 // Shared by the public functions of all collectives: argument checks, signatures, running a schedule.
@@ -17060,7 +17022,7 @@ template <class Group>
 concept CanBeUndone = requires(const Group& group) { group.step(); };
 
 inline void require_weight([[maybe_unused]] const contribution& own) {
-    RILL_EXPECTS(is_finite(own.weight) && own.weight >= 0, "a contribution's weight is finite and not negative");
+    RILL_EXPECTS(own.weight >= 0 && own.weight <= 1e28, "a contribution's weight is a number from 0 to 1e28");
 }
 
 /// What all ranks must agree on in a call, in addition to aggregator, element types and dimension.
@@ -19036,6 +18998,44 @@ bool collect(std::span<const T> x, std::size_t first, magnitude_key<T> bound, ca
 }
 
 }}}  // namespace rill::RILL_ABI::kernel::detail
+
+// ===== rill/core/detail/real.hpp
+
+// Replaces <cmath>, whose inclusion would be a tenth of the cost of rill.hpp to a translation unit.
+
+#if !defined(__GNUC__)
+#include <cmath>
+#endif
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+constexpr bool is_finite(double x) { return x - x == 0; }
+
+inline double square_root(double x) {
+#if defined(__GNUC__)
+    return __builtin_sqrt(x);
+#else
+    return std::sqrt(x);
+#endif
+}
+
+inline double power(double x, double exponent) {
+#if defined(__GNUC__)
+    return __builtin_pow(x, exponent);
+#else
+    return std::pow(x, exponent);
+#endif
+}
+
+inline double round_up(double x) {
+#if defined(__GNUC__)
+    return __builtin_ceil(x);
+#else
+    return std::ceil(x);
+#endif
+}
+
+}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/kernel/select_bounds.hpp
 

@@ -1,4 +1,5 @@
 // Invalid options are refused when they are bound, on the rank that has them, before anything is sent.
+#include <rill/aggregate/mean.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/compress/bucket_top_k.hpp>
 #include <rill/compress/encoded.hpp>
@@ -82,6 +83,20 @@ TEST_CASE("options: a group's timeout, and the arity of a tree") {
                       rill::all_reduce(workers, x, x);
                   }),
                   "topology::tree: arity is " + std::to_string(arity) + "; it must be at least 1, on rank 2"));
+}
+
+TEST_CASE("options: weights of contributions") {
+    const auto weighted = [](double weight) {
+        return refused([=](auto& net) {
+            rill::group workers{net, rill::topology::ring{}};
+            std::vector<float> x(3, 1.F);
+            rill::all_reduce(workers, x, x, rill::aggregate::mean{}, {.weight = weight});
+            if (weight != 0) CHECK(x[2] * weight == doctest::Approx(1));
+        });
+    };
+    for (const double weight : {-1.0, 1.1e28, 1e300, std::numeric_limits<double>::infinity(), std::nan("")})
+        CHECK(has(weighted(weight), "a contribution's weight is a number from 0 to 1e28"));
+    for (const double weight : {0.0, 0.5, 1e28}) CHECK(weighted(weight).empty());
 }
 
 TEST_CASE("options: codecs") {

@@ -10,7 +10,7 @@ namespace rill { inline namespace RILL_ABI {
 /// What a rank says about its contribution. The collective does not multiply by the weight: for Σ w·g / Σ w pass w·g to
 /// a `mean`. A rank of weight 0 contributes nothing, and its input is not read.
 struct contribution {
-    double weight = 1;
+    double weight = 1;      ///< from 0 to 1e28, so that a `float` holds the sum of all
     std::uint32_t age = 0;  ///< in steps
 
     friend constexpr bool operator==(const contribution&, const contribution&) = default;

@@ -19,7 +19,6 @@
 #include <rill/concept/aggregator.hpp>
 #include <rill/concept/detouring_topology.hpp>
 #include <rill/core/contract.hpp>
-#include <rill/core/detail/real.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/session/contribution_sum.hpp>
@@ -64,7 +63,7 @@ template <class Group>
 concept CanBeUndone = requires(const Group& group) { group.step(); };
 
 inline void require_weight([[maybe_unused]] const contribution& own) {
-    RILL_EXPECTS(is_finite(own.weight) && own.weight >= 0, "a contribution's weight is finite and not negative");
+    RILL_EXPECTS(own.weight >= 0 && own.weight <= 1e28, "a contribution's weight is a number from 0 to 1e28");
 }
 
 /// What all ranks must agree on in a call, in addition to aggregator, element types and dimension.
