@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Prints the CPU seconds that a header costs a translation unit: the median of five compilations with -O0.
+"""Prints what the library costs a translation unit in CPU seconds, and as ratios to programs that do without it.
 
-usage: compile_seconds.py [HEADER [COMPILER]]      (default: rill/rill.hpp g++)
-       compile_seconds.py --each [COMPILER]        every public header alone, costly ones last; then the costliest
-       compile_seconds.py --ratios [FILE]          what calls cost with g++ -O2, as ratios to sums written by hand
+usage: compile_seconds.py HEADER               seconds of including a header with g++ -O0: the median of five compilations
+       compile_seconds.py --headers [FILE]     every public header alone, costly ones last, with g++ -O0
+       compile_seconds.py --ratios [FILE]      what calls cost with g++ -O2
 
-With --each a header is compiled once, and the costliest ones five times. Left out are the folders that bring third
-parties or are for tests: adapt, system, testing, train, and what needs MPI. With --ratios the programs are compiled in
-turns; a ratio is that of the medians of user CPU seconds. One ratio is to a program that computes the same with the
-standard library alone (tools/by_hand), dense or sparse, the other to including the headers of rill. They are written to
-FILE (default: build/bench/compile.json), with the bytes of code.
+With --headers a header is compiled once; then rill.hpp, the costliest header and tcp.hpp five times, in turns with the
+headers of the standard library that a program with threads includes. Left out are the folders that bring third parties
+or are for tests: adapt, system, testing, train, and what needs MPI; tcp.hpp, which brings OpenSSL, has a ratio of its
+own. FILE is build/bench/compile_headers.json unless another is named.
+
+With --ratios the programs are compiled in turns; a ratio is that of the medians of user CPU seconds. One ratio is to a
+program that computes the same with the standard library alone (tools/by_hand), dense or sparse, the other to including
+the headers of rill. They are written to FILE (default: build/bench/compile.json), with the bytes of code.
 """
 
 import json
@@ -23,9 +26,13 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
 LEFT_OUT = ("adapt", "detail", "system", "testing", "train")
-COSTLIEST = 5
+WITH_TLS = "rill/transport/tcp.hpp"
+# What a program with threads includes that does not use rill.
+STANDARD = ("algorithm", "atomic", "chrono", "condition_variable", "functional", "future", "iostream", "map", "memory",
+            "mutex", "random", "ranges", "span", "string", "thread", "unordered_map", "vector")
 TURNS = 5
 BY_HAND = ROOT / "tools" / "by_hand"
+FIGURES = ROOT / "build" / "bench"
 
 # A program whose ranks are threads. They make the group `workers`, on the topology `ring` unless another is named, and
 # then run a body.
@@ -77,9 +84,9 @@ COMPARED |= {f"compiled_{name}": by_hand for name, by_hand in COMPARED.items()}
 PROGRAMS["compiled"] = (INCLUDE / "rill/compiled.cpp").read_text()
 
 
-def cpu_seconds(compiler, source, *options, output=os.devnull):
+def cpu_seconds(source, *options, output=os.devnull):
     """User and system seconds."""
-    command = [compiler, "-std=c++20", *options, f"-I{INCLUDE}", "-x", "c++", "-", "-c", "-o", str(output)]
+    command = ["g++", "-std=c++20", *options, f"-I{INCLUDE}", "-x", "c++", "-", "-c", "-o", str(output)]
     before = os.times()
     if subprocess.run(command, input=source, text=True).returncode != 0:
         sys.exit(f"{' '.join(command)}: failed")
@@ -87,12 +94,8 @@ def cpu_seconds(compiler, source, *options, output=os.devnull):
     return after.children_user - before.children_user, after.children_system - before.children_system
 
 
-def seconds_of_header(compiler, header):
-    return sum(cpu_seconds(compiler, f"#include <{header}>\n", "-O0"))
-
-
-def median_seconds(compiler, header):
-    return round(statistics.median(seconds_of_header(compiler, header) for _ in range(5)), 3)
+def seconds_of_headers(*headers):
+    return sum(cpu_seconds("".join(f"#include <{header}>\n" for header in headers), "-O0"))
 
 
 def public_headers():
@@ -102,26 +105,43 @@ def public_headers():
             yield str(header)
 
 
-def each(compiler="g++"):
-    seconds = {header: seconds_of_header(compiler, header) for header in public_headers()}
-    for header in sorted(seconds, key=seconds.get)[-COSTLIEST:]:
-        seconds[header] = median_seconds(compiler, header)
-    for header in sorted(seconds, key=seconds.get):
-        print(f"{header:<44} {seconds[header]:.2f}")
-    print(max(seconds.values()))
+def write(found, file):
+    file = pathlib.Path(file)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def headers(file=FIGURES / "compile_headers.json"):
+    once = {header: seconds_of_headers(header) for header in public_headers()}
+    for header in sorted(once, key=once.get):
+        print(f"{header:<44} {once[header]:.2f}")
+    costliest = max(once.keys() - {WITH_TLS}, key=once.get)
+    compared = {"standard": STANDARD, "umbrella": ["rill/rill.hpp"], "costliest": [costliest], "tcp": [WITH_TLS]}
+    seconds = {name: [] for name in compared}
+    for _ in range(TURNS):
+        for name, of in compared.items():
+            seconds[name].append(seconds_of_headers(*of))
+    median = {name: statistics.median(each) for name, each in seconds.items()}
+    found = {name: {"seconds": round(median[name], 2), "ratio_standard": round(median[name] / median["standard"], 2)}
+             for name in compared}
+    found["costliest"]["header"] = costliest
+    print(f"\n{'':<44} seconds  x standard headers")
+    for name, what in found.items():
+        print(f"{what.get('header', name):<44} {what['seconds']:7.2f} {what['ratio_standard']:19.2f}")
+    write(found, file)
 
 
 def code_bytes(program):
     with tempfile.NamedTemporaryFile(suffix=".o") as made:
-        cpu_seconds("g++", PROGRAMS[program], "-O2", output=made.name)
+        cpu_seconds(PROGRAMS[program], "-O2", output=made.name)
         return int(subprocess.run(["size", made.name], capture_output=True, text=True, check=True).stdout.split()[6])
 
 
-def ratios(file=ROOT / "build" / "bench" / "compile.json"):
+def ratios(file=FIGURES / "compile.json"):
     seconds = {name: [] for name in PROGRAMS}
     for _ in range(TURNS):
         for name in PROGRAMS:
-            seconds[name].append(cpu_seconds("g++", PROGRAMS[name], "-O2")[0])
+            seconds[name].append(cpu_seconds(PROGRAMS[name], "-O2")[0])
     median = {name: statistics.median(each) for name, each in seconds.items()}
     found = {}
     for name in PROGRAMS:
@@ -133,17 +153,19 @@ def ratios(file=ROOT / "build" / "bench" / "compile.json"):
     for name, what in found.items():
         print(f"{name:<24} {what['seconds']:7.2f} {what.get('ratio_by_hand', '-'):>10} {what['ratio_include']:10.2f}"
               f" {what['code_bytes']:14}")
-    file = pathlib.Path(file)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(found, indent=1) + "\n")
+    write(found, file)
 
 
-def main(header="rill/rill.hpp", *more):
-    if header == "--each":
-        return each(*more)
-    if header == "--ratios":
-        return ratios(*more)
-    print(median_seconds(more[0] if more else "g++", header))
+def main(*arguments):
+    if not arguments or arguments[0] in ("-h", "--help"):
+        sys.exit(__doc__)
+    first, *file = arguments
+    if first == "--headers":
+        headers(*file)
+    elif first == "--ratios":
+        ratios(*file)
+    else:
+        print(round(statistics.median(seconds_of_headers(first) for _ in range(TURNS)), 3))
 
 
 if __name__ == "__main__":
