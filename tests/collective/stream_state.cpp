@@ -1,6 +1,6 @@
 // What a rank makes of frames that are invalid.
 #include <rill/collective/all_reduce.hpp>
-#include <rill/collective/detail/frame_header.hpp>
+#include <rill/collective/frame_check.hpp>
 #include <rill/collective/stream_state.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/topology/split_allgather.hpp>

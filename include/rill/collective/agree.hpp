@@ -15,9 +15,7 @@ namespace rill { inline namespace RILL_ABI {
 template <class Group>
 receipt agree(Group& group, const option_names& names, const option_hashes& hashes) {
     const auto body = [&](auto& call) {
-        auto& state = group.template workspace<detail::empty_state<typename Group::transport_type>>();
-        const auto plan = topology::tree{}.all_reduce(group.size(), group.rank());
-        return detail::synchronise_on(group, call, plan, state);
+        return detail::synchronise(group, call, topology::tree{}.all_reduce(group.size(), group.rank()));
     };
     return group.run({.kind = operation::handshake, .options = names.with(hashes)}, body, names);
 }

@@ -12,9 +12,7 @@ auto barrier_call(Group&) {
     if constexpr (require_group<Group>()) {
         return [](typename Group::lane_type& lane) {
             const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
-            auto& state = lane.template workspace<empty_state<typename Group::transport_type>>();
-            return lane.run({.kind = operation::barrier},
-                            [&](auto& call) { return synchronise_on(lane, call, plan, state); });
+            return lane.run({.kind = operation::barrier}, [&](auto& call) { return synchronise(lane, call, plan); });
         };
     } else {
         return no_call{};

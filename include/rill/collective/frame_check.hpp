@@ -4,7 +4,6 @@
 #include <rill/collective/exchange.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/segment.hpp>
-#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 #include <rill/session/detail/scene.hpp>
 #include <rill/stream/frame.hpp>
@@ -12,6 +11,20 @@
 #include <cstdint>
 
 namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+/// The header fields that all frames of the current call share. A call without data sends empty frames of int32.
+template <class Net>
+wire::header frame_header_of(const exchange<Net>& call) {
+    const call_signature& signature = call.signature();
+    const wire::header head{
+        .element = signature.element == element_type::none ? element_type::int32 : signature.element,
+        .index_bytes = signature.index_bytes == 0 ? std::uint8_t{4} : signature.index_bytes,
+        .call = signature.hash(),
+        .dimension = signature.dimension};
+    return call.of().stamped(head, signature.kind, signature.number);
+}
+}  // namespace detail
 
 /// The header of the next frame of a message from `source`. If it belongs to another call, every rank learns which rank
 /// made the odd call. `place`: the part or the rank that the frame must be of.

@@ -8,7 +8,6 @@
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/random.hpp>
-#include <rill/core/text.hpp>
 #include <rill/kernel/merge_k.hpp>
 #include <rill/session/contribution_sum.hpp>
 #include <rill/stream/frame.hpp>

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <rill/collective/detail/crew.hpp>
 #include <rill/collective/detail/detours.hpp>
 #include <rill/collective/detail/membership.hpp>
 #include <rill/collective/detail/owned.hpp>
 #include <rill/collective/detail/require_group.hpp>
 #include <rill/collective/detail/synchronise.hpp>
+#include <rill/collective/detail/worker.hpp>
 #include <rill/collective/exchange.hpp>
 #include <rill/collective/group_options.hpp>
 #include <rill/collective/lane.hpp>
@@ -106,9 +106,7 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
                                     option_hash(rill::fingerprint(this->shape())), option_hash(this->options().seed),
                                     option_hash(static_cast<std::uint64_t>(this->options().timeout.ns))})},
             [&](exchange<Net>& call) {
-                auto& state = this->template workspace<detail::empty_state<Net>>();
-                const auto plan = topology::tree{}.all_reduce(this->size(), this->rank());
-                return detail::synchronise_on(*this, call, plan, state);
+                return detail::synchronise(*this, call, topology::tree{}.all_reduce(this->size(), this->rank()));
             },
             names);
     }

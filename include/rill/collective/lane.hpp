@@ -20,7 +20,6 @@
 #include <exception>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI {
 

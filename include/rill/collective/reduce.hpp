@@ -2,7 +2,6 @@
 
 #include <rill/aggregate/sum.hpp>
 #include <rill/collective/detail/call.hpp>
-#include <rill/collective/detail/rooted.hpp>
 
 #include <cstddef>
 #include <cstdint>

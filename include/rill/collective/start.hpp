@@ -7,7 +7,6 @@
 #include <rill/core/config.hpp>
 #include <rill/core/receipt.hpp>
 
-#include <concepts>
 #include <type_traits>
 #include <utility>
 

@@ -7,22 +7,23 @@
 #include <rill/collective/dense_state.hpp>
 #include <rill/collective/detail/chunks.hpp>
 #include <rill/collective/detail/detours.hpp>
-#include <rill/collective/detail/frame_header.hpp>
 #include <rill/collective/detail/overlap.hpp>
 #include <rill/collective/detail/requirements.hpp>
 #include <rill/collective/detail/tensor_access.hpp>
+#include <rill/collective/frame_check.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/run_schedule.hpp>
 #include <rill/collective/start.hpp>
 #include <rill/collective/stream_state.hpp>
 #include <rill/collective/tensors.hpp>
 #include <rill/concept/aggregator.hpp>
-#include <rill/concept/detouring_topology.hpp>
+#include <rill/concept/topology.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/session/contribution_sum.hpp>
 #include <rill/stream/stream.hpp>
+#include <rill/topology/tree.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -66,6 +67,20 @@ inline void require_weight([[maybe_unused]] const contribution& own) {
     RILL_EXPECTS(own.weight >= 0 && own.weight <= 1e28, "a contribution's weight is a number from 0 to 1e28");
 }
 
+/// The topology of `reduce` and `broadcast`: the group's own if it is a `RootedTopology`, else a binary tree.
+template <class Shape>
+constexpr auto rooted(const Shape& shape) {
+    if constexpr (RootedTopology<Shape>)
+        return shape;
+    else
+        return topology::tree{};
+}
+
+template <class Group>
+void require_root(const Group& group, rank_t root) {
+    RILL_EXPECTS(0 <= root && root < group.size(), "the root must be a rank of the group");
+}
+
 /// What all ranks must agree on in a call, in addition to aggregator, element types and dimension.
 struct alike {
     std::uint64_t coding = 0;
@@ -96,10 +111,7 @@ receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& pl
         state.attach(call, lane.executor());
         begin(frame_header_of(call));
         receipt result{.rounds = rounds_of(plan)};
-        if constexpr (DetouringTopology<typename Lane::topology_type>)
-            execute_by_detours(lane, call, plan, state, result);
-        else
-            execute(call, plan, state);
+        execute_on(lane, call, plan, state, result);
         end(result);
         return result;
     });

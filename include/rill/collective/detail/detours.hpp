@@ -237,14 +237,18 @@ class detours {
     plain_vector<rank_t> ended_;   ///< where the group monitors
 };
 
-/// Runs a schedule on a state as `execute` does, on a lane whose topology names detours.
+/// Runs a schedule on a state as `execute` does; by detours if the lane's topology names them.
 template <class Lane, class Net, Schedule Plan, ScheduleState<Net> State>
-void execute_by_detours(Lane& lane, exchange<Net>& call, const Plan& plan, State& state, receipt& result) {
-    auto& by = lane.template workspace<detours<Net, typename Lane::topology_type>>();
-    by.begin(call, lane.shape());
-    run_rounds(call, by, schedule_view(plan), state_view<Net>(state));
-    by.finish();
-    by.describe(result);
+void execute_on(Lane& lane, exchange<Net>& call, const Plan& plan, State& state, [[maybe_unused]] receipt& result) {
+    if constexpr (DetouringTopology<typename Lane::topology_type>) {
+        auto& by = lane.template workspace<detours<Net, typename Lane::topology_type>>();
+        by.begin(call, lane.shape());
+        run_rounds(call, by, schedule_view(plan), state_view<Net>(state));
+        by.finish();
+        by.describe(result);
+    } else {
+        execute(call, plan, state);
+    }
 }
 
 }}}  // namespace rill::RILL_ABI::detail

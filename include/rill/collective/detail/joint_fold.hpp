@@ -9,8 +9,6 @@
 #include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 
-#include <string>
-
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// A `JointAggregator` in the place of an aggregator. The states of dense all_reduces call its `combine` where they

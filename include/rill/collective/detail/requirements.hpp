@@ -18,7 +18,6 @@
 #include <rill/stream/stream.hpp>
 
 #include <concepts>
-#include <cstddef>
 #include <type_traits>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {

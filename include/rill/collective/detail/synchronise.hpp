@@ -1,16 +1,13 @@
 #pragma once
 
 #include <rill/collective/detail/detours.hpp>
-#include <rill/collective/detail/frame_header.hpp>
 #include <rill/collective/detail/frame_place.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/run_schedule.hpp>
-#include <rill/concept/detouring_topology.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/plain_vector.hpp>
-#include <rill/core/segment.hpp>
 #include <rill/session/contribution_sum.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/wire.hpp>
@@ -74,26 +71,14 @@ class empty_state {
 };
 
 /// Runs a schedule without data: no rank gets through before all have come.
-template <class Net, Schedule Plan>
-receipt synchronise(exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
+template <class Lane, class Net, Schedule Plan>
+receipt synchronise(Lane& lane, exchange<Net>& call, const Plan& plan) {
+    auto& state = lane.template workspace<empty_state<Net>>();
     state.begin(call, plan.parts());
-    execute(call, plan, state);
     receipt result{.rounds = plan.rounds()};
+    execute_on(lane, call, plan, state, result);
     state.total().describe(result);
     return result;
-}
-/// The same as the lane's topology wants messages to travel.
-template <class Lane, class Net, Schedule Plan>
-receipt synchronise_on(Lane& lane, exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
-    if constexpr (DetouringTopology<typename Lane::topology_type>) {
-        state.begin(call, plan.parts());
-        receipt result{.rounds = plan.rounds()};
-        execute_by_detours(lane, call, plan, state, result);
-        state.total().describe(result);
-        return result;
-    } else {
-        return synchronise(call, plan, state);
-    }
 }
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -4,7 +4,6 @@
 #include <rill/core/config.hpp>
 #include <rill/core/receipt.hpp>
 
-#include <cstddef>
 #include <new>
 #include <type_traits>
 #include <utility>

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <rill/collective/detail/frame_header.hpp>
 #include <rill/collective/exchange.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/core/arena.hpp>
