@@ -8,7 +8,7 @@
 #include <rill/aggregate/sum.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/protocol/detail/round_fold.hpp>
-#include <rill/protocol/detail/round_kind.hpp>
+#include <rill/protocol/detail/round_machine.hpp>
 
 #include <cmath>
 #include <vector>

@@ -5,7 +5,7 @@
 #include <rill/core/random.hpp>
 #include <rill/protocol/detail/agreement_frame.hpp>
 #include <rill/protocol/detail/agreement_message.hpp>
-#include <rill/protocol/detail/round_kind.hpp>
+#include <rill/protocol/detail/round_machine.hpp>
 #include <rill/protocol/detail/state_note.hpp>
 #include <rill/session/detail/contributor_list.hpp>
 #include <rill/stream/frame.hpp>

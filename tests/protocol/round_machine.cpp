@@ -3,7 +3,6 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
-#include <rill/protocol/detail/round_kind.hpp>
 #include <rill/protocol/detail/round_machine.hpp>
 #include <rill/straggler/all_ready.hpp>
 #include <rill/straggler/bounded.hpp>

@@ -4,18 +4,11 @@
 #include <rill/core/bytes.hpp>
 #include <rill/stream/frame.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <cstring>
 #include <span>
 
 namespace rill { inline namespace RILL_ABI {
-
-/// Where the next frame of a message begins after `size` bytes of frames.
-template <std::unsigned_integral Size>
-constexpr Size next_frame_at(Size size) {
-    return (size + frame_alignment - 1) / frame_alignment * frame_alignment;
-}
 
 /// Joins several frames into one message, copied into `memory`.
 inline byte_view join_frames(std::span<const byte_pieces> frames, arena& memory) {

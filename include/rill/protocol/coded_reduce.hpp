@@ -12,7 +12,6 @@
 #include <rill/core/time.hpp>
 #include <rill/kernel/combine.hpp>
 #include <rill/protocol/detail/round_fold.hpp>
-#include <rill/protocol/detail/round_kind.hpp>
 #include <rill/protocol/detail/round_links.hpp>
 #include <rill/protocol/detail/round_loop.hpp>
 #include <rill/straggler/fresh.hpp>
@@ -203,7 +202,6 @@ class coded_reduce
             detail::deliver(sum, output);
         else
             hand_up(operands.contributors, scratch, head, sum);
-        this->links().forget_arrivals();
         return this->describe(std::move(operands.contributors));
     }
 

@@ -6,17 +6,16 @@
 #include <rill/collective/detail/transaction.hpp>
 #include <rill/concept/completion.hpp>
 #include <rill/concept/compressor.hpp>
+#include <rill/concept/participation.hpp>
 #include <rill/concept/staleness.hpp>
 #include <rill/concept/tree_topology.hpp>
 #include <rill/concept/trigger.hpp>
-#include <rill/core/bytes.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/round_receipt.hpp>
 #include <rill/protocol/detail/round_fold.hpp>
-#include <rill/protocol/detail/round_kind.hpp>
 #include <rill/protocol/detail/round_links.hpp>
 #include <rill/protocol/detail/round_loop.hpp>
-#include <rill/protocol/detail/round_requirements.hpp>
+#include <rill/protocol/detail/round_machine.hpp>
 #include <rill/straggler/everyone.hpp>
 #include <rill/straggler/fresh.hpp>
 #include <rill/straggler/solo.hpp>
@@ -29,6 +28,43 @@
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+/// The first base of `rounds`, so that its messages come before all others.
+template <class Tree, class Enough, class Age, class Start, class Asked>
+struct round_requirements {
+    static_assert(TreeTopology<Tree>,
+                  "rill::rounds: the tree does not model TreeTopology; use topology::star, topology::tree or "
+                  "topology::regular_tree (see rill/concept/tree_topology.hpp)");
+    static_assert(
+        Completion<Enough>,
+        "rill::rounds: the policy after the tree does not model Completion, which says when a gather has enough; use "
+        "straggler::wait_all, fastest, tolerate or until (see rill/concept/completion.hpp)");
+    static_assert(Staleness<Age>,
+                  "rill::rounds: the policy after the completion does not model Staleness, which says how old a "
+                  "contribution may be; "
+                  "use straggler::fresh, bounded or unbounded (see rill/concept/staleness.hpp)");
+    static_assert(
+        Trigger<Start>,
+        "rill::rounds: the policy after the staleness does not model Trigger, which says who starts a round; use "
+        "straggler::solo or all_ready (see rill/concept/trigger.hpp)");
+    static_assert(
+        Participation<Asked>,
+        "rill::rounds: the policy after the trigger does not model Participation, which says whom a round asks; "
+        "use straggler::everyone or sampled (see rill/concept/participation.hpp)");
+};
+
+/// Takes the place of policies that are none, so that no more errors follow the message about them.
+struct no_round_policies : round_policies<straggler::wait_all, straggler::fresh, straggler::solo> {
+    template <class... Policies>
+    no_round_policies(const Policies&...) {}  // NOLINT(google-explicit-constructor): made of what was passed
+};
+
+template <class Enough, class Age, class Start, class Asked>
+using checked_round_policies =
+    std::conditional_t<Completion<Enough> && Staleness<Age> && Trigger<Start> && Participation<Asked>,
+                       round_policies<Enough, Age, Start, Asked>, no_round_policies>;
+}  // namespace detail
 
 /// Rounds in which a state goes down a tree and contributions come up, without waiting for slow ranks unless a policy
 /// asks it.
@@ -209,7 +245,6 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start, Asked>,
         } else {
             this->links().hand_up(operands.message(head, fold, codings, this->workers().executor()));
         }
-        this->links().forget_arrivals();
         return this->describe(std::move(operands.contributors));
     }
 };

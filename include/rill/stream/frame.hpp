@@ -12,6 +12,7 @@
 #include <rill/stream/stream_view.hpp>
 #include <rill/stream/wire.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,6 +21,12 @@ namespace rill { inline namespace RILL_ABI {
 
 /// The alignment, in bytes, of each frame in a message of several frames.
 inline constexpr std::size_t frame_alignment = 8;
+
+/// Where the next frame of a message begins after `size` bytes of frames.
+template <std::unsigned_integral Size>
+constexpr Size next_frame_at(Size size) {
+    return (size + frame_alignment - 1) / frame_alignment * frame_alignment;
+}
 
 namespace detail {
 /// Writes the header of a frame, and puts its pieces in order.
@@ -44,6 +51,20 @@ byte_pieces view_frame(wire::header head, const stream_view<T, Index>& view, std
     return detail::framed(head, detail::stream_types::of<T, Index>(), std::as_bytes(view.indices()),
                           std::as_bytes(view.values()), block);
 }
+
+namespace detail {
+/// Appends a frame of `view`, raw, to a message that consists of whole frames.
+template <Element T, IndexType Index>
+void append_frame(buffer& message, wire::header head, const stream_view<T, Index>& view) {
+    wire::header_block block;
+    head.dimension = view.range().end;
+    const byte_pieces frame = view_frame(head, view, block.data());
+    const std::size_t at = next_frame_at(message.size());
+    message.reserve(at + frame.size_bytes());
+    message.resize(at, std::byte{0});
+    for (const byte_view piece : frame) message.append(piece.begin(), piece.end());
+}
+}  // namespace detail
 
 /// Makes a frame of `view` in the given coding, in bytes taken from `memory`. Random rounding draws from `key`. Lossy
 /// codings throw `invalid_value`, which names the coordinate, if an entry is not finite, or too large for bfloat16;

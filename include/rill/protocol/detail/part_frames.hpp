@@ -1,7 +1,6 @@
 // The messages by which a worker and a server exchange a part of a model. Coordinates count from the part's beginning.
 #pragma once
 
-#include <rill/collective/join_frames.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/config.hpp>
@@ -26,18 +25,6 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <Element T>
 stream_view<T, std::uint64_t> whole(std::span<const T> values) {
     return {{0, values.size()}, values};
-}
-
-/// Appends a frame of `view`, raw, to a message that consists of whole frames.
-template <Element T, IndexType Index>
-void append_frame(buffer& message, wire::header head, const stream_view<T, Index>& view) {
-    wire::header_block block;
-    head.dimension = view.range().end;
-    const byte_pieces frame = view_frame(head, view, block.data());
-    const std::size_t before = message.size(), at = next_frame_at(before);
-    message.resize(at + frame.size_bytes());
-    auto to = std::fill_n(message.begin() + static_cast<std::ptrdiff_t>(before), at - before, std::byte{0});
-    for (const byte_view piece : frame) to = std::copy(piece.begin(), piece.end(), to);
 }
 
 /// A message that will hold these values of a part and what travels with them. A push and an answer of as many values

@@ -3,7 +3,6 @@
 #include <rill/concept/transport.hpp>
 #include <rill/concept/tree_topology.hpp>
 #include <rill/core/bytes.hpp>
-#include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/random.hpp>
@@ -11,20 +10,70 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
+#include <rill/protocol/detail/round_children.hpp>
 #include <rill/protocol/detail/round_machine.hpp>
-#include <rill/protocol/detail/round_state.hpp>
 #include <rill/session/session.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/wire.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The state of the round under way, as a rank gives it to its children.
+template <class Message>
+class round_state {
+  public:
+    /// Refers to the caller's own values, which may change once `keep` has copied them.
+    void borrow(const wire::header& head, byte_view values) {
+        head_ = head;
+        values_ = byte_pieces(values);
+    }
+    void keep() {
+        kept_.assign(values_[0].begin(), values_[0].end());
+        values_ = byte_pieces(kept_);
+    }
+    /// Takes over the parent's message, which stays valid until the next one.
+    void hold(const wire::header& head, Message&& from) {
+        message_ = std::move(from);
+        head_ = head;
+        values_ = message_->pieces().after(wire::header_bytes);
+    }
+    const Message& held() const { return *message_; }
+
+    /// The frame for a child: with the values if it begins a round for the child.
+    template <class Session>
+    buffer frame(message_kind kind, const Session& of, std::uint64_t round, const round_children::link& child) const {
+        const bool has_values = kind == round_kind::next_round;
+        wire::header head = has_values ? head_ : empty_head();
+        head = of.stamped(head, kind, round);
+        head.age = static_cast<std::uint32_t>(round - child.answered);
+        head.contributors = child.latest == contribution_fate::out ? 0 : 1;
+        const byte_pieces values = has_values ? values_ : byte_pieces{};
+        buffer bytes;
+        bytes.reserve(wire::header_bytes + values.size_bytes());
+        bytes.resize(wire::header_bytes);
+        wire::encode(head, bytes.data());
+        for (const byte_view piece : values) bytes.append(piece.begin(), piece.end());
+        return bytes;
+    }
+
+  private:
+    static wire::header empty_head() {
+        return {.element = element_type::int32, .index_bytes = 4, .codes = {.indices = index_coding::dense}};
+    }
+
+    wire::header head_{};
+    byte_pieces values_;              ///< in the caller's memory, in `message_` or in `kept_`
+    std::optional<Message> message_;  ///< from the parent: its values are passed on
+    buffer kept_;                     ///< at the root: a copy for children that need the values later
+};
 
 /// A machine of rounds on a transport: it feeds the machine and keeps the messages that the machine knows by handles.
 template <Transport Net, class Tree, class Policies>

@@ -7,7 +7,6 @@
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/round_receipt.hpp>
 #include <rill/core/text.hpp>
-#include <rill/protocol/detail/round_kind.hpp>
 #include <rill/protocol/detail/round_links.hpp>
 #include <rill/session/detail/contributor_list.hpp>
 
@@ -174,12 +173,12 @@ class round_loop {
         const stream_view<T, Index> nothing({0, static_cast<std::size_t>(head.dimension)}, sparse_view<T, Index>{});
         wire::header_block block;
         links_.hand_up(with_contributors(view_frame(head, nothing, block.data()), head, contributor_list{}));
-        links_.forget_arrivals();
         return describe({});
     }
 
-    /// The receipt of a `reduce` that is about to return.
+    /// The receipt of a `reduce` that is about to return and needs no arrivals any more.
     round_receipt describe(contributor_list&& contributors) {
+        links_.forget_arrivals();
         contributed_to_ = number();
         has_contributed_ = true;
         round_receipt result;

@@ -6,6 +6,7 @@
 #include <rill/concept/trigger.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/fingerprint.hpp>
+#include <rill/core/message_kind.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/round_receipt.hpp>
@@ -15,7 +16,6 @@
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
 #include <rill/protocol/detail/round_children.hpp>
-#include <rill/protocol/detail/round_kind.hpp>
 #include <rill/straggler/everyone.hpp>
 #include <rill/stream/wire.hpp>
 
@@ -28,6 +28,14 @@
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The messages of rounds.
+struct round_kind {
+    static constexpr message_kind next_round{"rounds", 1};  ///< hands down the state that begins a round
+    static constexpr message_kind contribute{"rounds", 2};  ///< sends a contribution to a round
+    static constexpr message_kind end_rounds{"rounds", 3};
+    static constexpr message_kind round_over{"rounds", 4};  ///< tells a rank that its contribution would come too late
+};
 
 /// A contribution that a parent has taken.
 struct round_arrival {

@@ -5,7 +5,6 @@
 #include <rill/core/detail/real.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/round_receipt.hpp>
-#include <rill/core/segment.hpp>
 #include <rill/core/span_of.hpp>
 #include <rill/core/types.hpp>
 #include <rill/stream/frame.hpp>
@@ -102,21 +101,12 @@ struct contributor_list {
 inline buffer with_contributors(const byte_pieces& content, const wire::header& head,
                                 const contributor_list& contributors) {
     const std::vector<std::int64_t> numbers = contributors.numbers();
-    wire::header of_list{.kind = head.kind,
-                         .epoch = head.epoch,
-                         .context = head.context,
-                         .number = head.number,
-                         .dimension = numbers.size()};
-    wire::header_block block;
-    const stream_view<std::int64_t, std::uint32_t> view({0, numbers.size()}, span_of(numbers));
-    const byte_pieces second = view_frame(of_list, view, block.data());
-    const std::size_t first_size = content.size_bytes();
-    const std::size_t padded = (first_size + frame_alignment - 1) / frame_alignment * frame_alignment;
-    buffer message(padded + second.size_bytes());
-    auto* to = message.begin();
-    for (const byte_view piece : content) to = std::copy(piece.begin(), piece.end(), to);
-    to = std::fill_n(to, padded - first_size, std::byte{0});
-    for (const byte_view piece : second) to = std::copy(piece.begin(), piece.end(), to);
+    const stream_view<std::int64_t, std::uint32_t> list({0, numbers.size()}, span_of(numbers));
+    buffer message;
+    message.reserve(next_frame_at(content.size_bytes()) + wire::header_bytes + std::as_bytes(list.values()).size());
+    for (const byte_view piece : content) message.append(piece.begin(), piece.end());
+    append_frame(message, {.kind = head.kind, .epoch = head.epoch, .context = head.context, .number = head.number},
+                 list);
     return message;
 }
 
