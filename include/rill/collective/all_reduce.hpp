@@ -78,15 +78,6 @@ template <class Lane, class T, class Fold>
         });
 }
 
-template <class Lane, class In, class Out, class Fold>
-receipt all_reduce_tensors(Lane& lane, const In& input, Out& output, const Fold& fold, const contribution& own) {
-    using T = tensor_element<Out>;
-    const auto give = [&] { return elements_of_input(input, lane); };
-    const auto room = [&] { return elements_of_output(output, lane); };
-    const auto take = [&](std::span<const T> made) { deliver(made, output); };
-    return all_reduce_dense<Lane, T>(lane, fold, own, {size_of(output), give, room, take});
-}
-
 /// What `all_reduce_streams` needs of a contribution, and what becomes of the result; none of it depends on the codec.
 template <class T, class Index, class State, class Exec>
 struct stream_call {
@@ -163,34 +154,29 @@ template <class T, class State, class Lane, class Codec, class Fold>
     return done;
 }
 
+/// `output`: a tensor or a stream.
 template <class Lane, class In, class Out, class Codec, class Fold, class Accept>
 receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec, const Fold& fold,
                          const contribution& own, const Accept& accept, bool can_be_undone) {
-    using T = tensor_element<Out>;
+    using T = tensor_element<In>;
     using state_type = stream_state_of<Lane, T, typename Codec::index_type, Fold>;
     const auto give = [&] { return elements_of_input(input, lane); };
     const auto take = [&](state_type& state, part_range parts) {
-        const std::span<T> result = elements_of_output(output, lane);
-        if constexpr (Codec::is_coordinatewise) {
-            take_finished(state, parts, result, fold);
+        if constexpr (is_stream<Out>) {
+            take_finished(state, parts, output, fold);
         } else {
-            auto& folded = lane.template workspace<aligned_vector<T>>();
-            folded.resize(codec.coded_dimension());
-            take_finished(state, parts, std::span<T>(span_of(folded)), fold);
-            codec.decode(std::span<const T>(folded), result);
+            const std::span<T> result = elements_of_output(output, lane);
+            if constexpr (Codec::is_coordinatewise) {
+                take_finished(state, parts, result, fold);
+            } else {
+                auto& folded = lane.template workspace<aligned_vector<T>>();
+                folded.resize(codec.coded_dimension());
+                take_finished(state, parts, std::span<T>(span_of(folded)), fold);
+                codec.decode(std::span<const T>(folded), result);
+            }
+            deliver(result, output);
         }
-        deliver(result, output);
     };
-    return all_reduce_taken<T, state_type>(lane, codec, folding_for(fold), own,
-                                           {give, take, accept, fingerprint(fold), can_be_undone});
-}
-
-template <class Lane, class In, class T, class Index, class Codec, class Fold, class Accept>
-receipt all_reduce_coded(Lane& lane, const In& input, stream<T, Index>& output, Codec& codec, const Fold& fold,
-                         const contribution& own, const Accept& accept, bool can_be_undone) {
-    using state_type = stream_state_of<Lane, T, Index, Fold>;
-    const auto give = [&] { return elements_of_input(input, lane); };
-    const auto take = [&](state_type& state, part_range parts) { take_finished(state, parts, output, fold); };
     return all_reduce_taken<T, state_type>(lane, codec, folding_for(fold), own,
                                            {give, take, accept, fingerprint(fold), can_be_undone});
 }
@@ -215,7 +201,12 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, const Fold& fold = {}, co
         if (own.weight != 0) require_in_place_or_apart(in, out);
         require_joint_group(fold, group.shape(), group.size(), group.rank());
         return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
-            return all_reduce_tensors(lane, input.get(), output.get(), fold_for_state(fold), own);
+            using T = tensor_element<Out>;
+            const auto give = [&] { return elements_of_input(input.get(), lane); };
+            const auto room = [&] { return elements_of_output(output.get(), lane); };
+            const auto take = [&](std::span<const T> made) { deliver(made, output.get()); };
+            return all_reduce_dense<typename Group::lane_type, T>(lane, fold_for_state(fold), own,
+                                                                  {size_of(output.get()), give, room, take});
         };
     } else {
         return no_call{};

@@ -135,9 +135,7 @@ class dense_state {
         if constexpr (OwnerFinishingAggregator<Fold>) {
             finish_parts(parts);
         } else if constexpr (!Fold::finish_is_trivial) {
-            call_->await_readers(std::as_bytes(values));
-            [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
-            fold_.finish(values, total(parts.first).weight);
+            finish_values(values, parts.first);
         }
         return values;
     }
@@ -210,6 +208,12 @@ class dense_state {
         parts_[static_cast<std::size_t>(parts.first)].where = place::output;
     }
 
+    void finish_values(std::span<T> values, int first) {
+        call_->await_readers(std::as_bytes(values));
+        [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
+        fold_.finish(values, total(first).weight);
+    }
+
     /// Brings those of `parts` that have not arrived finished into the output and finishes them there.
     void finish_parts(part_range parts) {
         for (int p = parts.first; p < parts.last; ++p) {
@@ -217,9 +221,7 @@ class dense_state {
             if (parts_[static_cast<std::size_t>(p)].is_finished) continue;
             move_to_output(one);
             const std::span<T> values = writable(place::output, one);
-            call_->await_readers(std::as_bytes(values));
-            [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
-            fold_.finish(values, total(p).weight);
+            finish_values(values, p);
             parts_[static_cast<std::size_t>(p)].is_finished = true;
         }
     }

@@ -70,11 +70,7 @@ class coded_allocation {
         return std::span(shares_).subspan(starts_[r], starts_[r + 1] - starts_[r]);
     }
     /// How many points a rank computes on.
-    std::size_t load_of(rank_t rank) const {
-        std::size_t load = 0;
-        for (const data_share& share : shares_of(rank)) load += share.count();
-        return load;
-    }
+    std::size_t load_of(rank_t rank) const { return size_of(shares_of(rank)); }
     /// The part r of the data that each worker computes on if all sizes divide: 1 / Σ over the layers l of (k/m)^l,
     /// where k is the number of partitions of the code and m the number in its longest row. For the codes of least
     /// load, k/m is n/(s+1).
@@ -126,7 +122,7 @@ class coded_allocation {
     };
     using share_plan = std::vector<decision>;  // of one layer: one for each number of points that its nodes get
 
-    static std::size_t size_of(const std::vector<data_share>& shares) {
+    static std::size_t size_of(std::span<const data_share> shares) {
         std::size_t size = 0;
         for (const data_share& share : shares) size += share.count();
         return size;

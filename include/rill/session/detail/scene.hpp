@@ -77,9 +77,6 @@ struct scene {
     }
 };
 
-}  // namespace detail
-
-namespace detail {
 template <class Place>
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_frame(const Place& place, rank_t source,
                                                          const protocol_error& wrong) {
