@@ -112,8 +112,6 @@ class exchange {
         lent_by_ = &shared;
         withdraw_ = &withdraw;
     }
-    /// Counts traffic that needed no messages, the same amount in each direction.
-    void count(std::uint64_t messages, std::uint64_t bytes) { counted_ += {messages, bytes, messages, bytes}; }
     /// Counts traffic that passed without `send` and `receive`.
     void count(const traffic& passed) { counted_ += passed; }
 

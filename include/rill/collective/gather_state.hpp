@@ -1,6 +1,5 @@
 #pragma once
 
-#include <rill/collective/detail/frame_place.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/join_frames.hpp>
 #include <rill/collective/run_schedule.hpp>

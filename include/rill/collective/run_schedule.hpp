@@ -5,7 +5,6 @@
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
-#include <rill/core/types.hpp>
 
 #include <cstddef>
 #include <span>
@@ -183,14 +182,6 @@ int expect_round(Carrier& by, const schedule_view& plan, const state_view<Net>& 
     return plan.receives(round);
 }
 
-/// Goes on where `expect_round` has stopped, once the destination is free. Its readers receive messages of earlier
-/// rounds, and none of them waits for the present round.
-template <class Net, class Carrier>
-int expect_rest(Carrier& by, const schedule_view& plan, const state_view<Net>& state, int round, int first) {
-    if (state.places()) state.await_place(plan.receive(round, first).parts);
-    return expect_round(by, plan, state, round, first, true);
-}
-
 template <class Net, class Carrier>
 [[gnu::noinline]] void run_rounds(exchange<Net>& call, Carrier& by, const schedule_view& plan,
                                   const state_view<Net>& state) {
@@ -206,7 +197,11 @@ template <class Net, class Carrier>
         for (int i = 0; i < plan.receives(round); ++i) {
             const transfer from = plan.receive(round, i);
             if constexpr (ExpectingTransport<Net>)
-                if (ahead == 1 && i == let_in) let_in = expect_rest(by, plan, state, round, i);
+                if (ahead == 1 && i == let_in) {
+                    // Readers of the destination receive messages of earlier rounds: none waits for the present round.
+                    if (state.places()) state.await_place(from.parts);
+                    let_in = expect_round(by, plan, state, round, i, true);
+                }
             arrivals.add({from, by.receive(from.peer), Carrier::skipped});
             if (plan.kind(round) == action::fold || !state.overwrites_nothing()) continue;
             state.copy(arrivals.all());  // at once, while others travel

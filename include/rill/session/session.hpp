@@ -15,7 +15,6 @@
 #include <rill/session/detail/inquest.hpp>
 #include <rill/session/detail/long_wait.hpp>
 #include <rill/session/detail/scene.hpp>
-#include <rill/session/detail/witnesses.hpp>
 #include <rill/stream/wire.hpp>
 
 #include <cstdint>

@@ -91,7 +91,7 @@ class fused_state {
         const std::size_t elements = output_.size() - own + own * peers;
         const std::size_t bytes = elements * sizeof(T) + 2 * peers * wire::header_bytes;
         shared_->count(2 * peers, bytes);
-        call_->count(2 * peers, bytes);
+        call_->count({2 * peers, bytes, 2 * peers, bytes});
     }
 
   private:

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <rill/collective/detail/detours.hpp>
-#include <rill/collective/detail/frame_place.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/run_schedule.hpp>
 #include <rill/concept/topology.hpp>
