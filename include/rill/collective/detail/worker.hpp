@@ -1,7 +1,6 @@
 #pragma once
 
 #include <rill/collective/detail/membership.hpp>
-#include <rill/collective/detail/task.hpp>
 #include <rill/collective/lane.hpp>
 #include <rill/collective/request.hpp>
 #include <rill/concept/executor.hpp>
