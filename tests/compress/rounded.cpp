@@ -1,6 +1,8 @@
 // Rounded values through whole collectives, on both transports.
 #include <rill/collective/all_reduce.hpp>
 
+#include <rill/aggregate/max.hpp>
+#include <rill/aggregate/min.hpp>
 #include <rill/compress/keep_all.hpp>
 #include <rill/compress/top_k.hpp>
 
@@ -10,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -64,7 +67,31 @@ class agreement {
     std::mutex mutex_;
 };
 
+/// Checks a rounded copy phase of streams of which few coordinates have an entry, where each fold would be dense.
+template <class Group, class Fail, class Fold>
+void check_few_entries(Group& workers, Fail fail, const Fold& fold) {
+    stream<float> input(n), output;
+    for (std::size_t i = static_cast<std::size_t>(workers.rank()); i < n; i += 50) input.push_back(i, -1);
+    all_reduce(workers, input, output, fold, {.copy = compress::qsgd{.bits = 4}.coding(), .when = {.factor = 0}});
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+        if (i % 50 >= static_cast<std::size_t>(workers.size())) continue;
+        if (output.is_dense() || at >= output.count() || output.indices()[at] != i || output.values()[at] != -1)
+            return fail(std::string(Fold::name) + " is wrong at " + std::to_string(i));
+        ++at;
+    }
+    if (at != output.count()) fail(std::string(Fold::name) + " has more entries");
+}
+
 }  // namespace
+
+TEST_CASE("a rounded copy phase of max and min: no absent coordinate is written as an infinite value") {
+    CHECK(on_every_group_of_any([](auto& workers, auto fail) {
+              if (!workers.shape().holds_copy_phase()) return;
+              check_few_entries(workers, fail, aggregate::max{});
+              check_few_entries(workers, fail, aggregate::min{});
+          }) == "");
+}
 
 TEST_CASE("rounded contributions: the same bits on all ranks, within the sum of each rank's rounding error") {
     using namespace rill::compress;

@@ -21,7 +21,10 @@
 #include <rill/stream/stream_codings.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <concepts>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -358,6 +361,14 @@ class stream_state {
         }
     }
 
+    /// A coding that rounds cannot write the infinite identity of `max` and `min`, so their sums stay sparse.
+    dense_switch when() const {
+        if constexpr (std::floating_point<T>)
+            if (!codings_.copy.is_lossless() && !std::isfinite(fold_.template identity<T>()))
+                return {std::numeric_limits<double>::infinity()};
+        return codings_.when;
+    }
+
     void fold_operands(part_range parts) {
         views_.clear();
         contribution_sum total{0, 0, 0};
@@ -368,7 +379,7 @@ class stream_state {
         }
         stream<T, Index>& result = streams_.take();
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
-        fold_streams(std::as_const(views_).all(), result, fold_of(fold_), fold_.template identity<T>(), codings_.when,
+        fold_streams(std::as_const(views_).all(), result, fold_of(fold_), fold_.template identity<T>(), when(),
                      scratch_, executor_, codings_.of_sums());
         add({.parts = parts, .content = result.view(), .what = total});
     }

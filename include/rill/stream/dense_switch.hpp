@@ -57,6 +57,7 @@ namespace detail {
 /// `factor` times that of the dense form, in the coding in which sums travel. The number of the sparse form's entries
 /// is estimated before the fold from the counts of the operands alone (`expected_union`), so that all ranks that fold
 /// the same operands decide alike. A factor of 0 switches for every result that is not empty, a very large one never.
+/// Where the identity is infinite (`max`, `min`) and finished parts are rounded, sums stay sparse at any factor.
 /// Source: SparCML, section 5.1, where indices and values are raw and supports disjoint.
 struct dense_switch {
     double factor = 1.0;
