@@ -142,6 +142,26 @@ TEST_CASE("after a failed step all ranks draw the same mask again, and their con
     CHECK(all.text() == "");
 }
 
+TEST_CASE("a value that only its coding refuses stays in the residual, and the next call is refused too") {
+    failures all;
+    simulated::run(2, {}, [&](auto& net) {
+        using namespace rill::compress;
+        const auto fail = [&](const std::string& what) { all.add("rank " + std::to_string(net.rank()) + " " + what); };
+        auto codec = error_feedback{encoded{top_k{.count = 1}, bf16{}}}.bind(4);
+        std::vector<float> input(4, 0.0F), output(4);
+        const float largest = std::numeric_limits<float>::max();
+        if (net.rank() == 1) input[2] = largest;
+        for (int step = 0; step < 2; ++step) {
+            group workers{net, topology::split_allgather{}};
+            expect_error<invalid_value>([&] { all_reduce(workers, input, output, codec); }, 1, "too large for bfloat16",
+                                        fail);
+            if (codec.residual()[2] != (net.rank() == 1 ? largest : 0)) fail("has another residual");
+            input.assign(4, 0.0F);
+        }
+    });
+    CHECK(all.text() == "");
+}
+
 TEST_CASE("a refused result returns the contribution to the residual") {
     CHECK(on_every_group([](auto& workers, auto fail) {
               auto codec = compress::error_feedback{compress::top_k{.density = 0.05}}.bind(n);

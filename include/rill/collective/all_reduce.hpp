@@ -302,9 +302,10 @@ receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>
 /// seed of a mask) is compared. The codec's state (the residual of error feedback) advances only if the operation
 /// succeeds with this rank's contribution in it. `accept(receipt)` may refuse the result as a whole, on all ranks
 /// alike: then the contribution returns to the codec. Errors: as in `all_reduce` of tensors. If a `rill::error` is
-/// thrown, however early, the contribution is in the residual and must not be given again; only an input that `codec`
-/// refuses (`invalid_value` of this rank) is not in the residual. In a `step_group` the end of the step decides instead
-/// (see `step_scope`).
+/// thrown, however early, the contribution is in the residual and must not be given again; only an input that
+/// `codec.encode` refuses (a NaN or an infinity) is not in the residual. A value that only its coding refuses (too
+/// large for bfloat16) is in it, and the next call is refused too. In a `step_group` the end of the step decides
+/// instead (see `step_scope`).
 template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
     requires detail::MeantAsCodec<Codec>
 receipt all_reduce(Group& group, const In& input, Out&& output, Codec&& codec, const Fold& fold = {},
