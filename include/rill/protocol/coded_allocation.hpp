@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -194,8 +195,8 @@ class coded_allocation {
         const double ideal = ideal_load();
         decision best{given, given, std::abs(static_cast<double>(given) - ideal)};
         if (layer < tree_.depth) {
+            best.farthest = std::numeric_limits<double>::infinity();
             const auto low = static_cast<std::size_t>(std::max(0.0, std::floor(ideal) - 1));
-            bool is_first = true;
             for (std::size_t kept = std::min(low, given); kept <= std::min(low + 3, given); ++kept) {
                 double farthest = std::abs(static_cast<double>(kept) - ideal);
                 for (int child = 0; child < code.workers(); ++child) {
@@ -205,8 +206,7 @@ class coded_allocation {
                                  cut(given - kept, partition, code.partitions());
                     farthest = std::max(farthest, best_kept(code, plans, layer + 1, below).farthest);
                 }
-                if (is_first || farthest < best.farthest) best = {given, kept, farthest};
-                is_first = false;
+                if (farthest < best.farthest) best = {given, kept, farthest};
             }
         }
         plans[static_cast<std::size_t>(layer)].push_back(best);

@@ -35,11 +35,8 @@ topology::chunked_schedule<Plan> in_chunks(const Lane& lane, const Plan& plan, s
 /// The rounds of the topology, not multiplied by the number of chunks.
 template <Schedule Plan>
 int rounds_of(const Plan& plan) {
+    if constexpr (requires { plan.chunks(); }) return plan.rounds() / plan.chunks();
     return plan.rounds();
-}
-template <Schedule Plan>
-int rounds_of(const topology::chunked_schedule<Plan>& plan) {
-    return plan.rounds() / plan.chunks();
 }
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <rill/collective/detail/membership.hpp>
 #include <rill/collective/lane.hpp>
 #include <rill/collective/request.hpp>
 #include <rill/concept/executor.hpp>
