@@ -61,3 +61,20 @@ TEST_CASE("what a started rank throws ends the run") {
                                           {.seats = 2}),
                     std::out_of_range);
 }
+
+TEST_CASE("a rank that has heard of an exception goes on once it monitors") {
+    std::atomic<int> gone_on{0};
+    const auto body = [&](auto& net) {
+        if (net.rank() == 1) throw std::out_of_range("rank 1");
+        CHECK_THROWS_AS(net.receive(1, numbers, deadline::never), rill::peer_failure);
+        CHECK(net.aborted(rill::every_context));
+        net.monitor(events);
+        CHECK_FALSE(net.aborted(rill::every_context));
+        const rill::rank_t other = 2 - net.rank();
+        CHECK(net.post(other, numbers, rill::buffer(1)));
+        CHECK(net.receive(other, numbers, deadline::never)->pieces().size_bytes() == 1);
+        ++gone_on;
+    };
+    CHECK_THROWS_AS(rill::in_process::run(3, body), std::out_of_range);
+    CHECK(gone_on == 2);
+}

@@ -285,6 +285,22 @@ TEST_CASE("mail: that a rank has gone is known even where telling it to the othe
 }
 
 TEST_CASE(
+    "mail: what ends all contexts ends none of a rank that monitors, whether it was told before or is told later") {
+    mail::control of;
+    of.learn(mail::notice_of_loss(2));
+    REQUIRE(of.find_notice(on) != nullptr);
+    of.begin_to_monitor();
+    CHECK(of.find_notice(on) == nullptr);
+    of.reports.push_back({.source = 1, .notice = mail::notice_of_loss(3)});
+    of.learn(mail::notice_of_loss(3));
+    CHECK(of.find_notice(on) == nullptr);
+    CHECK(of.reports.empty());
+    of.learn({.context = on.context, .culprit = 1, .reason = "one"});
+    REQUIRE(of.find_notice(on) != nullptr);
+    CHECK(of.find_notice(on)->reason == "one");
+}
+
+TEST_CASE(
     "mail: memory that a port uses is given back when it no longer does, also where the network fails meanwhile") {
     ranks_of<waking_port> of(2);
     const bytes large = filled(5000, 2);
