@@ -451,6 +451,64 @@ TEST_CASE("a process that was killed begins anew and joins; so does one on a fre
     CHECK(std::remove(tcp::detail::path_of(file).c_str()) == 0);
 }
 
+TEST_CASE("a process that is killed while the others wait for it begins anew at once, and all go on with it") {
+    constexpr std::uint64_t steps = 30, deaths = 15;
+    /// A newcomer that dies with the state of the others in its hands.
+    struct mortal_model : model {
+        bool dies = false;
+        void unpack(byte_view bytes) {
+            if (dies) ::raise(SIGKILL);
+            model::unpack(bytes);
+        }
+    };
+    for (const rank_t victim : {0, 2}) {
+        CAPTURE(victim);
+        const shared_told all;
+        tcp::options own;
+        bool dies = false;
+        const auto act = [&](const tcp::options& chosen) {
+            return outcome(chosen.rank, [&] {
+                tcp::run(
+                    [&](auto& net) {
+                        elastic team{net, topology::ring{}, {.least = 3, .timeout = seconds(60)}};
+                        mortal_model state;
+                        state.dies = dies;
+                        std::vector<double> mine(state.values.size(), net.rank() + 1.0), sum(mine.size());
+                        while (team.step() < steps) {
+                            if (team.settle(state).members.size() != 3) throw std::runtime_error("a view of too few");
+                            const bool done = team.attempt([&](auto& workers) {
+                                if (chosen.rank == victim && !chosen.joins && team.step() == deaths) ::raise(SIGKILL);
+                                all_reduce(workers, mine, sum);
+                            });
+                            if (done) state.add(sum);
+                        }
+                        team.finish();
+                        const auto self = static_cast<std::size_t>(net.rank());
+                        for (const double value : state.values) all.at->checksum[self] += value;
+                        all.at->steps[self] = team.step();
+                    },
+                    chosen);
+            });
+        };
+        std::vector<pid_t> started = processes::start(3, act, own = {.seats = 3, .failure_timeout = seconds(5)}, &own);
+        pid_t& last = started[static_cast<std::size_t>(victim)];
+        own.joins = true;
+        own.rank = victim;
+        for (const bool again : {true, false}) {
+            CHECK(processes::end_of(last) == 128 + SIGKILL);
+            dies = again;
+            last = processes::start_one(act, own);
+        }
+        for (std::size_t rank = 0; rank < started.size(); ++rank) {
+            CAPTURE(rank);
+            CHECK(processes::end_of(started[rank]) == 0);
+            CHECK(all.at->steps[rank] == steps);
+            CHECK(all.at->checksum[rank] != 0);
+            CHECK(all.at->checksum[rank] == all.at->checksum[1]);
+        }
+    }
+}
+
 TEST_CASE("a process is refused that wants the seat of one that lives, or has other options, or comes too early") {
     tcp::options own;
     const auto waits = [](const tcp::options& chosen) {
