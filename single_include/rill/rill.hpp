@@ -2720,7 +2720,7 @@ class delivery_machine {
         if (note.kind == delivery_kind::probe) {
             if (source == other) send({delivery_kind::echo, other, self_, 0, note.number}, other);
         } else if (note.kind == delivery_kind::echo) {
-            if (source == other) works(other);
+            if (source == other) at(other).way = 0;
         } else if (note.kind == delivery_kind::received) {
             if (is_present) acknowledged(note, source, now);
         } else if (note.kind == delivery_kind::over) {
@@ -2930,7 +2930,7 @@ class delivery_machine {
         const bool is_direct = source == note.target;
         if (is_direct) {
             quiet_.hear(at(source).quiet, at(source).way != 0, now);
-            works(source);
+            at(source).way = 0;
         }
         for (std::size_t i = 0; i < waiting_.size();) {
             entry& each = waiting_[i];
@@ -2946,8 +2946,6 @@ class delivery_machine {
         }
         move_on(now);
     }
-    void works(rank_t peer) { at(peer).way = 0; }
-
     /// Counts a message that came, and returns whether it is the first copy.
     bool is_new(const delivery_note& note) {
         link& from = at(note.origin);
@@ -2971,10 +2969,9 @@ class delivery_machine {
         return std::find(reported_.begin(), reported_.end(), child) != reported_.end();
     }
 
-    bool all_reported() const { return reported_.size() == static_cast<std::size_t>(children_); }
-
     void move_on(time_point now) {
-        if (!is_leaving_ || is_over_ || has_reported_ || !waiting_.empty() || !all_reported()) return;
+        if (!is_leaving_ || is_over_ || has_reported_ || !waiting_.empty()) return;
+        if (reported_.size() != static_cast<std::size_t>(children_)) return;
         if (parent_ == no_rank) return conclude();
         has_reported_ = true;
         add({delivery_kind::complete, self_, parent_, at(parent_).sent++, number_}, 0, wire::header_bytes, now);
@@ -3555,9 +3552,6 @@ struct scene {
     }
 };
 
-}  // namespace detail
-
-namespace detail {
 template <class Place>
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_frame(const Place& place, rank_t source,
                                                          const protocol_error& wrong) {
@@ -3577,7 +3571,7 @@ auto read_from(const Place& place, rank_t source, Read&& read) {
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/session/detail/witnesses.hpp
+// ===== rill/session/detail/inquest.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -3617,12 +3611,6 @@ class witnesses {
     std::optional<call_signature> (*ask_)(void*, rank_t, std::uint64_t, std::uint64_t, deadline);
     time_point (*now_)(const void*);
 };
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/session/detail/inquest.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// Where a standstill begins: `waiter` waits for `peer`, and nothing explains why `peer` does not do its part.
 struct standstill {
@@ -4241,8 +4229,6 @@ class exchange {
         lent_by_ = &shared;
         withdraw_ = &withdraw;
     }
-    /// Counts traffic that needed no messages, the same amount in each direction.
-    void count(std::uint64_t messages, std::uint64_t bytes) { counted_ += {messages, bytes, messages, bytes}; }
     /// Counts traffic that passed without `send` and `receive`.
     void count(const traffic& passed) { counted_ += passed; }
 
@@ -4602,14 +4588,6 @@ int expect_round(Carrier& by, const schedule_view& plan, const state_view<Net>& 
     return plan.receives(round);
 }
 
-/// Goes on where `expect_round` has stopped, once the destination is free. Its readers receive messages of earlier
-/// rounds, and none of them waits for the present round.
-template <class Net, class Carrier>
-int expect_rest(Carrier& by, const schedule_view& plan, const state_view<Net>& state, int round, int first) {
-    if (state.places()) state.await_place(plan.receive(round, first).parts);
-    return expect_round(by, plan, state, round, first, true);
-}
-
 template <class Net, class Carrier>
 [[gnu::noinline]] void run_rounds(exchange<Net>& call, Carrier& by, const schedule_view& plan,
                                   const state_view<Net>& state) {
@@ -4625,7 +4603,11 @@ template <class Net, class Carrier>
         for (int i = 0; i < plan.receives(round); ++i) {
             const transfer from = plan.receive(round, i);
             if constexpr (ExpectingTransport<Net>)
-                if (ahead == 1 && i == let_in) let_in = expect_rest(by, plan, state, round, i);
+                if (ahead == 1 && i == let_in) {
+                    // Readers of the destination receive messages of earlier rounds: none waits for the present round.
+                    if (state.places()) state.await_place(from.parts);
+                    let_in = expect_round(by, plan, state, round, i, true);
+                }
             arrivals.add({from, by.receive(from.peer), Carrier::skipped});
             if (plan.kind(round) == action::fold || !state.overwrites_nothing()) continue;
             state.copy(arrivals.all());  // at once, while others travel
@@ -4881,75 +4863,19 @@ class detours {
     plain_vector<rank_t> ended_;   ///< where the group monitors
 };
 
-/// Runs a schedule on a state as `execute` does, on a lane whose topology names detours.
+/// Runs a schedule on a state as `execute` does; by detours if the lane's topology names them.
 template <class Lane, class Net, Schedule Plan, ScheduleState<Net> State>
-void execute_by_detours(Lane& lane, exchange<Net>& call, const Plan& plan, State& state, receipt& result) {
-    auto& by = lane.template workspace<detours<Net, typename Lane::topology_type>>();
-    by.begin(call, lane.shape());
-    run_rounds(call, by, schedule_view(plan), state_view<Net>(state));
-    by.finish();
-    by.describe(result);
+void execute_on(Lane& lane, exchange<Net>& call, const Plan& plan, State& state, [[maybe_unused]] receipt& result) {
+    if constexpr (DetouringTopology<typename Lane::topology_type>) {
+        auto& by = lane.template workspace<detours<Net, typename Lane::topology_type>>();
+        by.begin(call, lane.shape());
+        run_rounds(call, by, schedule_view(plan), state_view<Net>(state));
+        by.finish();
+        by.describe(result);
+    } else {
+        execute(call, plan, state);
+    }
 }
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/collective/detail/frame_header.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// The header fields that all frames of the current call share. A call without data sends empty frames of int32.
-template <class Net>
-wire::header frame_header_of(const exchange<Net>& call) {
-    const call_signature& signature = call.signature();
-    const wire::header head{
-        .element = signature.element == element_type::none ? element_type::int32 : signature.element,
-        .index_bytes = signature.index_bytes == 0 ? std::uint8_t{4} : signature.index_bytes,
-        .call = signature.hash(),
-        .dimension = signature.dimension};
-    return call.of().stamped(head, signature.kind, signature.number);
-}
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/collective/detail/frame_place.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// Which part, or which rank's contribution, a frame carries. If the frame's range does not identify it, it is added to
-/// `wire::header::call`. So the receiver notices if a message was lost or repeated and another one takes its place.
-class frame_place {
-  public:
-    /// A part: identified by the frame's range, and by its number if that range is empty.
-    static constexpr frame_place of_part(int part) { return {part, when::empty}; }
-    /// A rank's contribution: identified by its number alone, because all frames cover the same range.
-    static constexpr frame_place of_rank(rank_t rank) { return {rank, when::always}; }
-    /// A later frame of a message: identified by its range; not checked if that is empty.
-    static constexpr frame_place unknown() { return {0, when::never}; }
-
-    /// The number of places that a call can tell apart; larger numbers wrap around.
-    static constexpr std::uint32_t many = 1U << 16U;
-
-    /// The value of `wire::header::call` for a frame over `range`; `call` is the hash of the call.
-    constexpr std::uint32_t in(std::uint32_t call, segment range) const {
-        return call + (counts_for(range) ? number_ % many : 0);
-    }
-    /// Whether a received frame is for this place; `call` is the hash of the call.
-    constexpr bool is_place_of(const wire::header& head, std::uint32_t call) const {
-        return in(call, head.range) == head.call || (when_ == when::never && head.range.empty());
-    }
-    constexpr std::uint32_t number() const { return number_; }
-
-  private:
-    enum class when : unsigned char { empty, always, never };
-
-    constexpr frame_place(int number, when counts) : number_(static_cast<std::uint32_t>(number)), when_(counts) {}
-    constexpr bool counts_for(segment range) const {
-        return when_ == when::always || (when_ == when::empty && range.empty());
-    }
-
-    std::uint32_t number_;
-    when when_;
-};
 
 }}}  // namespace rill::RILL_ABI::detail
 
@@ -8429,6 +8355,7 @@ namespace detail {
 /// `factor` times that of the dense form, in the coding in which sums travel. The number of the sparse form's entries
 /// is estimated before the fold from the counts of the operands alone (`expected_union`), so that all ranks that fold
 /// the same operands decide alike. A factor of 0 switches for every result that is not empty, a very large one never.
+/// Where the identity is infinite (`max`, `min`) and finished parts are rounded, sums stay sparse at any factor.
 /// Source: SparCML, section 5.1, where indices and values are raw and supports disjoint.
 struct dense_switch {
     double factor = 1.0;
@@ -8487,6 +8414,12 @@ namespace rill { inline namespace RILL_ABI {
 /// The alignment, in bytes, of each frame in a message of several frames.
 inline constexpr std::size_t frame_alignment = 8;
 
+/// Where the next frame of a message begins after `size` bytes of frames.
+template <std::unsigned_integral Size>
+constexpr Size next_frame_at(Size size) {
+    return (size + frame_alignment - 1) / frame_alignment * frame_alignment;
+}
+
 namespace detail {
 /// Writes the header of a frame, and puts its pieces in order.
 [[gnu::noinline]] inline byte_pieces framed(wire::header& head, stream_types types, byte_view indices, byte_view values,
@@ -8510,6 +8443,20 @@ byte_pieces view_frame(wire::header head, const stream_view<T, Index>& view, std
     return detail::framed(head, detail::stream_types::of<T, Index>(), std::as_bytes(view.indices()),
                           std::as_bytes(view.values()), block);
 }
+
+namespace detail {
+/// Appends a frame of `view`, raw, to a message that consists of whole frames.
+template <Element T, IndexType Index>
+void append_frame(buffer& message, wire::header head, const stream_view<T, Index>& view) {
+    wire::header_block block;
+    head.dimension = view.range().end;
+    const byte_pieces frame = view_frame(head, view, block.data());
+    const std::size_t at = next_frame_at(message.size());
+    message.reserve(at + frame.size_bytes());
+    message.resize(at, std::byte{0});
+    for (const byte_view piece : frame) message.append(piece.begin(), piece.end());
+}
+}  // namespace detail
 
 /// Makes a frame of `view` in the given coding, in bytes taken from `memory`. Random rounding draws from `key`. Lossy
 /// codings throw `invalid_value`, which names the coordinate, if an entry is not finite, or too large for bfloat16;
@@ -8700,6 +8647,56 @@ inline constexpr frame_coder<T, Index, Exec> coder_of{detail::encode_frame<Among
 
 namespace rill { inline namespace RILL_ABI {
 
+namespace detail {
+/// Which part, or which rank's contribution, a frame carries. If the frame's range does not identify it, it is added to
+/// `wire::header::call`. So the receiver notices if a message was lost or repeated and another one takes its place.
+class frame_place {
+  public:
+    /// A part: identified by the frame's range, and by its number if that range is empty.
+    static constexpr frame_place of_part(int part) { return {part, when::empty}; }
+    /// A rank's contribution: identified by its number alone, because all frames cover the same range.
+    static constexpr frame_place of_rank(rank_t rank) { return {rank, when::always}; }
+    /// A later frame of a message: identified by its range; not checked if that is empty.
+    static constexpr frame_place unknown() { return {0, when::never}; }
+
+    /// The number of places that a call can tell apart; larger numbers wrap around.
+    static constexpr std::uint32_t many = 1U << 16U;
+
+    /// The value of `wire::header::call` for a frame over `range`; `call` is the hash of the call.
+    constexpr std::uint32_t in(std::uint32_t call, segment range) const {
+        return call + (counts_for(range) ? number_ % many : 0);
+    }
+    /// Whether a received frame is for this place; `call` is the hash of the call.
+    constexpr bool is_place_of(const wire::header& head, std::uint32_t call) const {
+        return in(call, head.range) == head.call || (when_ == when::never && head.range.empty());
+    }
+    constexpr std::uint32_t number() const { return number_; }
+
+  private:
+    enum class when : unsigned char { empty, always, never };
+
+    constexpr frame_place(int number, when counts) : number_(static_cast<std::uint32_t>(number)), when_(counts) {}
+    constexpr bool counts_for(segment range) const {
+        return when_ == when::always || (when_ == when::empty && range.empty());
+    }
+
+    std::uint32_t number_;
+    when when_;
+};
+
+/// The header fields that all frames of the current call share. A call without data sends empty frames of int32.
+template <class Net>
+wire::header frame_header_of(const exchange<Net>& call) {
+    const call_signature& signature = call.signature();
+    const wire::header head{
+        .element = signature.element == element_type::none ? element_type::int32 : signature.element,
+        .index_bytes = signature.index_bytes == 0 ? std::uint8_t{4} : signature.index_bytes,
+        .call = signature.hash(),
+        .dimension = signature.dimension};
+    return call.of().stamped(head, signature.kind, signature.number);
+}
+}  // namespace detail
+
 /// The header of the next frame of a message from `source`. If it belongs to another call, every rank learns which rank
 /// made the odd call. `place`: the part or the rank that the frame must be of.
 template <class Net>
@@ -8856,26 +8853,14 @@ class empty_state {
 };
 
 /// Runs a schedule without data: no rank gets through before all have come.
-template <class Net, Schedule Plan>
-receipt synchronise(exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
+template <class Lane, class Net, Schedule Plan>
+receipt synchronise(Lane& lane, exchange<Net>& call, const Plan& plan) {
+    auto& state = lane.template workspace<empty_state<Net>>();
     state.begin(call, plan.parts());
-    execute(call, plan, state);
     receipt result{.rounds = plan.rounds()};
+    execute_on(lane, call, plan, state, result);
     state.total().describe(result);
     return result;
-}
-/// The same as the lane's topology wants messages to travel.
-template <class Lane, class Net, Schedule Plan>
-receipt synchronise_on(Lane& lane, exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
-    if constexpr (DetouringTopology<typename Lane::topology_type>) {
-        state.begin(call, plan.parts());
-        receipt result{.rounds = plan.rounds()};
-        execute_by_detours(lane, call, plan, state, result);
-        state.total().describe(result);
-        return result;
-    } else {
-        return synchronise(call, plan, state);
-    }
 }
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -9122,9 +9107,7 @@ namespace rill { inline namespace RILL_ABI {
 template <class Group>
 receipt agree(Group& group, const option_names& names, const option_hashes& hashes) {
     const auto body = [&](auto& call) {
-        auto& state = group.template workspace<detail::empty_state<typename Group::transport_type>>();
-        const auto plan = topology::tree{}.all_reduce(group.size(), group.rank());
-        return detail::synchronise_on(group, call, plan, state);
+        return detail::synchronise(group, call, topology::tree{}.all_reduce(group.size(), group.rank()));
     };
     return group.run({.kind = operation::handshake, .options = names.with(hashes)}, body, names);
 }
@@ -9405,9 +9388,7 @@ class dense_state {
         if constexpr (OwnerFinishingAggregator<Fold>) {
             finish_parts(parts);
         } else if constexpr (!Fold::finish_is_trivial) {
-            call_->await_readers(std::as_bytes(values));
-            [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
-            fold_.finish(values, total(parts.first).weight);
+            finish_values(values, parts.first);
         }
         return values;
     }
@@ -9480,6 +9461,12 @@ class dense_state {
         parts_[static_cast<std::size_t>(parts.first)].where = place::output;
     }
 
+    void finish_values(std::span<T> values, int first) {
+        call_->await_readers(std::as_bytes(values));
+        [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
+        fold_.finish(values, total(first).weight);
+    }
+
     /// Brings those of `parts` that have not arrived finished into the output and finishes them there.
     void finish_parts(part_range parts) {
         for (int p = parts.first; p < parts.last; ++p) {
@@ -9487,9 +9474,7 @@ class dense_state {
             if (parts_[static_cast<std::size_t>(p)].is_finished) continue;
             move_to_output(one);
             const std::span<T> values = writable(place::output, one);
-            call_->await_readers(std::as_bytes(values));
-            [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
-            fold_.finish(values, total(p).weight);
+            finish_values(values, p);
             parts_[static_cast<std::size_t>(p)].is_finished = true;
         }
     }
@@ -9634,11 +9619,8 @@ topology::chunked_schedule<Plan> in_chunks(const Lane& lane, const Plan& plan, s
 /// The rounds of the topology, not multiplied by the number of chunks.
 template <Schedule Plan>
 int rounds_of(const Plan& plan) {
+    if constexpr (requires { plan.chunks(); }) return plan.rounds() / plan.chunks();
     return plan.rounds();
-}
-template <Schedule Plan>
-int rounds_of(const topology::chunked_schedule<Plan>& plan) {
-    return plan.rounds() / plan.chunks();
 }
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -10756,6 +10738,124 @@ consteval bool require_lasting() {
 
 }}}  // namespace rill::RILL_ABI::detail
 
+// ===== rill/core/chain.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A list of few objects, in the order in which they were added, at addresses that stay. It costs the compiler a small
+/// part of what `std::vector` costs for each type of element.
+template <class T>
+class chain {
+    struct link {
+        T value;
+        link* next = nullptr;
+    };
+
+  public:
+    struct iterator {
+        link* at;
+
+        T& operator*() const { return at->value; }
+        iterator& operator++() {
+            at = at->next;
+            return *this;
+        }
+        bool operator!=(std::nullptr_t) const { return at != nullptr; }
+    };
+
+    chain() = default;
+    chain(chain&& other) noexcept : first_(other.first_), last_(other.last_) { other.first_ = other.last_ = nullptr; }
+    chain& operator=(chain other) noexcept {
+        std::swap(first_, other.first_);
+        std::swap(last_, other.last_);
+        return *this;
+    }
+    ~chain() {
+        for (link* next = nullptr; first_ != nullptr; first_ = next) {
+            next = first_->next;
+            delete first_;
+        }
+    }
+
+    T& add(T value) {
+        link*& next = last_ == nullptr ? first_ : last_->next;
+        last_ = next = new link{std::move(value)};
+        return last_->value;
+    }
+
+    iterator begin() const { return {first_}; }
+    static std::nullptr_t end() { return nullptr; }
+
+  private:
+    link* first_ = nullptr;
+    link* last_ = nullptr;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/collective/detail/owned.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// An owned object of any type, or nothing.
+class owned {
+  public:
+    owned() = default;
+    template <class Object>
+    explicit owned(Object* made) : object_(made), destroy_(&destroy<Object>) {}
+    owned(owned&& other) noexcept : object_(other.object_), destroy_(other.destroy_) { other.object_ = nullptr; }
+    owned& operator=(owned other) noexcept {
+        std::swap(object_, other.object_);
+        std::swap(destroy_, other.destroy_);
+        return *this;
+    }
+    ~owned() {
+        if (object_ != nullptr) destroy_(object_);
+    }
+
+    void* get() const { return object_; }
+
+  private:
+    template <class Object>
+    static void destroy(void* object) {
+        delete static_cast<Object*>(object);
+    }
+
+    void* object_ = nullptr;
+    void (*destroy_)(void*) = nullptr;
+};
+
+/// Objects of different types, one of each, made on first use.
+class workshop {
+  public:
+    template <class Object>
+    Object& get() {
+        void* const made = find(&type_tag<Object>);
+        return *static_cast<Object*>(made != nullptr ? made : add(&type_tag<Object>, owned(new Object())));
+    }
+
+  private:
+    struct entry {
+        const void* type;
+        owned object;
+    };
+    template <class Object>
+    static constexpr char type_tag = 0;
+
+    void* find(const void* type) const {
+        for (const entry& each : made_)
+            if (each.type == type) return each.object.get();
+        return nullptr;
+    }
+    [[gnu::noinline]] void* add(const void* type, owned object) {
+        return made_.add({type, std::move(object)}).object.get();
+    }
+
+    chain<entry> made_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/kernel/fold_tiles.hpp
 
 // Folds many inputs into many outputs, in one pass over all of them.
@@ -10981,7 +11081,7 @@ class fused_state {
         const std::size_t elements = output_.size() - own + own * peers;
         const std::size_t bytes = elements * sizeof(T) + 2 * peers * wire::header_bytes;
         shared_->count(2 * peers, bytes);
-        call_->count(2 * peers, bytes);
+        call_->count({2 * peers, bytes, 2 * peers, bytes});
     }
 
   private:
@@ -11181,9 +11281,46 @@ struct group_options {
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/collective/detail/membership.hpp
+// ===== rill/collective/lane.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace detail {
+namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+template <ConcurrentTransport Net, Topology Shape, Executor Exec>
+class worker;
+
+/// Holds any callable `receipt(Argument&)`. Its memory is reused: it allocates only for a callable that is larger than
+/// all before.
+template <class Argument>
+class task {
+  public:
+    task() = default;
+    task(const task&) = delete;
+    task& operator=(const task&) = delete;
+    ~task() { reset(); }
+
+    template <class Body>
+    void emplace(Body&& body) {
+        using stored = std::decay_t<Body>;
+        static_assert(alignof(stored) <= buffer::alignment);
+        reset();
+        if (memory_.size() < sizeof(stored)) memory_.resize(sizeof(stored));
+        ::new (static_cast<void*>(memory_.data())) stored(std::forward<Body>(body));
+        run_ = [](void* at, Argument& argument) -> receipt { return (*static_cast<stored*>(at))(argument); };
+        destroy_ = [](void* at) { static_cast<stored*>(at)->~stored(); };
+    }
+
+    receipt operator()(Argument& argument) { return run_(memory_.data(), argument); }
+
+    void reset() noexcept {
+        if (auto* const destroy = std::exchange(destroy_, nullptr)) destroy(memory_.data());
+    }
+
+  private:
+    buffer memory_;
+    receipt (*run_)(void*, Argument&) = nullptr;
+    void (*destroy_)(void*) = nullptr;
+};
 
 /// The two numbers of an operation. They differ after a group has gone back to an earlier count.
 struct operation_numbers {
@@ -11224,237 +11361,6 @@ struct membership {
         if (wait_for_room != nullptr) wait_for_room(crew, number);
     }
 };
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/collective/detail/pending.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// An operation that has been started, as its request sees it.
-class pending {
-  public:
-    pending() = default;
-    pending(const pending&) = delete;
-    pending& operator=(const pending&) = delete;
-    virtual ~pending() = default;
-
-    /// Waits until the operation is done or `until` has passed, and returns whether it is done.
-    virtual bool await(deadline until) noexcept = 0;
-    virtual time_point now() const = 0;
-    /// Aborts the group unless the operation is done. `why` follows "rank r" in the error message.
-    virtual void cancel(const char* why) noexcept = 0;
-    /// Once the operation is done: returns its receipt or throws its failure.
-    virtual receipt take() = 0;
-
-  private:
-    template <class Pending>
-    friend class shared;
-
-    int owners_ = 0;
-};
-
-/// A shared owner of a `pending`: the last owner deletes it. All owners belong to one activity, so the count need not
-/// be atomic. Not `std::shared_ptr`: `<memory>` would add a tenth to what rill.hpp costs a translation unit.
-template <class Pending>
-class shared {
-  public:
-    shared() = default;
-    explicit shared(Pending* of) : of_(of) { hold(); }
-    template <class Other>
-    shared(const shared<Other>& other) : of_(other.get()) {
-        hold();
-    }
-    shared(const shared& other) : of_(other.of_) { hold(); }
-    shared(shared&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
-    shared& operator=(shared other) noexcept {
-        std::swap(of_, other.of_);
-        return *this;
-    }
-    ~shared() {
-        if (of_ != nullptr && --owners() == 0) delete of_;
-    }
-
-    Pending* get() const { return of_; }
-    Pending* operator->() const { return of_; }
-    bool is_only_owner() const { return owners() == 1; }
-    friend bool operator==(const shared& a, std::nullptr_t) { return a.of_ == nullptr; }
-
-  private:
-    int& owners() const { return static_cast<pending*>(of_)->owners_; }
-    void hold() const {
-        if (of_ != nullptr) ++owners();
-    }
-
-    Pending* of_ = nullptr;
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/collective/detail/task.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// Holds any callable `receipt(Argument&)`. Its memory is reused: it allocates only for a callable that is larger than
-/// all before.
-template <class Argument>
-class task {
-  public:
-    task() = default;
-    task(const task&) = delete;
-    task& operator=(const task&) = delete;
-    ~task() { reset(); }
-
-    template <class Body>
-    void emplace(Body&& body) {
-        using stored = std::decay_t<Body>;
-        static_assert(alignof(stored) <= buffer::alignment);
-        reset();
-        if (memory_.size() < sizeof(stored)) memory_.resize(sizeof(stored));
-        ::new (static_cast<void*>(memory_.data())) stored(std::forward<Body>(body));
-        run_ = [](void* at, Argument& argument) -> receipt { return (*static_cast<stored*>(at))(argument); };
-        destroy_ = [](void* at) { static_cast<stored*>(at)->~stored(); };
-    }
-
-    receipt operator()(Argument& argument) { return run_(memory_.data(), argument); }
-
-    void reset() noexcept {
-        if (auto* const destroy = std::exchange(destroy_, nullptr)) destroy(memory_.data());
-    }
-
-  private:
-    buffer memory_;
-    receipt (*run_)(void*, Argument&) = nullptr;
-    void (*destroy_)(void*) = nullptr;
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/core/chain.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// A list of few objects, in the order in which they were added, at addresses that stay. It costs the compiler a small
-/// part of what `std::vector` costs for each type of element.
-template <class T>
-class chain {
-    struct link {
-        T value;
-        link* next = nullptr;
-    };
-
-  public:
-    struct iterator {
-        link* at;
-
-        T& operator*() const { return at->value; }
-        iterator& operator++() {
-            at = at->next;
-            return *this;
-        }
-        bool operator!=(std::nullptr_t) const { return at != nullptr; }
-    };
-
-    chain() = default;
-    chain(chain&& other) noexcept : first_(other.first_), last_(other.last_) { other.first_ = other.last_ = nullptr; }
-    chain& operator=(chain other) noexcept {
-        std::swap(first_, other.first_);
-        std::swap(last_, other.last_);
-        return *this;
-    }
-    ~chain() {
-        for (link* next = nullptr; first_ != nullptr; first_ = next) {
-            next = first_->next;
-            delete first_;
-        }
-    }
-
-    T& add(T value) {
-        link*& next = last_ == nullptr ? first_ : last_->next;
-        last_ = next = new link{std::move(value)};
-        return last_->value;
-    }
-
-    iterator begin() const { return {first_}; }
-    static std::nullptr_t end() { return nullptr; }
-
-  private:
-    link* first_ = nullptr;
-    link* last_ = nullptr;
-};
-
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/collective/detail/owned.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// An owned object of any type, or nothing.
-class owned {
-  public:
-    owned() = default;
-    template <class Object>
-    explicit owned(Object* made) : object_(made), destroy_(&destroy<Object>) {}
-    owned(owned&& other) noexcept : object_(other.object_), destroy_(other.destroy_) { other.object_ = nullptr; }
-    owned& operator=(owned other) noexcept {
-        std::swap(object_, other.object_);
-        std::swap(destroy_, other.destroy_);
-        return *this;
-    }
-    ~owned() {
-        if (object_ != nullptr) destroy_(object_);
-    }
-
-    void* get() const { return object_; }
-
-  private:
-    template <class Object>
-    static void destroy(void* object) {
-        delete static_cast<Object*>(object);
-    }
-
-    void* object_ = nullptr;
-    void (*destroy_)(void*) = nullptr;
-};
-
-/// Objects of different types, one of each, made on first use.
-class workshop {
-  public:
-    template <class Object>
-    Object& get() {
-        void* const made = find(&type_tag<Object>);
-        return *static_cast<Object*>(made != nullptr ? made : add(&type_tag<Object>, owned(new Object())));
-    }
-
-  private:
-    struct entry {
-        const void* type;
-        owned object;
-    };
-    template <class Object>
-    static constexpr char type_tag = 0;
-
-    void* find(const void* type) const {
-        for (const entry& each : made_)
-            if (each.type == type) return each.object.get();
-        return nullptr;
-    }
-    [[gnu::noinline]] void* add(const void* type, owned object) {
-        return made_.add({type, std::move(object)}).object.get();
-    }
-
-    chain<entry> made_;
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/collective/lane.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-namespace detail {
-template <ConcurrentTransport Net, Topology Shape, Executor Exec>
-class worker;
 
 /// What all ranks must have alike in a call of a collective.
 inline constexpr option_names collective_options{
@@ -11583,6 +11489,146 @@ class lane {
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/collective/request.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+/// An operation that has been started, as its request sees it.
+class pending {
+  public:
+    pending() = default;
+    pending(const pending&) = delete;
+    pending& operator=(const pending&) = delete;
+    virtual ~pending() = default;
+
+    /// Waits until the operation is done or `until` has passed, and returns whether it is done.
+    virtual bool await(deadline until) noexcept = 0;
+    virtual time_point now() const = 0;
+    /// Aborts the group unless the operation is done. `why` follows "rank r" in the error message.
+    virtual void cancel(const char* why) noexcept = 0;
+    /// Once the operation is done: returns its receipt or throws its failure.
+    virtual receipt take() = 0;
+
+  private:
+    template <class Pending>
+    friend class shared;
+
+    int owners_ = 0;
+};
+
+/// A shared owner of a `pending`: the last owner deletes it. All owners belong to one activity, so the count need not
+/// be atomic. Not `std::shared_ptr`: `<memory>` would add a tenth to what rill.hpp costs a translation unit.
+template <class Pending>
+class shared {
+  public:
+    shared() = default;
+    explicit shared(Pending* of) : of_(of) { hold(); }
+    template <class Other>
+    shared(const shared<Other>& other) : of_(other.get()) {
+        hold();
+    }
+    shared(const shared& other) : of_(other.of_) { hold(); }
+    shared(shared&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
+    shared& operator=(shared other) noexcept {
+        std::swap(of_, other.of_);
+        return *this;
+    }
+    ~shared() {
+        if (of_ != nullptr && --owners() == 0) delete of_;
+    }
+
+    Pending* get() const { return of_; }
+    Pending* operator->() const { return of_; }
+    bool is_only_owner() const { return owners() == 1; }
+    friend bool operator==(const shared& a, std::nullptr_t) { return a.of_ == nullptr; }
+
+  private:
+    int& owners() const { return static_cast<pending*>(of_)->owners_; }
+    void hold() const {
+        if (of_ != nullptr) ++owners();
+    }
+
+    Pending* of_ = nullptr;
+};
+}  // namespace detail
+
+/// An operation that goes on while its caller does something else. Until it is done, its memory must stay valid: the
+/// caller must not change what it reads and must not read what it writes.
+///
+/// Requests may be waited for in any order, which may differ from rank to rank. A request belongs to the activity that
+/// uses its group; it may outlive the group, but not the transport.
+///
+/// Destroying the request of an unfinished operation, or assigning another request to it, cancels the operation. It
+/// returns when the operation no longer uses the memory lent to it. Like an exception that leaves a blocking call, it
+/// ends the group with this rank as the culprit, and never waits for a rank that does not come.
+class [[nodiscard]] request {
+  public:
+    /// A request without an operation.
+    request() = default;
+    explicit request(detail::shared<detail::pending> of) : of_(std::move(of)) {}
+    request(request&&) noexcept = default;
+    request& operator=(request&& other) noexcept {
+        request replaced(std::move(other));
+        std::swap(of_, replaced.of_);
+        return *this;
+    }
+    ~request() { abandon(); }
+
+    /// Whether it has an operation: from the start until `get`.
+    bool is_valid() const noexcept { return of_ != nullptr; }
+
+    /// Whether the operation is done, successfully or not. In simulated time, looking too early costs what the network
+    /// says.
+    bool test() const { return wait_until(deadline::immediate); }
+
+    /// Returns when the operation is done, successfully or not.
+    void wait() const { wait_until(deadline::never); }
+
+    /// Waits for at most `at_most` and returns whether the operation is done.
+    bool wait_for(duration at_most) const {
+        require_operation();
+        return wait_until(of_->now() + at_most);
+    }
+
+    /// Waits, and returns what the blocking call would have returned, or throws what it would have thrown. Afterwards
+    /// the request has no operation.
+    receipt get() {
+        wait();
+        const detail::shared<detail::pending> done = std::move(of_);
+        return done->take();
+    }
+
+    /// Ends the operation unless it is done. No rank can leave a collective alone: all ranks of the group end with this
+    /// one as the culprit, and `get` throws that failure. Does not wait for the operation. If the transport needs
+    /// messages to find out whose failure was the first, it waits for that (mpi: at most `options::abort_timeout`).
+    void cancel() const {
+        require_operation();
+        of_->cancel("has cancelled it");
+    }
+
+  private:
+    void require_operation() const {
+        RILL_EXPECTS(is_valid(), "request: it has no operation, or its result was already taken");
+    }
+
+    bool wait_until(deadline until) const {
+        require_operation();
+        return of_->await(until);
+    }
+
+    void abandon() noexcept {
+        if (of_ == nullptr) return;
+        of_->cancel("abandoned it: its request was destroyed");
+        of_->await(deadline::never);
+        of_ = {};
+    }
+
+    detail::shared<detail::pending> of_;
+};
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/collective/detail/worker.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -11695,92 +11741,6 @@ class worker final : public pending {
     typename Net::event done_;
     typename Net::activity thread_;
 };
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/collective/request.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// An operation that goes on while its caller does something else. Until it is done, its memory must stay valid: the
-/// caller must not change what it reads and must not read what it writes.
-///
-/// Requests may be waited for in any order, which may differ from rank to rank. A request belongs to the activity that
-/// uses its group; it may outlive the group, but not the transport.
-///
-/// Destroying the request of an unfinished operation, or assigning another request to it, cancels the operation. It
-/// returns when the operation no longer uses the memory lent to it. Like an exception that leaves a blocking call, it
-/// ends the group with this rank as the culprit, and never waits for a rank that does not come.
-class [[nodiscard]] request {
-  public:
-    /// A request without an operation.
-    request() = default;
-    explicit request(detail::shared<detail::pending> of) : of_(std::move(of)) {}
-    request(request&&) noexcept = default;
-    request& operator=(request&& other) noexcept {
-        request replaced(std::move(other));
-        std::swap(of_, replaced.of_);
-        return *this;
-    }
-    ~request() { abandon(); }
-
-    /// Whether it has an operation: from the start until `get`.
-    bool is_valid() const noexcept { return of_ != nullptr; }
-
-    /// Whether the operation is done, successfully or not. In simulated time, looking too early costs what the network
-    /// says.
-    bool test() const { return wait_until(deadline::immediate); }
-
-    /// Returns when the operation is done, successfully or not.
-    void wait() const { wait_until(deadline::never); }
-
-    /// Waits for at most `at_most` and returns whether the operation is done.
-    bool wait_for(duration at_most) const {
-        require_operation();
-        return wait_until(of_->now() + at_most);
-    }
-
-    /// Waits, and returns what the blocking call would have returned, or throws what it would have thrown. Afterwards
-    /// the request has no operation.
-    receipt get() {
-        wait();
-        const detail::shared<detail::pending> done = std::move(of_);
-        return done->take();
-    }
-
-    /// Ends the operation unless it is done. No rank can leave a collective alone: all ranks of the group end with this
-    /// one as the culprit, and `get` throws that failure. Does not wait for the operation. If the transport needs
-    /// messages to find out whose failure was the first, it waits for that (mpi: at most `options::abort_timeout`).
-    void cancel() const {
-        require_operation();
-        of_->cancel("has cancelled it");
-    }
-
-  private:
-    void require_operation() const {
-        RILL_EXPECTS(is_valid(), "request: it has no operation, or its result was already taken");
-    }
-
-    bool wait_until(deadline until) const {
-        require_operation();
-        return of_->await(until);
-    }
-
-    void abandon() noexcept {
-        if (of_ == nullptr) return;
-        of_->cancel("abandoned it: its request was destroyed");
-        of_->await(deadline::never);
-        of_ = {};
-    }
-
-    detail::shared<detail::pending> of_;
-};
-
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/collective/detail/crew.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The workers of a group: as many as operations have ever been in flight at once.
 template <ConcurrentTransport Net, Topology Shape, Executor Exec>
@@ -12111,9 +12071,7 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
                                     option_hash(rill::fingerprint(this->shape())), option_hash(this->options().seed),
                                     option_hash(static_cast<std::uint64_t>(this->options().timeout.ns))})},
             [&](exchange<Net>& call) {
-                auto& state = this->template workspace<detail::empty_state<Net>>();
-                const auto plan = topology::tree{}.all_reduce(this->size(), this->rank());
-                return detail::synchronise_on(*this, call, plan, state);
+                return detail::synchronise(*this, call, topology::tree{}.all_reduce(this->size(), this->rank()));
             },
             names);
     }
@@ -12196,12 +12154,6 @@ request start(Group& group, Body&& body) {
 // ===== rill/collective/join_frames.hpp
 
 namespace rill { inline namespace RILL_ABI {
-
-/// Where the next frame of a message begins after `size` bytes of frames.
-template <std::unsigned_integral Size>
-constexpr Size next_frame_at(Size size) {
-    return (size + frame_alignment - 1) / frame_alignment * frame_alignment;
-}
 
 /// Joins several frames into one message, copied into `memory`.
 inline byte_view join_frames(std::span<const byte_pieces> frames, arena& memory) {
@@ -16765,6 +16717,14 @@ class stream_state {
         }
     }
 
+    /// A coding that rounds cannot write the infinite identity of `max` and `min`, so their sums stay sparse.
+    dense_switch when() const {
+        if constexpr (std::floating_point<T>)
+            if (!codings_.copy.is_lossless() && !std::isfinite(fold_.template identity<T>()))
+                return {std::numeric_limits<double>::infinity()};
+        return codings_.when;
+    }
+
     void fold_operands(part_range parts) {
         views_.clear();
         contribution_sum total{0, 0, 0};
@@ -16775,7 +16735,7 @@ class stream_state {
         }
         stream<T, Index>& result = streams_.take();
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
-        fold_streams(std::as_const(views_).all(), result, fold_of(fold_), fold_.template identity<T>(), codings_.when,
+        fold_streams(std::as_const(views_).all(), result, fold_of(fold_), fold_.template identity<T>(), when(),
                      scratch_, executor_, codings_.of_sums());
         add({.parts = parts, .content = result.view(), .what = total});
     }
@@ -17021,6 +16981,20 @@ inline void require_weight([[maybe_unused]] const contribution& own) {
     RILL_EXPECTS(own.weight >= 0 && own.weight <= 1e28, "a contribution's weight is a number from 0 to 1e28");
 }
 
+/// The topology of `reduce` and `broadcast`: the group's own if it is a `RootedTopology`, else a binary tree.
+template <class Shape>
+constexpr auto rooted(const Shape& shape) {
+    if constexpr (RootedTopology<Shape>)
+        return shape;
+    else
+        return topology::tree{};
+}
+
+template <class Group>
+void require_root(const Group& group, rank_t root) {
+    RILL_EXPECTS(0 <= root && root < group.size(), "the root must be a rank of the group");
+}
+
 /// What all ranks must agree on in a call, in addition to aggregator, element types and dimension.
 struct alike {
     std::uint64_t coding = 0;
@@ -17051,10 +17025,7 @@ receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& pl
         state.attach(call, lane.executor());
         begin(frame_header_of(call));
         receipt result{.rounds = rounds_of(plan)};
-        if constexpr (DetouringTopology<typename Lane::topology_type>)
-            execute_by_detours(lane, call, plan, state, result);
-        else
-            execute(call, plan, state);
+        execute_on(lane, call, plan, state, result);
         end(result);
         return result;
     });
@@ -17485,15 +17456,6 @@ template <class Lane, class T, class Fold>
         });
 }
 
-template <class Lane, class In, class Out, class Fold>
-receipt all_reduce_tensors(Lane& lane, const In& input, Out& output, const Fold& fold, const contribution& own) {
-    using T = tensor_element<Out>;
-    const auto give = [&] { return elements_of_input(input, lane); };
-    const auto room = [&] { return elements_of_output(output, lane); };
-    const auto take = [&](std::span<const T> made) { deliver(made, output); };
-    return all_reduce_dense<Lane, T>(lane, fold, own, {size_of(output), give, room, take});
-}
-
 /// What `all_reduce_streams` needs of a contribution, and what becomes of the result; none of it depends on the codec.
 template <class T, class Index, class State, class Exec>
 struct stream_call {
@@ -17570,34 +17532,29 @@ template <class T, class State, class Lane, class Codec, class Fold>
     return done;
 }
 
+/// `output`: a tensor or a stream.
 template <class Lane, class In, class Out, class Codec, class Fold, class Accept>
 receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec, const Fold& fold,
                          const contribution& own, const Accept& accept, bool can_be_undone) {
-    using T = tensor_element<Out>;
+    using T = tensor_element<In>;
     using state_type = stream_state_of<Lane, T, typename Codec::index_type, Fold>;
     const auto give = [&] { return elements_of_input(input, lane); };
     const auto take = [&](state_type& state, part_range parts) {
-        const std::span<T> result = elements_of_output(output, lane);
-        if constexpr (Codec::is_coordinatewise) {
-            take_finished(state, parts, result, fold);
+        if constexpr (is_stream<Out>) {
+            take_finished(state, parts, output, fold);
         } else {
-            auto& folded = lane.template workspace<aligned_vector<T>>();
-            folded.resize(codec.coded_dimension());
-            take_finished(state, parts, std::span<T>(span_of(folded)), fold);
-            codec.decode(std::span<const T>(folded), result);
+            const std::span<T> result = elements_of_output(output, lane);
+            if constexpr (Codec::is_coordinatewise) {
+                take_finished(state, parts, result, fold);
+            } else {
+                auto& folded = lane.template workspace<aligned_vector<T>>();
+                folded.resize(codec.coded_dimension());
+                take_finished(state, parts, std::span<T>(span_of(folded)), fold);
+                codec.decode(std::span<const T>(folded), result);
+            }
+            deliver(result, output);
         }
-        deliver(result, output);
     };
-    return all_reduce_taken<T, state_type>(lane, codec, folding_for(fold), own,
-                                           {give, take, accept, fingerprint(fold), can_be_undone});
-}
-
-template <class Lane, class In, class T, class Index, class Codec, class Fold, class Accept>
-receipt all_reduce_coded(Lane& lane, const In& input, stream<T, Index>& output, Codec& codec, const Fold& fold,
-                         const contribution& own, const Accept& accept, bool can_be_undone) {
-    using state_type = stream_state_of<Lane, T, Index, Fold>;
-    const auto give = [&] { return elements_of_input(input, lane); };
-    const auto take = [&](state_type& state, part_range parts) { take_finished(state, parts, output, fold); };
     return all_reduce_taken<T, state_type>(lane, codec, folding_for(fold), own,
                                            {give, take, accept, fingerprint(fold), can_be_undone});
 }
@@ -17622,7 +17579,12 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, const Fold& fold = {}, co
         if (own.weight != 0) require_in_place_or_apart(in, out);
         require_joint_group(fold, group.shape(), group.size(), group.rank());
         return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
-            return all_reduce_tensors(lane, input.get(), output.get(), fold_for_state(fold), own);
+            using T = tensor_element<Out>;
+            const auto give = [&] { return elements_of_input(input.get(), lane); };
+            const auto room = [&] { return elements_of_output(output.get(), lane); };
+            const auto take = [&](std::span<const T> made) { deliver(made, output.get()); };
+            return all_reduce_dense<typename Group::lane_type, T>(lane, fold_for_state(fold), own,
+                                                                  {size_of(output.get()), give, room, take});
         };
     } else {
         return no_call{};
@@ -17718,9 +17680,10 @@ receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>
 /// seed of a mask) is compared. The codec's state (the residual of error feedback) advances only if the operation
 /// succeeds with this rank's contribution in it. `accept(receipt)` may refuse the result as a whole, on all ranks
 /// alike: then the contribution returns to the codec. Errors: as in `all_reduce` of tensors. If a `rill::error` is
-/// thrown, however early, the contribution is in the residual and must not be given again; only an input that `codec`
-/// refuses (`invalid_value` of this rank) is not in the residual. In a `step_group` the end of the step decides instead
-/// (see `step_scope`).
+/// thrown, however early, the contribution is in the residual and must not be given again; only an input that
+/// `codec.encode` refuses (a NaN or an infinity) is not in the residual. A value that only its coding refuses (too
+/// large for bfloat16) is in it, and the next call is refused too. In a `step_group` the end of the step decides
+/// instead (see `step_scope`).
 template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
     requires detail::MeantAsCodec<Codec>
 receipt all_reduce(Group& group, const In& input, Out&& output, Codec&& codec, const Fold& fold = {},
@@ -17769,9 +17732,7 @@ auto barrier_call(Group&) {
     if constexpr (require_group<Group>()) {
         return [](typename Group::lane_type& lane) {
             const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
-            auto& state = lane.template workspace<empty_state<typename Group::transport_type>>();
-            return lane.run({.kind = operation::barrier},
-                            [&](auto& call) { return synchronise_on(lane, call, plan, state); });
+            return lane.run({.kind = operation::barrier}, [&](auto& call) { return synchronise(lane, call, plan); });
         };
     } else {
         return no_call{};
@@ -17792,26 +17753,6 @@ request start_barrier(Group& group) {
 }
 
 }}  // namespace rill::RILL_ABI
-
-// ===== rill/collective/detail/rooted.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// The topology of `reduce` and `broadcast`: the group's own if it is a `RootedTopology`, else a binary tree.
-template <class Shape>
-constexpr auto rooted(const Shape& shape) {
-    if constexpr (RootedTopology<Shape>)
-        return shape;
-    else
-        return topology::tree{};
-}
-
-template <class Group>
-void require_root(const Group& group, rank_t root) {
-    RILL_EXPECTS(0 <= root && root < group.size(), "the root must be a rank of the group");
-}
-
-}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/collective/broadcast.hpp
 
@@ -21874,21 +21815,12 @@ struct contributor_list {
 inline buffer with_contributors(const byte_pieces& content, const wire::header& head,
                                 const contributor_list& contributors) {
     const std::vector<std::int64_t> numbers = contributors.numbers();
-    wire::header of_list{.kind = head.kind,
-                         .epoch = head.epoch,
-                         .context = head.context,
-                         .number = head.number,
-                         .dimension = numbers.size()};
-    wire::header_block block;
-    const stream_view<std::int64_t, std::uint32_t> view({0, numbers.size()}, span_of(numbers));
-    const byte_pieces second = view_frame(of_list, view, block.data());
-    const std::size_t first_size = content.size_bytes();
-    const std::size_t padded = (first_size + frame_alignment - 1) / frame_alignment * frame_alignment;
-    buffer message(padded + second.size_bytes());
-    auto* to = message.begin();
-    for (const byte_view piece : content) to = std::copy(piece.begin(), piece.end(), to);
-    to = std::fill_n(to, padded - first_size, std::byte{0});
-    for (const byte_view piece : second) to = std::copy(piece.begin(), piece.end(), to);
+    const stream_view<std::int64_t, std::uint32_t> list({0, numbers.size()}, span_of(numbers));
+    buffer message;
+    message.reserve(next_frame_at(content.size_bytes()) + wire::header_bytes + std::as_bytes(list.values()).size());
+    for (const byte_view piece : content) message.append(piece.begin(), piece.end());
+    append_frame(message, {.kind = head.kind, .epoch = head.epoch, .context = head.context, .number = head.number},
+                 list);
     return message;
 }
 
@@ -22001,20 +21933,6 @@ class round_operands {
     frame_scratch<std::int64_t, std::uint32_t> contributors_room_;
     stream<T, Index> folded_;
     fold_scratch<T, Index> scratch_;
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/protocol/detail/round_kind.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// The messages of rounds.
-struct round_kind {
-    static constexpr message_kind next_round{"rounds", 1};  ///< hands down the state that begins a round
-    static constexpr message_kind contribute{"rounds", 2};  ///< sends a contribution to a round
-    static constexpr message_kind end_rounds{"rounds", 3};
-    static constexpr message_kind round_over{"rounds", 4};  ///< tells a rank that its contribution would come too late
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -22256,6 +22174,14 @@ static_assert(Participation<everyone>);
 // ===== rill/protocol/detail/round_machine.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The messages of rounds.
+struct round_kind {
+    static constexpr message_kind next_round{"rounds", 1};  ///< hands down the state that begins a round
+    static constexpr message_kind contribute{"rounds", 2};  ///< sends a contribution to a round
+    static constexpr message_kind end_rounds{"rounds", 3};
+    static constexpr message_kind round_over{"rounds", 4};  ///< tells a rank that its contribution would come too late
+};
 
 /// A contribution that a parent has taken.
 struct round_arrival {
@@ -22641,7 +22567,7 @@ class round_machine {
 
 }}}  // namespace rill::RILL_ABI::detail
 
-// ===== rill/protocol/detail/round_state.hpp
+// ===== rill/protocol/detail/round_links.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -22655,16 +22581,14 @@ class round_state {
         values_ = byte_pieces(values);
     }
     void keep() {
-        const byte_pieces borrowed = values_;
-        kept_.resize(borrowed.size_bytes());
-        copy(borrowed, kept_.begin());
+        kept_.assign(values_[0].begin(), values_[0].end());
         values_ = byte_pieces(kept_);
     }
     /// Takes over the parent's message, which stays valid until the next one.
     void hold(const wire::header& head, Message&& from) {
         message_ = std::move(from);
         head_ = head;
-        values_ = content_behind_header(message_->pieces());
+        values_ = message_->pieces().after(wire::header_bytes);
     }
     const Message& held() const { return *message_; }
 
@@ -22677,9 +22601,11 @@ class round_state {
         head.age = static_cast<std::uint32_t>(round - child.answered);
         head.contributors = child.latest == contribution_fate::out ? 0 : 1;
         const byte_pieces values = has_values ? values_ : byte_pieces{};
-        buffer bytes(wire::header_bytes + values.size_bytes());
+        buffer bytes;
+        bytes.reserve(wire::header_bytes + values.size_bytes());
+        bytes.resize(wire::header_bytes);
         wire::encode(head, bytes.data());
-        copy(values, bytes.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes));
+        for (const byte_view piece : values) bytes.append(piece.begin(), piece.end());
         return bytes;
     }
 
@@ -22687,31 +22613,12 @@ class round_state {
     static wire::header empty_head() {
         return {.element = element_type::int32, .index_bytes = 4, .codes = {.indices = index_coding::dense}};
     }
-    static byte_pieces content_behind_header(const byte_pieces& message) {
-        byte_pieces content;
-        std::size_t skip = wire::header_bytes;
-        for (const byte_view piece : message) {
-            const std::size_t skipped = std::min(skip, piece.size());
-            skip -= skipped;
-            if (skipped < piece.size()) content.push(piece.subspan(skipped));
-        }
-        return content;
-    }
-    static void copy(const byte_pieces& from, std::byte* to) {
-        for (const byte_view piece : from) to = std::copy(piece.begin(), piece.end(), to);
-    }
 
     wire::header head_{};
     byte_pieces values_;              ///< in the caller's memory, in `message_` or in `kept_`
     std::optional<Message> message_;  ///< from the parent: its values are passed on
     buffer kept_;                     ///< at the root: a copy for children that need the values later
 };
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/protocol/detail/round_links.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// A machine of rounds on a transport: it feeds the machine and keeps the messages that the machine knows by handles.
 template <Transport Net, class Tree, class Policies>
@@ -23002,12 +22909,12 @@ class round_loop {
         const stream_view<T, Index> nothing({0, static_cast<std::size_t>(head.dimension)}, sparse_view<T, Index>{});
         wire::header_block block;
         links_.hand_up(with_contributors(view_frame(head, nothing, block.data()), head, contributor_list{}));
-        links_.forget_arrivals();
         return describe({});
     }
 
-    /// The receipt of a `reduce` that is about to return.
+    /// The receipt of a `reduce` that is about to return and needs no arrivals any more.
     round_receipt describe(contributor_list&& contributors) {
+        links_.forget_arrivals();
         contributed_to_ = number();
         has_contributed_ = true;
         round_receipt result;
@@ -23166,10 +23073,11 @@ static_assert(Completion<wait_all>);
 
 }}}  // namespace rill::RILL_ABI::straggler
 
-// ===== rill/protocol/detail/round_requirements.hpp
+// ===== rill/protocol/rounds.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace detail {
+namespace rill { inline namespace RILL_ABI {
 
+namespace detail {
 /// The first base of `rounds`, so that its messages come before all others.
 template <class Tree, class Enough, class Age, class Start, class Asked>
 struct round_requirements {
@@ -23204,12 +23112,7 @@ template <class Enough, class Age, class Start, class Asked>
 using checked_round_policies =
     std::conditional_t<Completion<Enough> && Staleness<Age> && Trigger<Start> && Participation<Asked>,
                        round_policies<Enough, Age, Start, Asked>, no_round_policies>;
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/protocol/rounds.hpp
-
-namespace rill { inline namespace RILL_ABI {
+}  // namespace detail
 
 /// Rounds in which a state goes down a tree and contributions come up, without waiting for slow ranks unless a policy
 /// asks it.
@@ -23390,7 +23293,6 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start, Asked>,
         } else {
             this->links().hand_up(operands.message(head, fold, codings, this->workers().executor()));
         }
-        this->links().forget_arrivals();
         return this->describe(std::move(operands.contributors));
     }
 };
@@ -27244,11 +27146,7 @@ class coded_allocation {
         return std::span(shares_).subspan(starts_[r], starts_[r + 1] - starts_[r]);
     }
     /// How many points a rank computes on.
-    std::size_t load_of(rank_t rank) const {
-        std::size_t load = 0;
-        for (const data_share& share : shares_of(rank)) load += share.count();
-        return load;
-    }
+    std::size_t load_of(rank_t rank) const { return size_of(shares_of(rank)); }
     /// The part r of the data that each worker computes on if all sizes divide: 1 / Σ over the layers l of (k/m)^l,
     /// where k is the number of partitions of the code and m the number in its longest row. For the codes of least
     /// load, k/m is n/(s+1).
@@ -27300,7 +27198,7 @@ class coded_allocation {
     };
     using share_plan = std::vector<decision>;  // of one layer: one for each number of points that its nodes get
 
-    static std::size_t size_of(const std::vector<data_share>& shares) {
+    static std::size_t size_of(std::span<const data_share> shares) {
         std::size_t size = 0;
         for (const data_share& share : shares) size += share.count();
         return size;
@@ -27372,8 +27270,8 @@ class coded_allocation {
         const double ideal = ideal_load();
         decision best{given, given, std::abs(static_cast<double>(given) - ideal)};
         if (layer < tree_.depth) {
+            best.farthest = std::numeric_limits<double>::infinity();
             const auto low = static_cast<std::size_t>(std::max(0.0, std::floor(ideal) - 1));
-            bool is_first = true;
             for (std::size_t kept = std::min(low, given); kept <= std::min(low + 3, given); ++kept) {
                 double farthest = std::abs(static_cast<double>(kept) - ideal);
                 for (int child = 0; child < code.workers(); ++child) {
@@ -27383,8 +27281,7 @@ class coded_allocation {
                                  cut(given - kept, partition, code.partitions());
                     farthest = std::max(farthest, best_kept(code, plans, layer + 1, below).farthest);
                 }
-                if (is_first || farthest < best.farthest) best = {given, kept, farthest};
-                is_first = false;
+                if (farthest < best.farthest) best = {given, kept, farthest};
             }
         }
         plans[static_cast<std::size_t>(layer)].push_back(best);
@@ -27598,7 +27495,6 @@ class coded_reduce
             detail::deliver(sum, output);
         else
             hand_up(operands.contributors, scratch, head, sum);
-        this->links().forget_arrivals();
         return this->describe(std::move(operands.contributors));
     }
 
@@ -28149,18 +28045,6 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <Element T>
 stream_view<T, std::uint64_t> whole(std::span<const T> values) {
     return {{0, values.size()}, values};
-}
-
-/// Appends a frame of `view`, raw, to a message that consists of whole frames.
-template <Element T, IndexType Index>
-void append_frame(buffer& message, wire::header head, const stream_view<T, Index>& view) {
-    wire::header_block block;
-    head.dimension = view.range().end;
-    const byte_pieces frame = view_frame(head, view, block.data());
-    const std::size_t before = message.size(), at = next_frame_at(before);
-    message.resize(at + frame.size_bytes());
-    auto to = std::fill_n(message.begin() + static_cast<std::ptrdiff_t>(before), at - before, std::byte{0});
-    for (const byte_view piece : frame) to = std::copy(piece.begin(), piece.end(), to);
 }
 
 /// A message that will hold these values of a part and what travels with them. A push and an answer of as many values
