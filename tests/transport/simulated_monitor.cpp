@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -252,4 +253,31 @@ TEST_CASE("a run in which ranks come, go and are told of it replays bit for bit"
         });
     };
     CHECK(once() == once());
+}
+
+TEST_CASE("a rank that has heard of an exception goes on once it monitors, as does one that hears of another later") {
+    for (const auto control : {sim::control_plane::travelling, sim::control_plane::ideal}) {
+        CAPTURE(static_cast<int>(control));
+        int gone_on = 0;
+        const auto body = [&](sim::endpoint& net) {
+            if (net.rank() == 1) throw std::out_of_range("rank 1");
+            if (net.rank() == 3) {
+                net.monitor(events);
+                net.sleep_until({rill::milliseconds(1).ns});
+                throw std::out_of_range("rank 3");
+            }
+            CHECK_THROWS_AS(net.receive(1, numbers, deadline::never), rill::peer_failure);
+            CHECK(net.aborted(rill::every_context));
+            net.monitor(events);
+            CHECK_FALSE(net.aborted(rill::every_context));
+            const rill::rank_t other = 2 - net.rank();
+            CHECK(net.post(other, numbers, rill::buffer(1)));
+            CHECK(net.receive(other, numbers, deadline::never));
+            CHECK_FALSE(net.receive(other, numbers, rill::time_point{rill::milliseconds(2).ns}));
+            CHECK_FALSE(net.aborted(rill::every_context));
+            ++gone_on;
+        };
+        CHECK_THROWS_AS(sim::run(4, wire({}, control), body), std::out_of_range);
+        CHECK(gone_on == 2);
+    }
 }

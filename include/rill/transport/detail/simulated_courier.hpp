@@ -130,10 +130,10 @@ class courier : public mail {
     }
 
     void monitor(rank_t self, channel on) {
+        set_monitors(self, true);  // first: an abort of every context that it has heard of does not end it any more
         throw_if_ended(on);
         rank_state& own = at(self);
         own.monitored.push_back(on);
-        set_monitors(self, true);
         if (own.known.empty()) {
             for (rank_t peer = 0; peer < size(); ++peer) own.known.push_back({.life = at(peer).lives});
             for (rank_t peer = 0; peer < size(); ++peer)
