@@ -15,7 +15,9 @@
 
 #include <cstddef>
 #include <limits>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace rill;
@@ -188,6 +190,36 @@ TEST_CASE("partial_bsp: goes back to a file between two steps, also on a rank th
     CHECK_FALSE(first.empty());
     CHECK(first == again);
     CHECK(numbers == std::vector<std::uint64_t>(ranks, 40));
+}
+
+TEST_CASE("partial_bsp: a rank that catches an exception of its model makes the same step again") {
+    for (const rank_t thrower : {0, 2}) {
+        auto plan = train::partial_bsp{topology::star{}, straggler::wait_all{}, with_momentum, rate};
+        plan.root_contributes = true;
+        simulated::run(ranks, {}, [&](auto& net) {
+            auto bound = plan.bind(net, one_layer);
+            std::vector<float> parameters(1), gradient(1);
+            bool throws = net.rank() == thrower;
+            const auto compute = [&] {
+                if (std::exchange(throws, false)) throw std::runtime_error("a damaged batch");
+                gradient[0] = 1;
+                return 0.0;
+            };
+            const auto step = [&] { return bound.step(std::span(parameters), std::span(gradient), 0, compute); };
+            if (throws) CHECK_THROWS_WITH_AS(step(), "a damaged batch", std::runtime_error);
+            for (std::uint64_t number = 0; number < 3; ++number) {
+                const auto record = step();
+                CHECK(record.step == number);
+                if (bound.is_root()) CHECK(record.exchange.contributors == ranks);
+            }
+            if (bound.is_root() && thrower == 0) {  // the run ends in a round that has begun
+                throws = true;
+                CHECK_THROWS_AS(step(), std::runtime_error);
+            }
+            bound.end();
+            while (step()) CHECK_FALSE(bound.is_root());
+        });
+    }
 }
 
 TEST_CASE("partial_bsp: all ranks refuse an infinite rate before they compute") {

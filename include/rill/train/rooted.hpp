@@ -43,7 +43,9 @@ class rooted {
 
     /// Ends the run on all ranks; on others than the root it does nothing.
     void end() {
-        if (is_root()) steps_.end();
+        if (!is_root()) return;
+        steps_.end();
+        has_begun_ = false;
     }
     Bound& state() { return optimizer_; }
     const Bound& state() const { return optimizer_; }
@@ -64,8 +66,9 @@ class rooted {
     step_record step_with(const Rate& schedule, std::span<T> parameters, std::span<T> gradient, bool contributes,
                           Compute&& compute, Reduce&& reduce, Move&& move) {
         stopwatch clock(workers_.net());
-        step_record record{.is_over = !steps_.next(parameters)};
+        step_record record{.is_over = !has_begun_ && !steps_.next(parameters)};
         if (record.is_over) return record;
+        has_begun_ = true;
         record.step = position() - 1;
         const double rate = rate_at(schedule, record.step);
         const duration waited = clock.lap();
@@ -76,6 +79,7 @@ class rooted {
             if (bad) record.invalid.push_back({workers_.rank(), *bad});
         }
         record.phases.compute = clock.lap();
+        has_begun_ = false;
         latest_ = reduce(bad.has_value());
         record.exchange = static_cast<const receipt&>(latest_);
         record.phases.exchange = waited + clock.lap();
@@ -96,6 +100,7 @@ class rooted {
     Bound optimizer_;
     round_receipt latest_;
     std::uint64_t first_ = 0;  ///< the step that the first round was, or would have been, modulo 2^64
+    bool has_begun_ = false;   ///< the round under way, which an exception of `compute` has left without a gradient
 };
 
 }}}  // namespace rill::RILL_ABI::train
