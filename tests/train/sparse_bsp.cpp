@@ -6,6 +6,7 @@
 #include "jobs.hpp"
 #include "sparse_samples.hpp"
 
+#include <rill/collective/barrier.hpp>
 #include <rill/train/sparse_linear.hpp>
 
 #include <doctest/doctest.h>
@@ -207,6 +208,28 @@ TEST_CASE("sparse_bsp: goes on from a checkpoint bit for bit, also with an excha
     check(plain);
     check(beside);
     check(rounded);
+}
+
+TEST_CASE("sparse_bsp: operations between the exchange under way and the checkpoint change no bit") {
+    std::vector<buffer> files(ranks);
+    vectors wanted(ranks), resumed(ranks);
+    simulated::run(ranks, {}, [&](auto& net) {
+        auto trainer = trainer_of(net, rounded);
+        while (trainer.step_number() < 7) trainer.step();
+        barrier(trainer.strategy().workers());
+        train::checkpoint::writer out;
+        trainer.save(out, "");
+        files[static_cast<std::size_t>(net.rank())] = out.bytes();
+        while (trainer.step_number() < 15) trainer.step();
+        wanted[static_cast<std::size_t>(net.rank())] = copy_of(trainer.parameters());
+    });
+    simulated::run(ranks, {}, [&](auto& net) {
+        auto trainer = trainer_of(net, rounded);
+        trainer.restore(train::checkpoint::of("saved", files[static_cast<std::size_t>(net.rank())]), "");
+        while (trainer.step_number() < 15) trainer.step();
+        resumed[static_cast<std::size_t>(net.rank())] = copy_of(trainer.parameters());
+    });
+    CHECK(resumed == wanted);
 }
 
 TEST_CASE("sparse_bsp: without staleness no checkpoint goes on that holds a gradient on its way") {

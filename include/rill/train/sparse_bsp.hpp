@@ -42,6 +42,7 @@ struct sparse_state {
     stream<T> sent{};
     std::uint64_t step_sent = 0;           ///< the number of its step + 1; 0: nothing is under way
     std::optional<std::size_t> invalid{};  ///< its first coordinate that is not finite
+    std::uint64_t operation = 0;           ///< how many operations the group had counted before it was sent
 
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
@@ -68,12 +69,15 @@ struct sparse_state {
                                  std::to_string(room.indices[e]));
         read.step_sent = saved[0];
         read.invalid = saved[1] == 0 ? std::nullopt : std::optional<std::size_t>(saved[1] - 1);
+        read.operation = saved[3];
         *this = std::move(read);
     }
 
   private:
-    using saved_head = std::array<std::uint64_t, 3>;
-    saved_head head() const { return {step_sent, invalid ? *invalid + 1 : 0, step_sent != 0 ? sent.count() : 0}; }
+    using saved_head = std::array<std::uint64_t, 4>;
+    saved_head head() const {
+        return {step_sent, invalid ? *invalid + 1 : 0, step_sent != 0 ? sent.count() : 0, operation};
+    }
 };
 
 /// A `sparse_bsp` bound to one rank.
@@ -110,8 +114,6 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
     auto& state() { return state_; }
     const auto& state() const { return state_; }
 
-    /// The number of the operation that repeats what is under way.
-    std::uint64_t position() const { return base::position() - (under_way_.is_valid() ? 1 : 0); }
     void resume_at(std::uint64_t position) {
         if (under_way_.is_valid()) under_way_.get();
         base::resume_at(position);
@@ -141,7 +143,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
         step_record record{.step = number, .is_over = this->has_ended()};
         stopwatch clock(this->workers().net());
         std::optional<std::size_t> bad;
-        if (state_.step_sent != 0 && !under_way_.is_valid()) send();  // what a checkpoint held
+        if (state_.step_sent != 0 && !under_way_.is_valid()) send_again();
         if (!record.is_over) {
             record.loss = compute();
             bad = this->first_invalid(gradient);
@@ -164,10 +166,19 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
     }
 
     void send() {
+        state_.operation = base::position();
         under_way_ = start(this->workers(), [this](auto& lane) {
             return all_reduce(lane, state_.sent, mean_, aggregate::mean{}, policy_.codings,
                               contribution{.weight = state_.invalid ? 0.0 : 1.0});
         });
+    }
+
+    /// Sends what a checkpoint held, with the random numbers of the first time.
+    void send_again() {
+        const std::uint64_t next = base::position();
+        this->workers().resume_at(state_.operation);
+        send();
+        this->workers().resume_at(next);
     }
 
     Policy policy_;
