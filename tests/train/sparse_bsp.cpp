@@ -160,6 +160,23 @@ TEST_CASE("sparse_bsp: with staleness 1 the exchange of a step costs no time whi
     CHECK(overlapped < milliseconds(21) + microseconds(500));
 }
 
+TEST_CASE("sparse_bsp: with staleness 1 the record of the first step has its time, too") {
+    simulated::run(2, {}, [&](auto& net) {
+        auto bound = beside.bind(net, jobs::three);
+        std::vector<float> parameters(3);
+        stream<float> gradient(3);
+        const auto compute = [&] {
+            net.sleep_until(net.now() + milliseconds(1));
+            return 0.0;
+        };
+        for (std::uint64_t number = 0; number < 3; ++number) {
+            const auto record = bound.step(std::span(parameters), gradient, number, compute);
+            CHECK(record.phases.compute == milliseconds(1));
+            CHECK(record.elapsed >= milliseconds(1));
+        }
+    });
+}
+
 TEST_CASE("sparse_bsp: a gradient that is not finite skips the step of all ranks, which name its coordinate") {
     const auto check = [](const auto& plan, std::uint64_t told) {
         std::vector<std::vector<train::step_record>> records(ranks);

@@ -162,6 +162,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
             state_.step_sent = number + 1;
             send();
         }
+        record.elapsed = clock.total();
         return record;
     }
 
