@@ -96,17 +96,17 @@ class faulty : public detail::faulty_waits<faulty<Net>, Net> {
     }
 
     std::optional<message> receive(rank_t peer, channel on, deadline until) {
-        return receive_by({&peer, 1}, on, until, first_of{*inner_});
+        return receive_by({&peer, 1}, on, until);
     }
     std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
         if (scene_->reorders() && peers.size() > 1)
             if (auto overtaking = receive_overtaking(peers, on, until)) return overtaking;
-        return receive_by(peers, on, until, first_of{*inner_});
+        return receive_by(peers, on, until);
     }
     std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
-        auto newest = receive_by(peers, on, until, last_of{*inner_});
+        auto newest = receive_by(peers, on, until, true);
         while (newest && scene_->has_restarts()) {  // each life has its own channels
-            auto newer = receive_by(peers, on, deadline::immediate, last_of{*inner_});
+            auto newer = receive_by(peers, on, deadline::immediate, true);
             if (!newer) break;
             newest = std::move(newer);
         }
@@ -228,7 +228,7 @@ class faulty : public detail::faulty_waits<faulty<Net>, Net> {
         }
         if (longest.ns == 0) return std::nullopt;
         const deadline limit = std::min(until, deadline(now() + longest));
-        return receive_by(faster, on, limit, first_of{*inner_});
+        return receive_by(faster, on, limit);
     }
 
     /// Where ranks are restarted, each life sends in contexts of its own, so that what it has sent can be fenced.
@@ -254,20 +254,10 @@ class faulty : public detail::faulty_waits<faulty<Net>, Net> {
         }
         return {};
     }
-    struct first_of {
-        Net& inner;
-        auto operator()(std::span<const rank_t> peers, channel on, deadline until) const {
-            return inner.receive(peers, on, until);
-        }
-    };
-    struct last_of {
-        Net& inner;
-        auto operator()(std::span<const rank_t> peers, channel on, deadline until) const {
-            return inner.receive_latest(peers, on, until);
-        }
-    };
-    template <class Receive>
-    std::optional<message> receive_by(std::span<const rank_t> peers, channel on, deadline until, Receive&& receive) {
+    std::optional<message> receive_by(std::span<const rank_t> peers, channel on, deadline until, bool latest = false) {
+        const auto receive = [&](std::span<const rank_t> open, channel here, deadline at) {
+            return latest ? inner_->receive_latest(open, here, at) : inner_->receive(open, here, at);
+        };
         return alive_through(on, until, [&](deadline at) -> std::optional<message> {
             if (!news_.is_monitored()) return took(in_all_lives(peers, on, at, receive));
             if (auto got = took(in_open_context(peers, on, deadline::immediate, receive))) return got;

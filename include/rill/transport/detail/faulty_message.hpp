@@ -35,19 +35,6 @@ template <class Outer, Transport Net>
 class faulty_sending {
   public:
     faulty_sending() = default;
-    faulty_sending(faulty_sending&& other) noexcept
-        : net_(std::exchange(other.net_, nullptr)),
-          on_(other.on_),
-          is_lost_(std::exchange(other.is_lost_, false)),
-          inner_(std::move(other.inner_)) {}
-    faulty_sending& operator=(faulty_sending&& other) noexcept {
-        faulty_sending moved(std::move(other));
-        std::swap(net_, moved.net_);
-        std::swap(on_, moved.on_);
-        std::swap(is_lost_, moved.is_lost_);
-        std::swap(inner_, moved.inner_);
-        return *this;
-    }
 
     bool done() { return !is_lost_ && inner_.done(); }
     bool wait(deadline until) {

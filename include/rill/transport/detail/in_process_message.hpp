@@ -7,6 +7,7 @@
 #include <rill/transport/detail/received_message.hpp>
 
 #include <atomic>
+#include <memory>
 
 namespace rill { inline namespace RILL_ABI { namespace in_process {
 
@@ -17,45 +18,38 @@ using message = rill::detail::received_message<detail::world*, detail::node>;
 class sending {
   public:
     sending() = default;
-    sending(detail::world& world, detail::node* posted) : world_(&world), node_(posted) {}
-    sending(sending&& other) noexcept : world_(other.world_), node_(other.node_) { other.node_ = nullptr; }
-    sending& operator=(sending&& other) noexcept {
-        if (this == &other) return *this;
-        if (node_ != nullptr) abandon();
-        world_ = other.world_;
-        node_ = other.node_;
-        other.node_ = nullptr;
-        return *this;
-    }
-    ~sending() {
-        if (node_ != nullptr) abandon();
-    }
+    sending(detail::world& world, detail::node* posted) : node_(posted, {&world}) {}
 
     bool done() noexcept { return node_ == nullptr || retired_if(node_->marks.load(std::memory_order_acquire)); }
 
     /// True when done, false when `until` has passed; throws the failure that ended the context.
     bool wait(deadline until) {
-        return done() || world_->wait(node_->source, node_->on, until, [this] { return released(); });
+        return done() || world().wait(node_->source, node_->on, until, [this] { return released(); });
     }
 
     /// Withdraws the message if nobody has taken it, otherwise waits until it has been read.
     [[gnu::noinline]] void settle() noexcept {
         if (done()) return;
-        if (world_->withdraw(*node_)) return retire();
-        world_->wait_regardless(node_->source, node_->on, [this] { return released(); });
+        if (world().withdraw(*node_)) return retire();
+        world().wait_regardless(node_->source, node_->on, [this] { return released(); });
     }
 
   private:
     /// Withdraws a message that nobody has taken; a message that is being read is retired by its reader.
-    [[gnu::noinline]] void abandon() noexcept {
-        const bool withdrawn = world_->withdraw(*node_);
-        if (withdrawn ||
-            (node_->marks.fetch_or(detail::node::abandoned, std::memory_order_acq_rel) & detail::node::released) != 0)
-            retire();
-    }
+    struct abandoner {
+        detail::world* of;
+        [[gnu::noinline]] void operator()(detail::node* posted) const noexcept {
+            const bool withdrawn = of->withdraw(*posted);
+            if (withdrawn || (posted->marks.fetch_or(detail::node::abandoned, std::memory_order_acq_rel) &
+                              detail::node::released) != 0)
+                of->at(posted->receiver).box.retire(*posted);
+        }
+    };
+
+    detail::world& world() const { return *node_.get_deleter().of; }
     [[gnu::noinline]] void retire() noexcept {
-        world_->at(node_->receiver).box.retire(*node_);
-        node_ = nullptr;
+        world().at(node_->receiver).box.retire(*node_);
+        (void)node_.release();
     }
     bool retired_if(unsigned marks) noexcept {
         if ((marks & detail::node::released) == 0) return false;
@@ -67,8 +61,7 @@ class sending {
         return retired_if(node_->marks.fetch_or(detail::node::awaited, std::memory_order_acq_rel));
     }
 
-    detail::world* world_ = nullptr;
-    detail::node* node_ = nullptr;
+    std::unique_ptr<detail::node, abandoner> node_;
 };
 
 }}}  // namespace rill::RILL_ABI::in_process

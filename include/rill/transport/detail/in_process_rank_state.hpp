@@ -8,6 +8,7 @@
 #include <rill/transport/detail/in_process_bells.hpp>
 #include <rill/transport/detail/in_process_mailbox.hpp>
 #include <rill/transport/detail/lookout.hpp>
+#include <rill/transport/detail/traffic_counter.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -35,8 +36,8 @@ struct alignas(64) rank_state {
     std::atomic_flag monitors{};                ///< it has asked what becomes of others, and goes on without them
     std::atomic_flag has_ended{};               ///< its body has returned or thrown
     std::optional<abort_notice> failure{};      ///< what its body has thrown, once it has ended
-    alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0},
-        bytes_received{0}, accesses{0}, bytes_accessed{0};  ///< without messages, in either direction
+    alignas(64) rill::detail::traffic_counter messages{};
+    std::atomic<std::uint64_t> accesses{0}, bytes_accessed{0};  ///< without messages, in either direction
 };
 
 /// Keeps a sender on the list of those to wake when the mailbox has room.

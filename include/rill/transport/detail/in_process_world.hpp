@@ -63,7 +63,7 @@ class world : public waits {
             const std::lock_guard lock(target.mutex);
             if (takes(target, from, on)) posted = &target.box.borrow(from, to, on, pieces);
         }
-        count_sent(from, pieces.size_bytes());
+        at(from).messages.sent(pieces.size_bytes());
         if (posted != nullptr) target.bells.of(on).ring();
         return posted;
     }
@@ -76,7 +76,7 @@ class world : public waits {
             const room_request waiting(at(to), from);
             if (!wait_commonly(from, on, until, attempt)) return false;
         }
-        count_sent(from, size);
+        at(from).messages.sent(size);
         at(to).bells.of(on).ring();
         return true;
     }
@@ -244,8 +244,7 @@ class world : public waits {
         const rank_state& own = at(rank);
         constexpr auto relaxed = std::memory_order_relaxed;
         const std::uint64_t accesses = own.accesses.load(relaxed), bytes = own.bytes_accessed.load(relaxed);
-        return {own.messages_sent.load(relaxed) + accesses, own.bytes_sent.load(relaxed) + bytes,
-                own.messages_received.load(relaxed) + accesses, own.bytes_received.load(relaxed) + bytes};
+        return own.messages.now() += {accesses, bytes, accesses, bytes};
     }
 
   private:
@@ -313,10 +312,7 @@ class world : public waits {
         });
         if (in_vain) throw_error(rill::detail::notice_of_ends(self, peers, on));
         if (have_failed) throw_failure(peers[0], on);
-        if (found != nullptr) {
-            own.messages_received.fetch_add(1, std::memory_order_relaxed);
-            own.bytes_received.fetch_add(found->pieces.size_bytes(), std::memory_order_relaxed);
-        }
+        if (found != nullptr) own.messages.received(found->pieces.size_bytes());
         return found;
     }
 
@@ -333,11 +329,6 @@ class world : public waits {
 
     void offer_room(rank_state& own) {
         for (const rank_t sender : own.awaiting_room) at(sender).bells.common().ring();
-    }
-
-    void count_sent(rank_t from, std::size_t bytes) {
-        at(from).messages_sent.fetch_add(1, std::memory_order_relaxed);
-        at(from).bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
     }
 
     std::size_t mailbox_bytes_;

@@ -4,6 +4,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
 
+#include <memory>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -14,26 +15,18 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <class Owner, class Node>
 class received_message {
   public:
-    received_message(Owner by, Node& taken) : owner_(std::move(by)), node_(&taken) {}
-    received_message(received_message&& other) noexcept : owner_(std::move(other.owner_)), node_(other.node_) {
-        other.node_ = nullptr;
-    }
-    received_message& operator=(received_message&& other) noexcept {
-        received_message moved(std::move(other));
-        std::swap(owner_, moved.owner_);
-        std::swap(node_, moved.node_);
-        return *this;
-    }
-    ~received_message() {
-        if (owner_ != nullptr && node_ != nullptr) owner_->release(*node_);
-    }
+    received_message(Owner by, Node& taken) : node_(&taken, {std::move(by)}) {}
 
     rank_t source() const { return node_->source; }
     byte_pieces pieces() const { return node_->pieces; }
 
   private:
-    Owner owner_;
-    Node* node_;  ///< null: moved from
+    struct releaser {
+        Owner owner;
+        void operator()(Node* read) const noexcept { owner->release(*read); }
+    };
+
+    std::unique_ptr<Node, releaser> node_;
 };
 
 }}}  // namespace rill::RILL_ABI::detail
