@@ -316,11 +316,9 @@ class courier : public mail {
 
     template <class Concerned>
     void wake_inquirers(rank_t peer, Concerned&& concerned) {
-        for (strand* s = at(peer).inquiring.first(); s != nullptr;) {
-            strand* const after = s->after;
-            if (concerned(*s)) scheduler_.call(*s);
-            s = after;
-        }
+        at(peer).inquiring.for_each([&](strand& s) {
+            if (concerned(s)) scheduler_.call(s);
+        });
     }
 
     // --- letters

@@ -116,11 +116,9 @@ class mail : public rooms {
         while (life <= at(peer).lives && incarnation_of(peer, life) != incarnation) ++life;
         if (life > at(peer).lives || is_fenced(self, peer, life)) return;
         at(self).fenced.emplace_back(peer, life);
-        for (parcel* p = at(self).mail.first(); p != nullptr;) {
-            parcel* const after = at(self).mail.after(*p);
-            if (p->source == peer && p->life == life) drop(*p);
-            p = after;
-        }
+        at(self).mail.for_each([&](parcel& p) {
+            if (p.source == peer && p.life == life) drop(p);
+        });
         if (at(self).known.empty()) return;
         known_peer& last = at(self).known[static_cast<std::size_t>(peer)];
         if (last.life == life && !last.has_ended) tell_end(self, peer, last);
@@ -224,7 +222,7 @@ class mail : public rooms {
         pass_on(p);
     }
     void pass_on(parcel& p) {
-        for (strand* s = at(p.receiver).receiving.first(); s != nullptr; s = s->after) {
+        for (strand* s = at(p.receiver).receiving.first(); s != nullptr; s = wait_list::after(*s)) {
             wait_record& what = *s->waiting;
             if (what.on != p.on || !contains(what.peers, p.source)) continue;
             what.delivered = &take(p);
@@ -307,11 +305,9 @@ class mail : public rooms {
         end_receives_in_vain(self);
     }
     void end_receives_in_vain(rank_t self) {
-        for (strand* s = at(self).receiving.first(); s != nullptr;) {
-            strand* const after = s->after;
-            if (waits_in_vain(self, s->waiting->peers, s->waiting->on)) scheduler_.call(*s, wake::ended);
-            s = after;
-        }
+        at(self).receiving.for_each([&](strand& s) {
+            if (waits_in_vain(self, s.waiting->peers, s.waiting->on)) scheduler_.call(s, wake::ended);
+        });
     }
 
     void tell_change(rank_t self, rank_t peer, channel on, peer_change change, int life) {

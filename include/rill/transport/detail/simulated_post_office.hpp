@@ -23,9 +23,6 @@ namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 struct parcel : appointment {
     enum class stage : std::uint8_t { on_the_way, held, arrived, taken, done, lost };
     enum list : std::uint8_t { of_source, of_channel, of_receiver, lists };
-    struct hook {
-        parcel *before = nullptr, *after = nullptr;
-    };
 
     parcel() : appointment(what::arrival) {}
 
@@ -42,33 +39,11 @@ struct parcel : appointment {
     bool queues = false;  ///< its appointment is the arrival of its first byte; then it waits for the receiver's card
     duration holds{};     ///< how long at most it waits at its receiver to be overtaken
     wait_list reading;    ///< activities that wait until it has been read
-    hook hooks[lists]{};
+    list_hook<parcel> hooks[lists]{};
 };
 
 template <parcel::list Which>
-class parcel_list {
-  public:
-    parcel* first() const { return first_; }
-    parcel* last() const { return last_; }
-    bool empty() const { return first_ == nullptr; }
-    static parcel* after(const parcel& p) { return p.hooks[Which].after; }
-    static parcel* before(const parcel& p) { return p.hooks[Which].before; }
-
-    void push_back(parcel& p) noexcept {
-        p.hooks[Which] = {last_, nullptr};
-        (last_ == nullptr ? first_ : last_->hooks[Which].after) = &p;
-        last_ = &p;
-    }
-    void remove(parcel& p) noexcept {
-        const parcel::hook h = p.hooks[Which];
-        (h.before == nullptr ? first_ : h.before->hooks[Which].after) = h.after;
-        (h.after == nullptr ? last_ : h.after->hooks[Which].before) = h.before;
-    }
-
-  private:
-    parcel* first_ = nullptr;
-    parcel* last_ = nullptr;
-};
+using parcel_list = linked_list<parcel, Which>;
 
 using rill::detail::contains;
 

@@ -22,6 +22,53 @@ namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 struct parcel;
 class strand;
 
+/// The place of an object in a list.
+template <class Item>
+struct list_hook {
+    Item *before = nullptr, *after = nullptr;
+};
+
+/// A list of objects, linked by `hooks[Which]` in each of them; it owns none.
+template <class Item, std::size_t Which = 0>
+class linked_list {
+  public:
+    Item* first() const { return first_; }
+    bool empty() const { return first_ == nullptr; }
+    static Item* after(const Item& item) { return item.hooks[Which].after; }
+
+    void push_back(Item& item) noexcept {
+        item.hooks[Which] = {last_, nullptr};
+        (last_ == nullptr ? first_ : last_->hooks[Which].after) = &item;
+        last_ = &item;
+    }
+    void push_front(Item& item) noexcept {
+        item.hooks[Which] = {nullptr, first_};
+        (first_ == nullptr ? last_ : first_->hooks[Which].before) = &item;
+        first_ = &item;
+    }
+    void remove(Item& item) noexcept {
+        const list_hook<Item> h = item.hooks[Which];
+        (h.before == nullptr ? first_ : h.before->hooks[Which].after) = h.after;
+        (h.after == nullptr ? last_ : h.after->hooks[Which].before) = h.before;
+    }
+
+    /// The visitor may remove what it gets.
+    template <class Visit>
+    void for_each(Visit&& visit) const {
+        for (Item *item = first_, *next = nullptr; item != nullptr; item = next) {
+            next = after(*item);
+            visit(*item);
+        }
+    }
+
+  private:
+    Item* first_ = nullptr;
+    Item* last_ = nullptr;
+};
+
+/// The activities that wait for one thing, first come, first served.
+using wait_list = linked_list<strand>;
+
 enum class waits_for : std::uint8_t { message, room, reading, announcement, event, queue, activity, time };
 
 /// What an activity waits for, and the outcome. It lives on the stack of the waiting activity.
@@ -36,20 +83,6 @@ struct wait_record {
 };
 
 enum class wake : std::uint8_t { called, expired, ended };
-
-/// The activities that wait for one thing, first come, first served.
-class wait_list {
-  public:
-    strand* first() const { return first_; }
-    bool empty() const { return first_ == nullptr; }
-    void push_back(strand& s) noexcept;
-    void push_front(strand& s) noexcept;
-    void remove(strand& s) noexcept;
-
-  private:
-    strand* first_ = nullptr;
-    strand* last_ = nullptr;
-};
 
 /// One activity of a rank: a fiber that is reused for new jobs.
 class strand : public appointment {
@@ -71,7 +104,7 @@ class strand : public appointment {
 
     wait_record* waiting = nullptr;
     wait_list* among = nullptr;  ///< where it waits
-    strand *before = nullptr, *after = nullptr;
+    list_hook<strand> hooks[1]{};
     wake outcome = wake::called;
 
     rill::detail::fiber thread;
@@ -85,28 +118,6 @@ class strand : public appointment {
         }
     }
 };
-
-inline void wait_list::push_back(strand& s) noexcept {
-    s.among = this;
-    s.before = last_;
-    s.after = nullptr;
-    (last_ == nullptr ? first_ : last_->after) = &s;
-    last_ = &s;
-}
-
-inline void wait_list::push_front(strand& s) noexcept {
-    s.among = this;
-    s.before = nullptr;
-    s.after = first_;
-    (first_ == nullptr ? last_ : first_->before) = &s;
-    first_ = &s;
-}
-
-inline void wait_list::remove(strand& s) noexcept {
-    (s.before == nullptr ? first_ : s.before->after) = s.after;
-    (s.after == nullptr ? last_ : s.after->before) = s.before;
-    s.among = nullptr;
-}
 
 /// Runs the activities one at a time and moves the clock when none can go on.
 class scheduler {
@@ -179,6 +190,7 @@ class scheduler {
         what.since = now_;
         if (!until.is_never()) future_.add(own, until.at);
         own.waiting = &what;
+        own.among = &where;
         where.push_back(own);
         own.thread.suspend();
         return own.outcome;

@@ -54,16 +54,12 @@ class world : public courier {
         at(self).calls.close(context);
         forget_heard(self, context);
         std::erase_if(at(self).monitored, [&](channel each) { return each.context == context; });
-        for (parcel* p = at(self).mail.first(); p != nullptr;) {
-            parcel* const after = at(self).mail.after(*p);
-            if (p->on.context == context) drop(*p);
-            p = after;
-        }
-        for (strand* s = at(self).posting.first(); s != nullptr;) {
-            strand* const after = s->after;
-            if (s->waiting->on.context == context) admit(at(self), *s);  // their messages are dropped
-            s = after;
-        }
+        at(self).mail.for_each([&](parcel& p) {
+            if (p.on.context == context) drop(p);
+        });
+        at(self).posting.for_each([&](strand& s) {
+            if (s.waiting->on.context == context) admit(at(self), s);  // their messages are dropped
+        });
     }
 
     // --- the run
