@@ -4,7 +4,7 @@
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
-#include <rill/transport/detail/same_failure.hpp>
+#include <rill/transport/detail/failures.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include <rill/core/plain_vector.hpp>
 #include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/failures.hpp>
 #include <rill/transport/detail/in_process_world.hpp>
 
 #include <cstddef>
@@ -69,21 +70,16 @@ class rank_threads {
         try {
             body_(context_, world_, rank);
             world_.end(rank);
-        } catch (const error& caught) {
-            abort_notice notice = world_.origin_of(caught.notice()).value_or(caught.notice());
-            if (notice.culprit == no_rank) notice.culprit = rank;
-            fail(rank, std::move(notice));
-        } catch (const std::exception& caught) {
-            fail(rank, {.culprit = rank, .reason = text_of({"rank ", rank, " failed: ", caught.what()})});
         } catch (...) {
-            fail(rank, {.culprit = rank,
-                        .reason = text_of({"rank ", rank, " failed: an exception that is no std::exception"})});
+            fail(rank);
         }
     }
 
-    [[gnu::cold, gnu::noinline]] void fail(rank_t rank, abort_notice notice) {
+    [[gnu::cold, gnu::noinline]] void fail(rank_t rank) {
         thrown_[static_cast<std::size_t>(rank)] = std::current_exception();
-        notice.context = every_context;
+        abort_notice notice =
+            rill::detail::notice_of_thrown(rank, [this](const abort_notice& told) { return world_.origin_of(told); });
+        if (notice.culprit == no_rank) notice.culprit = rank;
         {
             const std::lock_guard lock(mutex_);
             if (first_ == no_rank) first_ = rank;

@@ -5,9 +5,9 @@
 #include <rill/core/error.hpp>
 #include <rill/core/function_ref.hpp>
 #include <rill/core/plain_vector.hpp>
-#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/failures.hpp>
 #include <rill/transport/detail/in_process_bell.hpp>
 #include <rill/transport/detail/in_process_notice_board.hpp>
 #include <rill/transport/detail/in_process_rank_state.hpp>
@@ -46,11 +46,7 @@ class waits {
 
     /// Waits at the bell of a channel until `ready()`, even when the context has ended.
     [[gnu::cold, gnu::noinline]] void wait_regardless(rank_t rank, channel on, condition ready) {
-        for (bell& own = at(rank).bells.of(on);;) {
-            const std::uint32_t seen = own.strokes();
-            if (ready()) return;
-            own.wait(seen, deadline::never, tries());
-        }
+        wait_regardless_at(at(rank).bells.of(on), ready);
     }
 
     /// Waits at the rank's common bell until `ready()`; false when `until` has passed. Throws when the context has
@@ -100,11 +96,7 @@ class waits {
     /// Waits for a condition that others make true before they call `tell_all`, even when the context has ended.
     [[gnu::cold, gnu::noinline]] void watch_regardless(rank_t rank, condition ready) {
         const inquirer counted(*this);
-        for (bell& own = at(rank).bells.common();;) {
-            const std::uint32_t seen = own.strokes();
-            if (ready()) return;
-            own.wait(seen, deadline::never, tries());
-        }
+        wait_regardless_at(at(rank).bells.common(), ready);
     }
 
     /// Wakes those who watch. No wake-up is lost: a watcher counts itself before its last look, and that count and the
@@ -163,6 +155,14 @@ class waits {
         }
     }
 
+    void wait_regardless_at(bell& own, condition ready) {
+        while (true) {
+            const std::uint32_t seen = own.strokes();
+            if (ready()) return;
+            own.wait(seen, deadline::never, tries());
+        }
+    }
+
     polling tries() const {
         return {threads_.load(std::memory_order_relaxed) <= cores_ ? most_.spins : 0, most_.yields};
     }
@@ -174,10 +174,7 @@ class waits {
     [[gnu::cold, gnu::noinline]] void throw_what_ended(rank_t rank, channel on, bool goes_on) {
         if (const auto notice = notices_.of(on, goes_on)) throw_error(*notice);
         if (stop_requested != nullptr && stop_requested->test(std::memory_order_acquire))
-            throw_error({.context = on.context,
-                         .culprit = rank,
-                         .reason = text_of(
-                             {"rank ", rank, " did not wait for one of its activities because of an exception"})});
+            rill::detail::throw_stopped(rank, on.context);
     }
 
     void ring_all() {

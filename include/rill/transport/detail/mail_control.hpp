@@ -8,7 +8,7 @@
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/call_history.hpp>
 #include <rill/transport/detail/call_table.hpp>
-#include <rill/transport/detail/same_failure.hpp>
+#include <rill/transport/detail/failures.hpp>
 
 #include <algorithm>
 #include <cstddef>

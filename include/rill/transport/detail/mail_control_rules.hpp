@@ -6,8 +6,8 @@
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/failures.hpp>
 #include <rill/transport/detail/mail_post_office.hpp>
-#include <rill/transport/detail/same_failure.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -11,7 +11,7 @@
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/mail_control_rules.hpp>
 #include <rill/transport/detail/mail_post_office.hpp>
-#include <rill/transport/detail/same_failure.hpp>
+#include <rill/transport/detail/failures.hpp>
 
 #include <algorithm>
 #include <cstdint>

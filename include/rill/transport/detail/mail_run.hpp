@@ -3,10 +3,10 @@
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/failures.hpp>
 #include <rill/transport/detail/mail_engine.hpp>
 
 #include <exception>
-#include <string>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
@@ -26,14 +26,11 @@ class rank_run {
         } catch (const typename Port::library_error& caught) {
             tell_if_possible(caught.notice());
             throw;
-        } catch (const error& caught) {
-            abort_notice notice = engine_.origin_of(caught.notice()).value_or(caught.notice());
+        } catch (...) {
+            abort_notice notice = rill::detail::notice_of_thrown(
+                engine_.rank(), [this](const abort_notice& told) { return engine_.origin_of(told); });
             if (notice.culprit == no_rank) notice.culprit = engine_.rank();
             fail(std::move(notice));
-        } catch (const std::exception& caught) {
-            fail(caught.what());
-        } catch (...) {
-            fail("an exception that is no std::exception");
         }
         engine_.leave();
         const auto failed = engine_.await_all_left();
@@ -50,10 +47,6 @@ class rank_run {
             engine_.leave();
         } catch (...) {
         }
-    }
-    void fail(const std::string& what) {
-        const rank_t rank = engine_.rank();
-        fail(abort_notice{.culprit = rank, .reason = "rank " + std::to_string(rank) + " failed: " + what});
     }
     void fail(abort_notice notice) {
         thrown_ = std::current_exception();

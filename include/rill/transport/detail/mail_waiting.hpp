@@ -5,6 +5,7 @@
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/failures.hpp>
 #include <rill/transport/detail/mail_control_rules.hpp>
 #include <rill/transport/detail/mail_fiber_team.hpp>
 #include <rill/transport/detail/mail_monitoring.hpp>
@@ -19,7 +20,6 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
-#include <string>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
@@ -237,10 +237,7 @@ class waiting {
         if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
         if (const abort_notice* const notice = office_.knowledge().find_notice(on)) throw_error(*notice);
         if (fibers_.must_stop() || (own_activity != nullptr && own_activity->stop.load(std::memory_order_acquire)))
-            throw_error({.context = on.context,
-                         .culprit = rank(),
-                         .reason = "rank " + std::to_string(rank()) +
-                                   " did not wait for one of its activities because of an exception"});
+            rill::detail::throw_stopped(rank(), on.context);
     }
 
     /// Whether a wait looks again at once after a step that has moved something. An immediate wait does so until no

@@ -5,7 +5,7 @@
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/same_failure.hpp>
+#include <rill/transport/detail/failures.hpp>
 #include <rill/transport/detail/simulated_network.hpp>
 #include <rill/transport/detail/simulated_scheduler.hpp>
 #include <rill/transport/detail/simulated_who_waits.hpp>
@@ -52,11 +52,7 @@ class control {
         const strand& own = scheduler_.current();
         if (has_notices_)
             if (const abort_notice* notice = find_notice(own.rank, on)) throw_error(*notice);
-        if (own.stopped)
-            throw_error({.context = on.context,
-                         .culprit = own.rank,
-                         .reason = "rank " + std::to_string(own.rank) +
-                                   " did not wait for one of its activities because of an exception"});
+        if (own.stopped) rill::detail::throw_stopped(own.rank, on.context);
     }
 
     /// True when called, false when `until` has passed.
@@ -149,22 +145,12 @@ class control {
 
     /// Makes a notice of the exception being handled, in ranks of this world even if its error has ranks of a subgroup.
     abort_notice notice_of_current(rank_t rank) const {
-        abort_notice notice{.context = every_context, .culprit = rank, .reason = {}};
-        try {
-            throw;
-        } catch (const error& caught) {
-            const auto& known = known_[list_of(rank)];
-            const auto origin = std::find_if(known.begin(), known.end(), [&](const abort_notice* each) {
-                return rill::detail::same_failure(*each, caught.notice());
-            });
-            notice = origin == known.end() ? caught.notice() : **origin;
-            notice.context = every_context;
-            if (notice.culprit == no_rank && notice.kind != failure::deadlock) notice.culprit = rank;
-        } catch (const std::exception& caught) {
-            notice.reason = "rank " + std::to_string(rank) + " failed: " + caught.what();
-        } catch (...) {
-            notice.reason = "rank " + std::to_string(rank) + " failed: an exception that is no std::exception";
-        }
+        abort_notice notice = rill::detail::notice_of_thrown(rank, [&](const abort_notice& told) {
+            for (const abort_notice* const each : notices_of(rank))
+                if (rill::detail::same_failure(*each, told)) return std::optional(*each);
+            return std::optional<abort_notice>();
+        });
+        if (notice.culprit == no_rank && notice.kind != failure::deadlock) notice.culprit = rank;
         return notice;
     }
 
