@@ -88,13 +88,13 @@ class mailbox {
 
     template <class Drop>
     void drop_context(std::uint64_t context, Drop&& drop) {
-        waiting_.for_each([=](const node& n) { return n.on.context == context; },
-                          [&](node& n) { mark_taken(n), drop(n); });
+        waiting_.for_each([&](node& n) {
+            if (n.on.context == context) mark_taken(n), drop(n);
+        });
     }
     template <class Drop>
     void drop_source(rank_t source, Drop&& drop) {
-        waiting_.for_each_of(
-            source, [](const node&) { return true; }, [&](node& n) { mark_taken(n), drop(n); });
+        waiting_.for_each_of(source, [&](node& n) { mark_taken(n), drop(n); });
     }
 
     /// Removes a borrowed message that nobody has taken; false when a receiver has taken it.

@@ -96,7 +96,9 @@ class inbox : public rill::detail::undelivered<mail::node<Request>> {
     template <class Which>
     node* find(Which which) {
         node* found = nullptr;
-        this->for_each(which, [&](node& n) { found = &n; });
+        this->for_each([&](node& n) {
+            if (which(n)) found = &n;
+        });
         return found;
     }
 

@@ -9,9 +9,9 @@
 #include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/failures.hpp>
 #include <rill/transport/detail/mail_control_rules.hpp>
 #include <rill/transport/detail/mail_post_office.hpp>
-#include <rill/transport/detail/failures.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -37,8 +37,7 @@ template <class Port>
 void post_office<Port>::fence(rank_t peer, std::uint64_t incarnation) {
     if (incarnation == 0 || incarnation != life_of(peer)) return;
     watch_.fence(peer);
-    inbox_.for_each_of(
-        peer, [](const node&) { return true; }, [&](node& n) { drop(n); });
+    inbox_.for_each_of(peer, [&](node& n) { drop(n); });
 }
 
 /// True when a peer has gone. Called only when no note is left to read, since a verdict of before comes first. Where
@@ -145,9 +144,9 @@ void post_office<Port>::forsake(rank_t peer) {
     outbox_.for_each_open([&](outgoing& sent) {
         if (sent.peer == peer && !sent.is_moving) outbox_.close(sent);
     });
-    inbox_.for_each_of(
-        peer, [](const node& n) { return n.is == node_state::announced || n.is == node_state::begun; },
-        [&](node& n) { discard(n); });
+    inbox_.for_each_of(peer, [&](node& n) {
+        if (n.is == node_state::announced || n.is == node_state::begun) discard(n);
+    });
     of.arrivals.clear();
     of.outstanding = of.owed = {};
     of.came_unasked = 0;

@@ -76,7 +76,7 @@ class post_office {
         outbox_.for_each_open([&](outgoing& sent) {
             if (!sent.is_moving) outbox_.close(sent);
         });
-        inbox_.for_each([](const node&) { return true; }, [&](node& left) { discard(left); });
+        inbox_.for_each([&](node& left) { discard(left); });
         for (peer_state& peer : peers_) peer.unasked.clear();
         unasked_ = 0;
         landings_.clear();
@@ -136,7 +136,7 @@ class post_office {
     /// Completes the receive of a claimed message that has arrived.
     void accept(node& n) {
         repay(n);
-        count_received(n);
+        counted_ += {.messages_received = 1, .bytes_received = n.size};
     }
     redirection<Port> redirect(node& n) { return {transfers_, n}; }
 
@@ -165,7 +165,9 @@ class post_office {
         control_.forget(context);
         watch_.forget(context);
         known_open_ = every_context;
-        inbox_.for_each([=](const node& n) { return n.on.context == context; }, [&](node& n) { drop(n); });
+        inbox_.for_each([&](node& n) {
+            if (n.on.context == context) drop(n);
+        });
     }
 
     void tell(rank_t peer, envelope head, byte_view payload = {}) {
@@ -251,14 +253,7 @@ class post_office {
     /// Large enough for notes of earlier endpoints, which may still arrive.
     std::size_t landing_size() const { return storage::alignment + most_eager_bytes_; }
 
-    void count_sent(std::size_t size) {
-        ++counted_.messages_sent;
-        counted_.bytes_sent += size;
-    }
-    void count_received(const node& n) {
-        ++counted_.messages_received;
-        counted_.bytes_received += n.size;
-    }
+    void count_sent(std::size_t size) { counted_ += {.messages_sent = 1, .bytes_sent = size}; }
 
     peer_state& state_of(rank_t peer) { return peers_[static_cast<std::size_t>(peer)]; }
     const peer_state& at(rank_t peer) const { return peers_[static_cast<std::size_t>(peer)]; }

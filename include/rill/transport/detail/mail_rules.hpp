@@ -39,9 +39,9 @@ void post_office<Port>::handle(rank_t source, const envelope& head, const std::b
             return;
         case note::withdraw:
             take_end(source, head.id);
-            return inbox_.for_each_of(
-                source, [&](const node& n) { return n.id == head.id && n.is == node_state::announced; },
-                [&](node& n) { discard(n); });
+            return inbox_.for_each_of(source, [&](node& n) {
+                if (n.id == head.id && n.is == node_state::announced) discard(n);
+            });
         case note::drop:
             if (outgoing* const sent = outbox_.find(head.id); sent != nullptr && !sent->is_moving)
                 sent->is_unasked ? stop(*sent) : outbox_.close(*sent);

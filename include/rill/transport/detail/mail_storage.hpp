@@ -3,6 +3,7 @@
 #include <rill/core/config.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <new>
 #include <utility>
 #include <vector>
@@ -17,27 +18,20 @@ class storage {
     storage() = default;
     explicit storage(std::size_t size)
         : data_(static_cast<std::byte*>(::operator new(size, std::align_val_t(alignment)))), size_(size) {}
-    storage(storage&& other) noexcept
-        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-    storage& operator=(storage&& other) noexcept {
-        storage moved(std::move(other));
-        std::swap(data_, moved.data_);
-        std::swap(size_, moved.size_);
-        return *this;
-    }
-    ~storage() {
-        if (data_ != nullptr) ::operator delete(data_, std::align_val_t(alignment));
-    }
 
-    std::byte* data() const { return data_; }
+    std::byte* data() const { return data_.get(); }
     std::size_t size() const { return size_; }
     explicit operator bool() const { return data_ != nullptr; }
 
     /// Gives the memory up without freeing it, because the port may still write to it.
-    void leak() noexcept { data_ = nullptr; }
+    void leak() noexcept { (void)data_.release(); }
 
   private:
-    std::byte* data_ = nullptr;
+    struct freer {
+        void operator()(std::byte* data) const noexcept { ::operator delete(data, std::align_val_t(alignment)); }
+    };
+
+    std::unique_ptr<std::byte, freer> data_;
     std::size_t size_ = 0;
 };
 

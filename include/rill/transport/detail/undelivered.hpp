@@ -46,17 +46,16 @@ class undelivered {
     Node* first(rank_t source, channel on) { return skip(of(source).first, on); }
     static Node* next(Node& after) { return skip(after.next, after.on); }
 
-    /// Visits what `which(node)` selects; the visitor may unlink what it gets.
-    template <class Which, class Visit>
-    void for_each(Which which, Visit visit) {
-        for (std::size_t source = 0; source < lists_.size(); ++source)
-            for_each_of(static_cast<rank_t>(source), which, visit);
+    /// Visits all messages; the visitor may unlink what it gets.
+    template <class Visit>
+    void for_each(Visit visit) {
+        for (std::size_t source = 0; source < lists_.size(); ++source) for_each_of(static_cast<rank_t>(source), visit);
     }
-    template <class Which, class Visit>
-    void for_each_of(rank_t source, Which which, Visit visit) {
+    template <class Visit>
+    void for_each_of(rank_t source, Visit visit) {
         for (Node *n = of(source).first, *next = nullptr; n != nullptr; n = next) {
             next = n->next;
-            if (which(*n)) visit(*n);
+            visit(*n);
         }
     }
 
