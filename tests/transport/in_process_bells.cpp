@@ -1,4 +1,4 @@
-#include <rill/transport/detail/in_process_bells.hpp>
+#include <rill/transport/detail/in_process_bell.hpp>
 
 #include <doctest/doctest.h>
 

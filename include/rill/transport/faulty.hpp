@@ -192,18 +192,8 @@ class faulty : public detail::faulty_waits<faulty<Net>, Net> {
   private:
     friend detail::decorator_concurrency<faulty, Net>;
     friend sending;
-    using waits::alive_through;
-    using waits::has_arrived;
-    using waits::idle_until;
-    using waits::inner_;
-    using waits::judge;
-    using waits::live;
-    using waits::news_;
-    using waits::notice_for;
-    using waits::scene_;
-    using waits::since;
-    using waits::travels;
-    using waits::wait_in_vain;
+    using waits::alive_through, waits::has_arrived, waits::idle_until, waits::inner_, waits::judge, waits::live;
+    using waits::news_, waits::notice_for, waits::scene_, waits::since, waits::travels, waits::wait_in_vain;
     using waits::waited;
 
     detail::fault_judge::verdict fate_of_message(rank_t peer) {

@@ -5,7 +5,7 @@
 #include <rill/core/plain_vector.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/call_table.hpp>
-#include <rill/transport/detail/in_process_bells.hpp>
+#include <rill/transport/detail/in_process_bell.hpp>
 #include <rill/transport/detail/in_process_mailbox.hpp>
 #include <rill/transport/detail/lookout.hpp>
 #include <rill/transport/detail/traffic_counter.hpp>
