@@ -3,6 +3,7 @@
 #include <rill/core/config.hpp>
 #include <rill/transport/detail/mpi_library.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace rill { inline namespace RILL_ABI { namespace mpi {
@@ -12,13 +13,8 @@ enum class thread_level : std::uint8_t { single, funneled, serialized, multiple 
 
 /// For messages: "funneled".
 constexpr const char* name(thread_level level) {
-    switch (level) {
-        case thread_level::single: return "single";
-        case thread_level::funneled: return "funneled";
-        case thread_level::serialized: return "serialized";
-        case thread_level::multiple: break;
-    }
-    return "multiple";
+    constexpr const char* names[] = {"single", "funneled", "serialized", "multiple"};
+    return names[static_cast<std::size_t>(level)];
 }
 
 namespace detail {
@@ -30,13 +26,8 @@ inline thread_level level_of(int provided) {
     return provided >= MPI_THREAD_FUNNELED ? thread_level::funneled : thread_level::single;
 }
 inline int constant_of(thread_level level) {
-    switch (level) {
-        case thread_level::single: return MPI_THREAD_SINGLE;
-        case thread_level::funneled: return MPI_THREAD_FUNNELED;
-        case thread_level::serialized: return MPI_THREAD_SERIALIZED;
-        case thread_level::multiple: break;
-    }
-    return MPI_THREAD_MULTIPLE;
+    const int constants[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
+    return constants[static_cast<std::size_t>(level)];
 }
 inline thread_level granted_level() {
     int provided = MPI_THREAD_SINGLE;
