@@ -95,4 +95,55 @@ class race_annotation {
 #endif
 };
 
+/// A function with its own stack, behind a guard page. The function must return before its fiber is destroyed: nothing
+/// unwinds a suspended fiber. `Context`: has that stack, on which it calls a function that never returns when it is
+/// first entered, and switches to it (`enter`) and back (`leave`).
+template <class Context>
+class fiber_on {
+  public:
+    fiber_on(std::size_t stack_bytes, void (*body)(void*), void* argument)
+        : context_(stack_bytes, &fiber_on::run, this), body_(body), argument_(argument) {}
+    fiber_on(const fiber_on&) = delete;
+    fiber_on& operator=(const fiber_on&) = delete;
+    ~fiber_on() { stack_annotation::forget(context_.bottom(), context_.size()); }
+
+    /// Runs it until it suspends or returns.
+    RILL_DETAIL_SWITCHES void resume() {
+        exceptions_ = exception_state::exchange(exceptions_);
+        stack_annotation host;
+        host.leave_for(context_.bottom(), context_.size());
+        race_.enter();
+        context_.enter();
+        host.arrive(nullptr, nullptr);
+        exceptions_ = exception_state::exchange(exceptions_);
+    }
+
+    /// Called by the fiber's own body; returns control to the caller of `resume`.
+    RILL_DETAIL_SWITCHES void suspend() {
+        own_.leave_for(host_bottom_, host_size_);
+        race_.leave();
+        context_.leave();
+        own_.arrive(&host_bottom_, &host_size_);
+    }
+
+  private:
+    RILL_DETAIL_SWITCHES static void run(void* self) noexcept {
+        fiber_on& fiber = *static_cast<fiber_on*>(self);
+        fiber.own_.arrive(&fiber.host_bottom_, &fiber.host_size_);
+        fiber.body_(fiber.argument_);
+        fiber.own_.leave_for_ever(fiber.host_bottom_, fiber.host_size_);
+        fiber.race_.leave();
+        fiber.context_.leave();
+    }
+
+    Context context_;
+    void (*body_)(void*);
+    void* argument_;
+    exception_state exceptions_{};
+    stack_annotation own_{};
+    race_annotation race_{};
+    const void* host_bottom_ = nullptr;
+    std::size_t host_size_ = 0;
+};
+
 }}}  // namespace rill::RILL_ABI::detail
