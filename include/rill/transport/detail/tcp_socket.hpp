@@ -100,16 +100,14 @@ struct socket_address {
         ::getnameinfo(raw(), size, host, sizeof host, service, sizeof service, NI_NUMERICHOST | NI_NUMERICSERV);
         return (is_v6() ? "[" + std::string(host) + "]" : std::string(host)) + ":" + service;
     }
-    static socket_address local_of(const socket& of) {
+    static socket_address local_of(const socket& of) { return told_by(::getsockname, of); }
+    static socket_address peer_of(const socket& of) { return told_by(::getpeername, of); }
+
+  private:
+    static socket_address told_by(int (*call)(int, sockaddr*, socklen_t*), const socket& of) {
         socket_address found;
         found.size = sizeof found.bytes;
-        ::getsockname(of.get(), found.raw(), &found.size);
-        return found;
-    }
-    static socket_address peer_of(const socket& of) {
-        socket_address found;
-        found.size = sizeof found.bytes;
-        ::getpeername(of.get(), found.raw(), &found.size);
+        call(of.get(), found.raw(), &found.size);
         return found;
     }
 };
