@@ -72,7 +72,7 @@ void body_of_gossip(rill::in_process::endpoint& net, std::vector<float>& model, 
 
 
 def run(*arguments):
-    return subprocess.run([PLAN, *arguments], capture_output=True, text=True, timeout=60)
+    return subprocess.run([PLAN, *arguments], capture_output=True, text=True, timeout=120)
 
 
 class Files(unittest.TestCase):

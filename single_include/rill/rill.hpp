@@ -21043,7 +21043,8 @@ namespace rill { inline namespace RILL_ABI { namespace compress {
 /// Compression, ICLR 2018, section 3.3, which lowers the share once in an epoch).
 ///
 /// `bind` gives a model of `Compressor`. Operations are those of the group that the codec is used in: of a training
-/// strategy, its steps. Cost, determinism and errors are those of `top_k`. Memory: `initial` · N entries.
+/// strategy, its steps; of `overlapped_bsp`, the exchanges of all its buckets. Cost, determinism and errors are those
+/// of `top_k`. Memory: `initial` · N entries.
 struct warming_top_k {
     double density = 0;            ///< in (0, initial]: after the warm-up
     double initial = 0.25;         ///< in (0, 1]
@@ -42381,19 +42382,6 @@ template <class Outer, Transport Net>
 class faulty_sending {
   public:
     faulty_sending() = default;
-    faulty_sending(faulty_sending&& other) noexcept
-        : net_(std::exchange(other.net_, nullptr)),
-          on_(other.on_),
-          is_lost_(std::exchange(other.is_lost_, false)),
-          inner_(std::move(other.inner_)) {}
-    faulty_sending& operator=(faulty_sending&& other) noexcept {
-        faulty_sending moved(std::move(other));
-        std::swap(net_, moved.net_);
-        std::swap(on_, moved.on_);
-        std::swap(is_lost_, moved.is_lost_);
-        std::swap(inner_, moved.inner_);
-        return *this;
-    }
 
     bool done() { return !is_lost_ && inner_.done(); }
     bool wait(deadline until) {
@@ -42847,17 +42835,17 @@ class faulty : public detail::faulty_waits<faulty<Net>, Net> {
     }
 
     std::optional<message> receive(rank_t peer, channel on, deadline until) {
-        return receive_by({&peer, 1}, on, until, first_of{*inner_});
+        return receive_by({&peer, 1}, on, until);
     }
     std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
         if (scene_->reorders() && peers.size() > 1)
             if (auto overtaking = receive_overtaking(peers, on, until)) return overtaking;
-        return receive_by(peers, on, until, first_of{*inner_});
+        return receive_by(peers, on, until);
     }
     std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
-        auto newest = receive_by(peers, on, until, last_of{*inner_});
+        auto newest = receive_by(peers, on, until, true);
         while (newest && scene_->has_restarts()) {  // each life has its own channels
-            auto newer = receive_by(peers, on, deadline::immediate, last_of{*inner_});
+            auto newer = receive_by(peers, on, deadline::immediate, true);
             if (!newer) break;
             newest = std::move(newer);
         }
@@ -42943,18 +42931,8 @@ class faulty : public detail::faulty_waits<faulty<Net>, Net> {
   private:
     friend detail::decorator_concurrency<faulty, Net>;
     friend sending;
-    using waits::alive_through;
-    using waits::has_arrived;
-    using waits::idle_until;
-    using waits::inner_;
-    using waits::judge;
-    using waits::live;
-    using waits::news_;
-    using waits::notice_for;
-    using waits::scene_;
-    using waits::since;
-    using waits::travels;
-    using waits::wait_in_vain;
+    using waits::alive_through, waits::has_arrived, waits::idle_until, waits::inner_, waits::judge, waits::live;
+    using waits::news_, waits::notice_for, waits::scene_, waits::since, waits::travels, waits::wait_in_vain;
     using waits::waited;
 
     detail::fault_judge::verdict fate_of_message(rank_t peer) {
@@ -42979,7 +42957,7 @@ class faulty : public detail::faulty_waits<faulty<Net>, Net> {
         }
         if (longest.ns == 0) return std::nullopt;
         const deadline limit = std::min(until, deadline(now() + longest));
-        return receive_by(faster, on, limit, first_of{*inner_});
+        return receive_by(faster, on, limit);
     }
 
     /// Where ranks are restarted, each life sends in contexts of its own, so that what it has sent can be fenced.
@@ -43005,20 +42983,10 @@ class faulty : public detail::faulty_waits<faulty<Net>, Net> {
         }
         return {};
     }
-    struct first_of {
-        Net& inner;
-        auto operator()(std::span<const rank_t> peers, channel on, deadline until) const {
-            return inner.receive(peers, on, until);
-        }
-    };
-    struct last_of {
-        Net& inner;
-        auto operator()(std::span<const rank_t> peers, channel on, deadline until) const {
-            return inner.receive_latest(peers, on, until);
-        }
-    };
-    template <class Receive>
-    std::optional<message> receive_by(std::span<const rank_t> peers, channel on, deadline until, Receive&& receive) {
+    std::optional<message> receive_by(std::span<const rank_t> peers, channel on, deadline until, bool latest = false) {
+        const auto receive = [&](std::span<const rank_t> open, channel here, deadline at) {
+            return latest ? inner_->receive_latest(open, here, at) : inner_->receive(open, here, at);
+        };
         return alive_through(on, until, [&](deadline at) -> std::optional<message> {
             if (!news_.is_monitored()) return took(in_all_lives(peers, on, at, receive));
             if (auto got = took(in_open_context(peers, on, deadline::immediate, receive))) return got;
@@ -43282,17 +43250,16 @@ class undelivered {
     Node* first(rank_t source, channel on) { return skip(of(source).first, on); }
     static Node* next(Node& after) { return skip(after.next, after.on); }
 
-    /// Visits what `which(node)` selects; the visitor may unlink what it gets.
-    template <class Which, class Visit>
-    void for_each(Which which, Visit visit) {
-        for (std::size_t source = 0; source < lists_.size(); ++source)
-            for_each_of(static_cast<rank_t>(source), which, visit);
+    /// Visits all messages; the visitor may unlink what it gets.
+    template <class Visit>
+    void for_each(Visit visit) {
+        for (std::size_t source = 0; source < lists_.size(); ++source) for_each_of(static_cast<rank_t>(source), visit);
     }
-    template <class Which, class Visit>
-    void for_each_of(rank_t source, Which which, Visit visit) {
+    template <class Visit>
+    void for_each_of(rank_t source, Visit visit) {
         for (Node *n = of(source).first, *next = nullptr; n != nullptr; n = next) {
             next = n->next;
-            if (which(*n)) visit(*n);
+            visit(*n);
         }
     }
 
@@ -43389,13 +43356,13 @@ class mailbox {
 
     template <class Drop>
     void drop_context(std::uint64_t context, Drop&& drop) {
-        waiting_.for_each([=](const node& n) { return n.on.context == context; },
-                          [&](node& n) { mark_taken(n), drop(n); });
+        waiting_.for_each([&](node& n) {
+            if (n.on.context == context) mark_taken(n), drop(n);
+        });
     }
     template <class Drop>
     void drop_source(rank_t source, Drop&& drop) {
-        waiting_.for_each_of(
-            source, [](const node&) { return true; }, [&](node& n) { mark_taken(n), drop(n); });
+        waiting_.for_each_of(source, [&](node& n) { mark_taken(n), drop(n); });
     }
 
     /// Removes a borrowed message that nobody has taken; false when a receiver has taken it.
@@ -43675,12 +43642,6 @@ class bell {
     std::condition_variable changed_;
 };
 
-}}}  // namespace rill::RILL_ABI::in_process::detail
-
-// ===== rill/transport/detail/in_process_bells.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
-
 /// The bells of one rank. Activities that wait for different events wait at different bells, so that an event wakes
 /// only those who wait for it: to wake a few others would cost more than the message.
 ///
@@ -43733,8 +43694,8 @@ struct alignas(64) rank_state {
     std::atomic_flag monitors{};                ///< it has asked what becomes of others, and goes on without them
     std::atomic_flag has_ended{};               ///< its body has returned or thrown
     std::optional<abort_notice> failure{};      ///< what its body has thrown, once it has ended
-    alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0},
-        bytes_received{0}, accesses{0}, bytes_accessed{0};  ///< without messages, in either direction
+    alignas(64) rill::detail::traffic_counter messages{};
+    std::atomic<std::uint64_t> accesses{0}, bytes_accessed{0};  ///< without messages, in either direction
 };
 
 /// Keeps a sender on the list of those to wake when the mailbox has room.
@@ -43762,7 +43723,7 @@ class room_request {
 
 }}}  // namespace rill::RILL_ABI::in_process::detail
 
-// ===== rill/transport/detail/same_failure.hpp
+// ===== rill/transport/detail/failures.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -43770,6 +43731,32 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// find the culprit's rank in the run when an error leaves the scope of a subgroup.
 inline bool same_failure(const abort_notice& a, const abort_notice& b) {
     return a.operation == b.operation && a.kind == b.kind && a.reason == b.reason;
+}
+
+/// A notice for all contexts of the exception being handled, which has left the body of `rank`. `origin_of`: finds the
+/// run's own notice of a failure that an error reports.
+[[gnu::cold, gnu::noinline]] inline abort_notice notice_of_thrown(
+    rank_t rank, function_ref<std::optional<abort_notice>(const abort_notice&)> origin_of) {
+    abort_notice notice{.culprit = rank, .reason = {}};
+    try {
+        throw;
+    } catch (const error& caught) {
+        notice = origin_of(caught.notice()).value_or(caught.notice());
+    } catch (const std::exception& caught) {
+        notice.reason = text_of({"rank ", rank, " failed: ", caught.what()});
+    } catch (...) {
+        notice.reason = text_of({"rank ", rank, " failed: an exception that is no std::exception"});
+    }
+    notice.context = every_context;
+    return notice;
+}
+
+/// Ends a wait of an activity whose rank has left the scope of the activity by an exception.
+[[noreturn, gnu::cold, gnu::noinline]] inline void throw_stopped(rank_t rank, std::uint64_t context) {
+    throw_error(
+        {.context = context,
+         .culprit = rank,
+         .reason = text_of({"rank ", rank, " did not wait for one of its activities because of an exception"})});
 }
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -43861,11 +43848,7 @@ class waits {
 
     /// Waits at the bell of a channel until `ready()`, even when the context has ended.
     [[gnu::cold, gnu::noinline]] void wait_regardless(rank_t rank, channel on, condition ready) {
-        for (bell& own = at(rank).bells.of(on);;) {
-            const std::uint32_t seen = own.strokes();
-            if (ready()) return;
-            own.wait(seen, deadline::never, tries());
-        }
+        wait_regardless_at(at(rank).bells.of(on), ready);
     }
 
     /// Waits at the rank's common bell until `ready()`; false when `until` has passed. Throws when the context has
@@ -43915,11 +43898,7 @@ class waits {
     /// Waits for a condition that others make true before they call `tell_all`, even when the context has ended.
     [[gnu::cold, gnu::noinline]] void watch_regardless(rank_t rank, condition ready) {
         const inquirer counted(*this);
-        for (bell& own = at(rank).bells.common();;) {
-            const std::uint32_t seen = own.strokes();
-            if (ready()) return;
-            own.wait(seen, deadline::never, tries());
-        }
+        wait_regardless_at(at(rank).bells.common(), ready);
     }
 
     /// Wakes those who watch. No wake-up is lost: a watcher counts itself before its last look, and that count and the
@@ -43978,6 +43957,14 @@ class waits {
         }
     }
 
+    void wait_regardless_at(bell& own, condition ready) {
+        while (true) {
+            const std::uint32_t seen = own.strokes();
+            if (ready()) return;
+            own.wait(seen, deadline::never, tries());
+        }
+    }
+
     polling tries() const {
         return {threads_.load(std::memory_order_relaxed) <= cores_ ? most_.spins : 0, most_.yields};
     }
@@ -43989,10 +43976,7 @@ class waits {
     [[gnu::cold, gnu::noinline]] void throw_what_ended(rank_t rank, channel on, bool goes_on) {
         if (const auto notice = notices_.of(on, goes_on)) throw_error(*notice);
         if (stop_requested != nullptr && stop_requested->test(std::memory_order_acquire))
-            throw_error({.context = on.context,
-                         .culprit = rank,
-                         .reason = text_of(
-                             {"rank ", rank, " did not wait for one of its activities because of an exception"})});
+            rill::detail::throw_stopped(rank, on.context);
     }
 
     void ring_all() {
@@ -44048,7 +44032,7 @@ class world : public waits {
             const std::lock_guard lock(target.mutex);
             if (takes(target, from, on)) posted = &target.box.borrow(from, to, on, pieces);
         }
-        count_sent(from, pieces.size_bytes());
+        at(from).messages.sent(pieces.size_bytes());
         if (posted != nullptr) target.bells.of(on).ring();
         return posted;
     }
@@ -44061,7 +44045,7 @@ class world : public waits {
             const room_request waiting(at(to), from);
             if (!wait_commonly(from, on, until, attempt)) return false;
         }
-        count_sent(from, size);
+        at(from).messages.sent(size);
         at(to).bells.of(on).ring();
         return true;
     }
@@ -44229,8 +44213,7 @@ class world : public waits {
         const rank_state& own = at(rank);
         constexpr auto relaxed = std::memory_order_relaxed;
         const std::uint64_t accesses = own.accesses.load(relaxed), bytes = own.bytes_accessed.load(relaxed);
-        return {own.messages_sent.load(relaxed) + accesses, own.bytes_sent.load(relaxed) + bytes,
-                own.messages_received.load(relaxed) + accesses, own.bytes_received.load(relaxed) + bytes};
+        return own.messages.now() += {accesses, bytes, accesses, bytes};
     }
 
   private:
@@ -44298,10 +44281,7 @@ class world : public waits {
         });
         if (in_vain) throw_error(rill::detail::notice_of_ends(self, peers, on));
         if (have_failed) throw_failure(peers[0], on);
-        if (found != nullptr) {
-            own.messages_received.fetch_add(1, std::memory_order_relaxed);
-            own.bytes_received.fetch_add(found->pieces.size_bytes(), std::memory_order_relaxed);
-        }
+        if (found != nullptr) own.messages.received(found->pieces.size_bytes());
         return found;
     }
 
@@ -44318,11 +44298,6 @@ class world : public waits {
 
     void offer_room(rank_state& own) {
         for (const rank_t sender : own.awaiting_room) at(sender).bells.common().ring();
-    }
-
-    void count_sent(rank_t from, std::size_t bytes) {
-        at(from).messages_sent.fetch_add(1, std::memory_order_relaxed);
-        at(from).bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
     }
 
     std::size_t mailbox_bytes_;
@@ -44527,26 +44502,18 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <class Owner, class Node>
 class received_message {
   public:
-    received_message(Owner by, Node& taken) : owner_(std::move(by)), node_(&taken) {}
-    received_message(received_message&& other) noexcept : owner_(std::move(other.owner_)), node_(other.node_) {
-        other.node_ = nullptr;
-    }
-    received_message& operator=(received_message&& other) noexcept {
-        received_message moved(std::move(other));
-        std::swap(owner_, moved.owner_);
-        std::swap(node_, moved.node_);
-        return *this;
-    }
-    ~received_message() {
-        if (owner_ != nullptr && node_ != nullptr) owner_->release(*node_);
-    }
+    received_message(Owner by, Node& taken) : node_(&taken, {std::move(by)}) {}
 
     rank_t source() const { return node_->source; }
     byte_pieces pieces() const { return node_->pieces; }
 
   private:
-    Owner owner_;
-    Node* node_;  ///< null: moved from
+    struct releaser {
+        Owner owner;
+        void operator()(Node* read) const noexcept { owner->release(*read); }
+    };
+
+    std::unique_ptr<Node, releaser> node_;
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -44562,45 +44529,38 @@ using message = rill::detail::received_message<detail::world*, detail::node>;
 class sending {
   public:
     sending() = default;
-    sending(detail::world& world, detail::node* posted) : world_(&world), node_(posted) {}
-    sending(sending&& other) noexcept : world_(other.world_), node_(other.node_) { other.node_ = nullptr; }
-    sending& operator=(sending&& other) noexcept {
-        if (this == &other) return *this;
-        if (node_ != nullptr) abandon();
-        world_ = other.world_;
-        node_ = other.node_;
-        other.node_ = nullptr;
-        return *this;
-    }
-    ~sending() {
-        if (node_ != nullptr) abandon();
-    }
+    sending(detail::world& world, detail::node* posted) : node_(posted, {&world}) {}
 
     bool done() noexcept { return node_ == nullptr || retired_if(node_->marks.load(std::memory_order_acquire)); }
 
     /// True when done, false when `until` has passed; throws the failure that ended the context.
     bool wait(deadline until) {
-        return done() || world_->wait(node_->source, node_->on, until, [this] { return released(); });
+        return done() || world().wait(node_->source, node_->on, until, [this] { return released(); });
     }
 
     /// Withdraws the message if nobody has taken it, otherwise waits until it has been read.
     [[gnu::noinline]] void settle() noexcept {
         if (done()) return;
-        if (world_->withdraw(*node_)) return retire();
-        world_->wait_regardless(node_->source, node_->on, [this] { return released(); });
+        if (world().withdraw(*node_)) return retire();
+        world().wait_regardless(node_->source, node_->on, [this] { return released(); });
     }
 
   private:
     /// Withdraws a message that nobody has taken; a message that is being read is retired by its reader.
-    [[gnu::noinline]] void abandon() noexcept {
-        const bool withdrawn = world_->withdraw(*node_);
-        if (withdrawn ||
-            (node_->marks.fetch_or(detail::node::abandoned, std::memory_order_acq_rel) & detail::node::released) != 0)
-            retire();
-    }
+    struct abandoner {
+        detail::world* of;
+        [[gnu::noinline]] void operator()(detail::node* posted) const noexcept {
+            const bool withdrawn = of->withdraw(*posted);
+            if (withdrawn || (posted->marks.fetch_or(detail::node::abandoned, std::memory_order_acq_rel) &
+                              detail::node::released) != 0)
+                of->at(posted->receiver).box.retire(*posted);
+        }
+    };
+
+    detail::world& world() const { return *node_.get_deleter().of; }
     [[gnu::noinline]] void retire() noexcept {
-        world_->at(node_->receiver).box.retire(*node_);
-        node_ = nullptr;
+        world().at(node_->receiver).box.retire(*node_);
+        (void)node_.release();
     }
     bool retired_if(unsigned marks) noexcept {
         if ((marks & detail::node::released) == 0) return false;
@@ -44612,8 +44572,7 @@ class sending {
         return retired_if(node_->marks.fetch_or(detail::node::awaited, std::memory_order_acq_rel));
     }
 
-    detail::world* world_ = nullptr;
-    detail::node* node_ = nullptr;
+    std::unique_ptr<detail::node, abandoner> node_;
 };
 
 }}}  // namespace rill::RILL_ABI::in_process
@@ -44676,21 +44635,16 @@ class rank_threads {
         try {
             body_(context_, world_, rank);
             world_.end(rank);
-        } catch (const error& caught) {
-            abort_notice notice = world_.origin_of(caught.notice()).value_or(caught.notice());
-            if (notice.culprit == no_rank) notice.culprit = rank;
-            fail(rank, std::move(notice));
-        } catch (const std::exception& caught) {
-            fail(rank, {.culprit = rank, .reason = text_of({"rank ", rank, " failed: ", caught.what()})});
         } catch (...) {
-            fail(rank, {.culprit = rank,
-                        .reason = text_of({"rank ", rank, " failed: an exception that is no std::exception"})});
+            fail(rank);
         }
     }
 
-    [[gnu::cold, gnu::noinline]] void fail(rank_t rank, abort_notice notice) {
+    [[gnu::cold, gnu::noinline]] void fail(rank_t rank) {
         thrown_[static_cast<std::size_t>(rank)] = std::current_exception();
-        notice.context = every_context;
+        abort_notice notice =
+            rill::detail::notice_of_thrown(rank, [this](const abort_notice& told) { return world_.origin_of(told); });
+        if (notice.culprit == no_rank) notice.culprit = rank;
         {
             const std::lock_guard lock(mutex_);
             if (first_ == no_rank) first_ = rank;

@@ -1822,7 +1822,9 @@ class rooted {
 
     /// Ends the run on all ranks; on others than the root it does nothing.
     void end() {
-        if (is_root()) steps_.end();
+        if (!is_root()) return;
+        steps_.end();
+        has_begun_ = false;
     }
     Bound& state() { return optimizer_; }
     const Bound& state() const { return optimizer_; }
@@ -1843,8 +1845,9 @@ class rooted {
     step_record step_with(const Rate& schedule, std::span<T> parameters, std::span<T> gradient, bool contributes,
                           Compute&& compute, Reduce&& reduce, Move&& move) {
         stopwatch clock(workers_.net());
-        step_record record{.is_over = !steps_.next(parameters)};
+        step_record record{.is_over = !has_begun_ && !steps_.next(parameters)};
         if (record.is_over) return record;
+        has_begun_ = true;
         record.step = position() - 1;
         const double rate = rate_at(schedule, record.step);
         const duration waited = clock.lap();
@@ -1855,6 +1858,7 @@ class rooted {
             if (bad) record.invalid.push_back({workers_.rank(), *bad});
         }
         record.phases.compute = clock.lap();
+        has_begun_ = false;
         latest_ = reduce(bad.has_value());
         record.exchange = static_cast<const receipt&>(latest_);
         record.phases.exchange = waited + clock.lap();
@@ -1875,6 +1879,7 @@ class rooted {
     Bound optimizer_;
     round_receipt latest_;
     std::uint64_t first_ = 0;  ///< the step that the first round was, or would have been, modulo 2^64
+    bool has_begun_ = false;   ///< the round under way, which an exception of `compute` has left without a gradient
 };
 
 }}}  // namespace rill::RILL_ABI::train
@@ -3021,7 +3026,8 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 ///
 /// A step is a round of `gossip` with a coordinator. The run is over after `rounds` rounds, or after the step after
 /// which all ranks call `end`. On a rank that is out a step throws `timeout`; the others go on. A rank 0 that does not
-/// train makes no step of its own: its first one ends with the run.
+/// train makes no step of its own: its first one ends with the run. A record's traffic leaves out
+/// the joining, which happens in the first step, and on rank 0 what that sends and receives as the coordinator.
 ///
 /// Checkpoints: all ranks save between the same two steps, so rank 0 trains. `restore` ends the gossip that has begun,
 /// if any, and begins another one, collectively: so all ranks live. Ranks that were out take part again. Pairs are then
@@ -5489,6 +5495,7 @@ struct sparse_state {
     stream<T> sent{};
     std::uint64_t step_sent = 0;           ///< the number of its step + 1; 0: nothing is under way
     std::optional<std::size_t> invalid{};  ///< its first coordinate that is not finite
+    std::uint64_t operation = 0;           ///< how many operations the group had counted before it was sent
 
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
@@ -5515,12 +5522,15 @@ struct sparse_state {
                                  std::to_string(room.indices[e]));
         read.step_sent = saved[0];
         read.invalid = saved[1] == 0 ? std::nullopt : std::optional<std::size_t>(saved[1] - 1);
+        read.operation = saved[3];
         *this = std::move(read);
     }
 
   private:
-    using saved_head = std::array<std::uint64_t, 3>;
-    saved_head head() const { return {step_sent, invalid ? *invalid + 1 : 0, step_sent != 0 ? sent.count() : 0}; }
+    using saved_head = std::array<std::uint64_t, 4>;
+    saved_head head() const {
+        return {step_sent, invalid ? *invalid + 1 : 0, step_sent != 0 ? sent.count() : 0, operation};
+    }
 };
 
 /// A `sparse_bsp` bound to one rank.
@@ -5557,8 +5567,6 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
     auto& state() { return state_; }
     const auto& state() const { return state_; }
 
-    /// The number of the operation that repeats what is under way.
-    std::uint64_t position() const { return base::position() - (under_way_.is_valid() ? 1 : 0); }
     void resume_at(std::uint64_t position) {
         if (under_way_.is_valid()) under_way_.get();
         base::resume_at(position);
@@ -5588,7 +5596,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
         step_record record{.step = number, .is_over = this->has_ended()};
         stopwatch clock(this->workers().net());
         std::optional<std::size_t> bad;
-        if (state_.step_sent != 0 && !under_way_.is_valid()) send();  // what a checkpoint held
+        if (state_.step_sent != 0 && !under_way_.is_valid()) send_again();
         if (!record.is_over) {
             record.loss = compute();
             bad = this->first_invalid(gradient);
@@ -5607,14 +5615,24 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
             state_.step_sent = number + 1;
             send();
         }
+        record.elapsed = clock.total();
         return record;
     }
 
     void send() {
+        state_.operation = base::position();
         under_way_ = start(this->workers(), [this](auto& lane) {
             return all_reduce(lane, state_.sent, mean_, aggregate::mean{}, policy_.codings,
                               contribution{.weight = state_.invalid ? 0.0 : 1.0});
         });
+    }
+
+    /// Sends what a checkpoint held, with the random numbers of the first time.
+    void send_again() {
+        const std::uint64_t next = base::position();
+        this->workers().resume_at(state_.operation);
+        send();
+        this->workers().resume_at(next);
     }
 
     Policy policy_;

@@ -412,27 +412,20 @@ class storage {
     storage() = default;
     explicit storage(std::size_t size)
         : data_(static_cast<std::byte*>(::operator new(size, std::align_val_t(alignment)))), size_(size) {}
-    storage(storage&& other) noexcept
-        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-    storage& operator=(storage&& other) noexcept {
-        storage moved(std::move(other));
-        std::swap(data_, moved.data_);
-        std::swap(size_, moved.size_);
-        return *this;
-    }
-    ~storage() {
-        if (data_ != nullptr) ::operator delete(data_, std::align_val_t(alignment));
-    }
 
-    std::byte* data() const { return data_; }
+    std::byte* data() const { return data_.get(); }
     std::size_t size() const { return size_; }
     explicit operator bool() const { return data_ != nullptr; }
 
     /// Gives the memory up without freeing it, because the port may still write to it.
-    void leak() noexcept { data_ = nullptr; }
+    void leak() noexcept { (void)data_.release(); }
 
   private:
-    std::byte* data_ = nullptr;
+    struct freer {
+        void operator()(std::byte* data) const noexcept { ::operator delete(data, std::align_val_t(alignment)); }
+    };
+
+    std::unique_ptr<std::byte, freer> data_;
     std::size_t size_ = 0;
 };
 
@@ -568,7 +561,9 @@ class inbox : public rill::detail::undelivered<mail::node<Request>> {
     template <class Which>
     node* find(Which which) {
         node* found = nullptr;
-        this->for_each(which, [&](node& n) { found = &n; });
+        this->for_each([&](node& n) {
+            if (which(n)) found = &n;
+        });
         return found;
     }
 
@@ -1195,7 +1190,7 @@ class post_office {
         outbox_.for_each_open([&](outgoing& sent) {
             if (!sent.is_moving) outbox_.close(sent);
         });
-        inbox_.for_each([](const node&) { return true; }, [&](node& left) { discard(left); });
+        inbox_.for_each([&](node& left) { discard(left); });
         for (peer_state& peer : peers_) peer.unasked.clear();
         unasked_ = 0;
         landings_.clear();
@@ -1255,7 +1250,7 @@ class post_office {
     /// Completes the receive of a claimed message that has arrived.
     void accept(node& n) {
         repay(n);
-        count_received(n);
+        counted_ += {.messages_received = 1, .bytes_received = n.size};
     }
     redirection<Port> redirect(node& n) { return {transfers_, n}; }
 
@@ -1284,7 +1279,9 @@ class post_office {
         control_.forget(context);
         watch_.forget(context);
         known_open_ = every_context;
-        inbox_.for_each([=](const node& n) { return n.on.context == context; }, [&](node& n) { drop(n); });
+        inbox_.for_each([&](node& n) {
+            if (n.on.context == context) drop(n);
+        });
     }
 
     void tell(rank_t peer, envelope head, byte_view payload = {}) {
@@ -1370,14 +1367,7 @@ class post_office {
     /// Large enough for notes of earlier endpoints, which may still arrive.
     std::size_t landing_size() const { return storage::alignment + most_eager_bytes_; }
 
-    void count_sent(std::size_t size) {
-        ++counted_.messages_sent;
-        counted_.bytes_sent += size;
-    }
-    void count_received(const node& n) {
-        ++counted_.messages_received;
-        counted_.bytes_received += n.size;
-    }
+    void count_sent(std::size_t size) { counted_ += {.messages_sent = 1, .bytes_sent = size}; }
 
     peer_state& state_of(rank_t peer) { return peers_[static_cast<std::size_t>(peer)]; }
     const peer_state& at(rank_t peer) const { return peers_[static_cast<std::size_t>(peer)]; }
@@ -1707,6 +1697,57 @@ class race_annotation {
 #endif
 };
 
+/// A function with its own stack, behind a guard page. The function must return before its fiber is destroyed: nothing
+/// unwinds a suspended fiber. `Context`: has that stack, on which it calls a function that never returns when it is
+/// first entered, and switches to it (`enter`) and back (`leave`).
+template <class Context>
+class fiber_on {
+  public:
+    fiber_on(std::size_t stack_bytes, void (*body)(void*), void* argument)
+        : context_(stack_bytes, &fiber_on::run, this), body_(body), argument_(argument) {}
+    fiber_on(const fiber_on&) = delete;
+    fiber_on& operator=(const fiber_on&) = delete;
+    ~fiber_on() { stack_annotation::forget(context_.bottom(), context_.size()); }
+
+    /// Runs it until it suspends or returns.
+    RILL_DETAIL_SWITCHES void resume() {
+        exceptions_ = exception_state::exchange(exceptions_);
+        stack_annotation host;
+        host.leave_for(context_.bottom(), context_.size());
+        race_.enter();
+        context_.enter();
+        host.arrive(nullptr, nullptr);
+        exceptions_ = exception_state::exchange(exceptions_);
+    }
+
+    /// Called by the fiber's own body; returns control to the caller of `resume`.
+    RILL_DETAIL_SWITCHES void suspend() {
+        own_.leave_for(host_bottom_, host_size_);
+        race_.leave();
+        context_.leave();
+        own_.arrive(&host_bottom_, &host_size_);
+    }
+
+  private:
+    RILL_DETAIL_SWITCHES static void run(void* self) noexcept {
+        fiber_on& fiber = *static_cast<fiber_on*>(self);
+        fiber.own_.arrive(&fiber.host_bottom_, &fiber.host_size_);
+        fiber.body_(fiber.argument_);
+        fiber.own_.leave_for_ever(fiber.host_bottom_, fiber.host_size_);
+        fiber.race_.leave();
+        fiber.context_.leave();
+    }
+
+    Context context_;
+    void (*body_)(void*);
+    void* argument_;
+    exception_state exceptions_{};
+    stack_annotation own_{};
+    race_annotation race_{};
+    const void* host_bottom_ = nullptr;
+    std::size_t host_size_ = 0;
+};
+
 }}}  // namespace rill::RILL_ABI::detail
 
 #endif  // RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
@@ -1729,90 +1770,50 @@ namespace rill { inline namespace RILL_ABI { namespace mail {
 
 #if RILL_DETAIL_MAIL_FIBERS
 
-/// A stack of whole pages, the lowest of which is a guard page.
-class fiber_stack {
+/// A stack of whole pages, the lowest of which is a guard page, and the switch of POSIX contexts.
+class posix_context {
   public:
-    explicit fiber_stack(std::size_t bytes) {
+    posix_context(std::size_t stack_bytes, void (*run)(void*), void* argument) : run_(run), argument_(argument) {
         const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-        size_ = (bytes + page - 1) / page * page + page;
-        base_ = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (base_ == MAP_FAILED) throw std::bad_alloc();
-        ::mprotect(base_, page, PROT_NONE);
-    }
-    fiber_stack(const fiber_stack&) = delete;
-    fiber_stack& operator=(const fiber_stack&) = delete;
-    ~fiber_stack() {
-        rill::detail::stack_annotation::forget(base_, size_);
-        ::munmap(base_, size_);
-    }
-
-    void* base() const { return base_; }
-    std::size_t size() const { return size_; }
-
-  private:
-    void* base_ = nullptr;
-    std::size_t size_ = 0;
-};
-
-/// A function with its own stack. The function must return before its fiber is destroyed: nothing unwinds a suspended
-/// fiber.
-class fiber {
-  public:
-    fiber(std::size_t stack_bytes, void (*body)(void*), void* argument)
-        : stack_(stack_bytes), body_(body), argument_(argument) {
+        size_ = (stack_bytes + page - 1) / page * page + page;
+        bottom_ = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (bottom_ == MAP_FAILED) throw std::bad_alloc();
+        ::mprotect(bottom_, page, PROT_NONE);
         ::getcontext(&context_);
-        context_.uc_stack.ss_sp = stack_.base();
-        context_.uc_stack.ss_size = stack_.size();
+        context_.uc_stack.ss_sp = bottom_;
+        context_.uc_stack.ss_size = size_;
         context_.uc_link = nullptr;
         const auto self = reinterpret_cast<std::uintptr_t>(this);
-        ::makecontext(&context_, reinterpret_cast<void (*)()>(&fiber::start), 2, static_cast<unsigned>(self >> 32),
-                      static_cast<unsigned>(self));
+        ::makecontext(&context_, reinterpret_cast<void (*)()>(&posix_context::start), 2,
+                      static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
     }
-    fiber(const fiber&) = delete;
-    fiber& operator=(const fiber&) = delete;
+    posix_context(const posix_context&) = delete;
+    posix_context& operator=(const posix_context&) = delete;
+    ~posix_context() { ::munmap(bottom_, size_); }
 
-    /// Runs it until it suspends or returns.
-    RILL_DETAIL_SWITCHES void resume() {
-        exceptions_ = rill::detail::exception_state::exchange(exceptions_);
-        rill::detail::stack_annotation host;
-        host.leave_for(stack_.base(), stack_.size());
-        race_.enter();
-        ::swapcontext(&host_, &context_);
-        host.arrive(nullptr, nullptr);
-        exceptions_ = rill::detail::exception_state::exchange(exceptions_);
-    }
+    const void* bottom() const { return bottom_; }
+    std::size_t size() const { return size_; }
 
-    /// Called by the fiber's own body; returns control to the caller of `resume`.
-    RILL_DETAIL_SWITCHES void suspend() {
-        own_.leave_for(host_bottom_, host_size_);
-        race_.leave();
-        ::swapcontext(&context_, &host_);
-        own_.arrive(&host_bottom_, &host_size_);
-    }
+    RILL_DETAIL_SWITCHES void enter() { ::swapcontext(&host_, &context_); }
+    RILL_DETAIL_SWITCHES void leave() { ::swapcontext(&context_, &host_); }
 
   private:
-    /// Takes the fiber's address in two halves, because makecontext passes int.
+    /// Takes the address of the context in two halves, because makecontext passes int.
     RILL_DETAIL_SWITCHES static void start(unsigned high, unsigned low) noexcept {
         // NOLINTNEXTLINE(performance-no-int-to-ptr): there is no other way
-        fiber& own = *reinterpret_cast<fiber*>((std::uintptr_t{high} << 32) | low);
-        own.own_.arrive(&own.host_bottom_, &own.host_size_);
-        own.body_(own.argument_);
-        own.own_.leave_for_ever(own.host_bottom_, own.host_size_);
-        own.race_.leave();
-        ::setcontext(&own.host_);
+        posix_context& own = *reinterpret_cast<posix_context*>((std::uintptr_t{high} << 32) | low);
+        own.run_(own.argument_);
     }
 
-    fiber_stack stack_;
-    void (*body_)(void*);
+    void (*run_)(void*);
     void* argument_;
+    void* bottom_ = nullptr;
+    std::size_t size_ = 0;
     ucontext_t context_{};
     ucontext_t host_{};
-    rill::detail::exception_state exceptions_{};
-    rill::detail::stack_annotation own_{};
-    rill::detail::race_annotation race_{};
-    const void* host_bottom_ = nullptr;
-    std::size_t host_size_ = 0;
 };
+
+using fiber = rill::detail::fiber_on<posix_context>;
 
 #else
 
@@ -1956,8 +1957,7 @@ template <class Port>
 void post_office<Port>::fence(rank_t peer, std::uint64_t incarnation) {
     if (incarnation == 0 || incarnation != life_of(peer)) return;
     watch_.fence(peer);
-    inbox_.for_each_of(
-        peer, [](const node&) { return true; }, [&](node& n) { drop(n); });
+    inbox_.for_each_of(peer, [&](node& n) { drop(n); });
 }
 
 /// True when a peer has gone. Called only when no note is left to read, since a verdict of before comes first. Where
@@ -2064,9 +2064,9 @@ void post_office<Port>::forsake(rank_t peer) {
     outbox_.for_each_open([&](outgoing& sent) {
         if (sent.peer == peer && !sent.is_moving) outbox_.close(sent);
     });
-    inbox_.for_each_of(
-        peer, [](const node& n) { return n.is == node_state::announced || n.is == node_state::begun; },
-        [&](node& n) { discard(n); });
+    inbox_.for_each_of(peer, [&](node& n) {
+        if (n.is == node_state::announced || n.is == node_state::begun) discard(n);
+    });
     of.arrivals.clear();
     of.outstanding = of.owed = {};
     of.came_unasked = 0;
@@ -2388,9 +2388,9 @@ void post_office<Port>::handle(rank_t source, const envelope& head, const std::b
             return;
         case note::withdraw:
             take_end(source, head.id);
-            return inbox_.for_each_of(
-                source, [&](const node& n) { return n.id == head.id && n.is == node_state::announced; },
-                [&](node& n) { discard(n); });
+            return inbox_.for_each_of(source, [&](node& n) {
+                if (n.id == head.id && n.is == node_state::announced) discard(n);
+            });
         case note::drop:
             if (outgoing* const sent = outbox_.find(head.id); sent != nullptr && !sent->is_moving)
                 sent->is_unasked ? stop(*sent) : outbox_.close(*sent);
@@ -2910,10 +2910,7 @@ class waiting {
         if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
         if (const abort_notice* const notice = office_.knowledge().find_notice(on)) throw_error(*notice);
         if (fibers_.must_stop() || (own_activity != nullptr && own_activity->stop.load(std::memory_order_acquire)))
-            throw_error({.context = on.context,
-                         .culprit = rank(),
-                         .reason = "rank " + std::to_string(rank()) +
-                                   " did not wait for one of its activities because of an exception"});
+            rill::detail::throw_stopped(rank(), on.context);
     }
 
     /// Whether a wait looks again at once after a step that has moved something. An immediate wait does so until no
@@ -3542,14 +3539,11 @@ class rank_run {
         } catch (const typename Port::library_error& caught) {
             tell_if_possible(caught.notice());
             throw;
-        } catch (const error& caught) {
-            abort_notice notice = engine_.origin_of(caught.notice()).value_or(caught.notice());
+        } catch (...) {
+            abort_notice notice = rill::detail::notice_of_thrown(
+                engine_.rank(), [this](const abort_notice& told) { return engine_.origin_of(told); });
             if (notice.culprit == no_rank) notice.culprit = engine_.rank();
             fail(std::move(notice));
-        } catch (const std::exception& caught) {
-            fail(caught.what());
-        } catch (...) {
-            fail("an exception that is no std::exception");
         }
         engine_.leave();
         const auto failed = engine_.await_all_left();
@@ -3566,10 +3560,6 @@ class rank_run {
             engine_.leave();
         } catch (...) {
         }
-    }
-    void fail(const std::string& what) {
-        const rank_t rank = engine_.rank();
-        fail(abort_notice{.culprit = rank, .reason = "rank " + std::to_string(rank) + " failed: " + what});
     }
     void fail(abort_notice notice) {
         thrown_ = std::current_exception();
@@ -3812,13 +3802,8 @@ enum class thread_level : std::uint8_t { single, funneled, serialized, multiple 
 
 /// For messages: "funneled".
 constexpr const char* name(thread_level level) {
-    switch (level) {
-        case thread_level::single: return "single";
-        case thread_level::funneled: return "funneled";
-        case thread_level::serialized: return "serialized";
-        case thread_level::multiple: break;
-    }
-    return "multiple";
+    constexpr const char* names[] = {"single", "funneled", "serialized", "multiple"};
+    return names[static_cast<std::size_t>(level)];
 }
 
 namespace detail {
@@ -3830,13 +3815,8 @@ inline thread_level level_of(int provided) {
     return provided >= MPI_THREAD_FUNNELED ? thread_level::funneled : thread_level::single;
 }
 inline int constant_of(thread_level level) {
-    switch (level) {
-        case thread_level::single: return MPI_THREAD_SINGLE;
-        case thread_level::funneled: return MPI_THREAD_FUNNELED;
-        case thread_level::serialized: return MPI_THREAD_SERIALIZED;
-        case thread_level::multiple: break;
-    }
-    return MPI_THREAD_MULTIPLE;
+    const int constants[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
+    return constants[static_cast<std::size_t>(level)];
 }
 inline thread_level granted_level() {
     int provided = MPI_THREAD_SINGLE;

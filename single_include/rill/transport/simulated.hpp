@@ -124,6 +124,57 @@ class race_annotation {
 #endif
 };
 
+/// A function with its own stack, behind a guard page. The function must return before its fiber is destroyed: nothing
+/// unwinds a suspended fiber. `Context`: has that stack, on which it calls a function that never returns when it is
+/// first entered, and switches to it (`enter`) and back (`leave`).
+template <class Context>
+class fiber_on {
+  public:
+    fiber_on(std::size_t stack_bytes, void (*body)(void*), void* argument)
+        : context_(stack_bytes, &fiber_on::run, this), body_(body), argument_(argument) {}
+    fiber_on(const fiber_on&) = delete;
+    fiber_on& operator=(const fiber_on&) = delete;
+    ~fiber_on() { stack_annotation::forget(context_.bottom(), context_.size()); }
+
+    /// Runs it until it suspends or returns.
+    RILL_DETAIL_SWITCHES void resume() {
+        exceptions_ = exception_state::exchange(exceptions_);
+        stack_annotation host;
+        host.leave_for(context_.bottom(), context_.size());
+        race_.enter();
+        context_.enter();
+        host.arrive(nullptr, nullptr);
+        exceptions_ = exception_state::exchange(exceptions_);
+    }
+
+    /// Called by the fiber's own body; returns control to the caller of `resume`.
+    RILL_DETAIL_SWITCHES void suspend() {
+        own_.leave_for(host_bottom_, host_size_);
+        race_.leave();
+        context_.leave();
+        own_.arrive(&host_bottom_, &host_size_);
+    }
+
+  private:
+    RILL_DETAIL_SWITCHES static void run(void* self) noexcept {
+        fiber_on& fiber = *static_cast<fiber_on*>(self);
+        fiber.own_.arrive(&fiber.host_bottom_, &fiber.host_size_);
+        fiber.body_(fiber.argument_);
+        fiber.own_.leave_for_ever(fiber.host_bottom_, fiber.host_size_);
+        fiber.race_.leave();
+        fiber.context_.leave();
+    }
+
+    Context context_;
+    void (*body_)(void*);
+    void* argument_;
+    exception_state exceptions_{};
+    stack_annotation own_{};
+    race_annotation race_{};
+    const void* host_bottom_ = nullptr;
+    std::size_t host_size_ = 0;
+};
+
 }}}  // namespace rill::RILL_ABI::detail
 
 #endif  // RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
@@ -138,70 +189,42 @@ class race_annotation {
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// A function with its own stack, behind a guard page. The function must return before its fiber is destroyed: nothing
-/// unwinds a suspended fiber.
-///
-/// It uses only Boost.Context's switch, not `boost::context::fiber`: that class unwinds by an exception which no
-/// `catch (...)` may swallow, and sanitizers would instrument its wrappers.
-class fiber {
+/// A stack behind a guard page, and Boost.Context's switch. It does not use `boost::context::fiber`: that class unwinds
+/// by an exception which no `catch (...)` may swallow, and sanitizers would instrument its wrappers.
+class boost_context {
   public:
-    fiber(std::size_t stack_bytes, void (*body)(void*), void* argument)
+    boost_context(std::size_t stack_bytes, void (*run)(void*), void* argument)
         : stacks_(stack_bytes),
           stack_(stacks_.allocate()),
-          body_(body),
+          run_(run),
           argument_(argument),
-          context_(boost::context::detail::make_fcontext(stack_.sp, stack_.size, &fiber::start)) {}
-    fiber(const fiber&) = delete;
-    fiber& operator=(const fiber&) = delete;
-    ~fiber() {
-        stack_annotation::forget(bottom(), stack_.size);
-        stacks_.deallocate(stack_);
-    }
+          context_(boost::context::detail::make_fcontext(stack_.sp, stack_.size, &boost_context::start)) {}
+    boost_context(const boost_context&) = delete;
+    boost_context& operator=(const boost_context&) = delete;
+    ~boost_context() { stacks_.deallocate(stack_); }
 
-    /// Runs it until it suspends or returns.
-    RILL_DETAIL_SWITCHES void resume() {
-        exceptions_ = exception_state::exchange(exceptions_);
-        stack_annotation host;
-        host.leave_for(bottom(), stack_.size);
-        race_.enter();
-        context_ = boost::context::detail::jump_fcontext(context_, this).fctx;
-        host.arrive(nullptr, nullptr);
-        exceptions_ = exception_state::exchange(exceptions_);
-    }
+    const void* bottom() const { return static_cast<const char*>(stack_.sp) - stack_.size; }
+    std::size_t size() const { return stack_.size; }
 
-    /// Called by the fiber's own body; returns control to the caller of `resume`.
-    RILL_DETAIL_SWITCHES void suspend() {
-        own_.leave_for(host_bottom_, host_size_);
-        race_.leave();
-        host_ = boost::context::detail::jump_fcontext(host_, nullptr).fctx;
-        own_.arrive(&host_bottom_, &host_size_);
-    }
+    RILL_DETAIL_SWITCHES void enter() { context_ = boost::context::detail::jump_fcontext(context_, this).fctx; }
+    RILL_DETAIL_SWITCHES void leave() { host_ = boost::context::detail::jump_fcontext(host_, nullptr).fctx; }
 
   private:
-    const void* bottom() const { return static_cast<const char*>(stack_.sp) - stack_.size; }
-
     RILL_DETAIL_SWITCHES static void start(boost::context::detail::transfer_t from) noexcept {
-        fiber& own = *static_cast<fiber*>(from.data);
+        boost_context& own = *static_cast<boost_context*>(from.data);
         own.host_ = from.fctx;
-        own.own_.arrive(&own.host_bottom_, &own.host_size_);
-        own.body_(own.argument_);
-        own.own_.leave_for_ever(own.host_bottom_, own.host_size_);
-        own.race_.leave();
-        boost::context::detail::jump_fcontext(own.host_, nullptr);
+        own.run_(own.argument_);
     }
 
     boost::context::protected_fixedsize_stack stacks_;
     boost::context::stack_context stack_;
-    void (*body_)(void*);
+    void (*run_)(void*);
     void* argument_;
     boost::context::detail::fcontext_t context_;
     boost::context::detail::fcontext_t host_ = nullptr;
-    exception_state exceptions_{};
-    stack_annotation own_{};
-    race_annotation race_{};
-    const void* host_bottom_ = nullptr;
-    std::size_t host_size_ = 0;
 };
+
+using fiber = fiber_on<boost_context>;
 
 }}}  // namespace rill::RILL_ABI::detail
 
@@ -294,6 +317,53 @@ namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 struct parcel;
 class strand;
 
+/// The place of an object in a list.
+template <class Item>
+struct list_hook {
+    Item *before = nullptr, *after = nullptr;
+};
+
+/// A list of objects, linked by `hooks[Which]` in each of them; it owns none.
+template <class Item, std::size_t Which = 0>
+class linked_list {
+  public:
+    Item* first() const { return first_; }
+    bool empty() const { return first_ == nullptr; }
+    static Item* after(const Item& item) { return item.hooks[Which].after; }
+
+    void push_back(Item& item) noexcept {
+        item.hooks[Which] = {last_, nullptr};
+        (last_ == nullptr ? first_ : last_->hooks[Which].after) = &item;
+        last_ = &item;
+    }
+    void push_front(Item& item) noexcept {
+        item.hooks[Which] = {nullptr, first_};
+        (first_ == nullptr ? last_ : first_->hooks[Which].before) = &item;
+        first_ = &item;
+    }
+    void remove(Item& item) noexcept {
+        const list_hook<Item> h = item.hooks[Which];
+        (h.before == nullptr ? first_ : h.before->hooks[Which].after) = h.after;
+        (h.after == nullptr ? last_ : h.after->hooks[Which].before) = h.before;
+    }
+
+    /// The visitor may remove what it gets.
+    template <class Visit>
+    void for_each(Visit&& visit) const {
+        for (Item *item = first_, *next = nullptr; item != nullptr; item = next) {
+            next = after(*item);
+            visit(*item);
+        }
+    }
+
+  private:
+    Item* first_ = nullptr;
+    Item* last_ = nullptr;
+};
+
+/// The activities that wait for one thing, first come, first served.
+using wait_list = linked_list<strand>;
+
 enum class waits_for : std::uint8_t { message, room, reading, announcement, event, queue, activity, time };
 
 /// What an activity waits for, and the outcome. It lives on the stack of the waiting activity.
@@ -308,20 +378,6 @@ struct wait_record {
 };
 
 enum class wake : std::uint8_t { called, expired, ended };
-
-/// The activities that wait for one thing, first come, first served.
-class wait_list {
-  public:
-    strand* first() const { return first_; }
-    bool empty() const { return first_ == nullptr; }
-    void push_back(strand& s) noexcept;
-    void push_front(strand& s) noexcept;
-    void remove(strand& s) noexcept;
-
-  private:
-    strand* first_ = nullptr;
-    strand* last_ = nullptr;
-};
 
 /// One activity of a rank: a fiber that is reused for new jobs.
 class strand : public appointment {
@@ -343,7 +399,7 @@ class strand : public appointment {
 
     wait_record* waiting = nullptr;
     wait_list* among = nullptr;  ///< where it waits
-    strand *before = nullptr, *after = nullptr;
+    list_hook<strand> hooks[1]{};
     wake outcome = wake::called;
 
     rill::detail::fiber thread;
@@ -357,28 +413,6 @@ class strand : public appointment {
         }
     }
 };
-
-inline void wait_list::push_back(strand& s) noexcept {
-    s.among = this;
-    s.before = last_;
-    s.after = nullptr;
-    (last_ == nullptr ? first_ : last_->after) = &s;
-    last_ = &s;
-}
-
-inline void wait_list::push_front(strand& s) noexcept {
-    s.among = this;
-    s.before = nullptr;
-    s.after = first_;
-    (first_ == nullptr ? last_ : first_->before) = &s;
-    first_ = &s;
-}
-
-inline void wait_list::remove(strand& s) noexcept {
-    (s.before == nullptr ? first_ : s.before->after) = s.after;
-    (s.after == nullptr ? last_ : s.after->before) = s.before;
-    s.among = nullptr;
-}
 
 /// Runs the activities one at a time and moves the clock when none can go on.
 class scheduler {
@@ -451,6 +485,7 @@ class scheduler {
         what.since = now_;
         if (!until.is_never()) future_.add(own, until.at);
         own.waiting = &what;
+        own.among = &where;
         where.push_back(own);
         own.thread.suspend();
         return own.outcome;
@@ -888,9 +923,6 @@ namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 struct parcel : appointment {
     enum class stage : std::uint8_t { on_the_way, held, arrived, taken, done, lost };
     enum list : std::uint8_t { of_source, of_channel, of_receiver, lists };
-    struct hook {
-        parcel *before = nullptr, *after = nullptr;
-    };
 
     parcel() : appointment(what::arrival) {}
 
@@ -907,33 +939,11 @@ struct parcel : appointment {
     bool queues = false;  ///< its appointment is the arrival of its first byte; then it waits for the receiver's card
     duration holds{};     ///< how long at most it waits at its receiver to be overtaken
     wait_list reading;    ///< activities that wait until it has been read
-    hook hooks[lists]{};
+    list_hook<parcel> hooks[lists]{};
 };
 
 template <parcel::list Which>
-class parcel_list {
-  public:
-    parcel* first() const { return first_; }
-    parcel* last() const { return last_; }
-    bool empty() const { return first_ == nullptr; }
-    static parcel* after(const parcel& p) { return p.hooks[Which].after; }
-    static parcel* before(const parcel& p) { return p.hooks[Which].before; }
-
-    void push_back(parcel& p) noexcept {
-        p.hooks[Which] = {last_, nullptr};
-        (last_ == nullptr ? first_ : last_->hooks[Which].after) = &p;
-        last_ = &p;
-    }
-    void remove(parcel& p) noexcept {
-        const parcel::hook h = p.hooks[Which];
-        (h.before == nullptr ? first_ : h.before->hooks[Which].after) = h.after;
-        (h.after == nullptr ? last_ : h.after->hooks[Which].before) = h.before;
-    }
-
-  private:
-    parcel* first_ = nullptr;
-    parcel* last_ = nullptr;
-};
+using parcel_list = linked_list<parcel, Which>;
 
 using rill::detail::contains;
 
@@ -1158,11 +1168,7 @@ class control {
         const strand& own = scheduler_.current();
         if (has_notices_)
             if (const abort_notice* notice = find_notice(own.rank, on)) throw_error(*notice);
-        if (own.stopped)
-            throw_error({.context = on.context,
-                         .culprit = own.rank,
-                         .reason = "rank " + std::to_string(own.rank) +
-                                   " did not wait for one of its activities because of an exception"});
+        if (own.stopped) rill::detail::throw_stopped(own.rank, on.context);
     }
 
     /// True when called, false when `until` has passed.
@@ -1255,22 +1261,12 @@ class control {
 
     /// Makes a notice of the exception being handled, in ranks of this world even if its error has ranks of a subgroup.
     abort_notice notice_of_current(rank_t rank) const {
-        abort_notice notice{.context = every_context, .culprit = rank, .reason = {}};
-        try {
-            throw;
-        } catch (const error& caught) {
-            const auto& known = known_[list_of(rank)];
-            const auto origin = std::find_if(known.begin(), known.end(), [&](const abort_notice* each) {
-                return rill::detail::same_failure(*each, caught.notice());
-            });
-            notice = origin == known.end() ? caught.notice() : **origin;
-            notice.context = every_context;
-            if (notice.culprit == no_rank && notice.kind != failure::deadlock) notice.culprit = rank;
-        } catch (const std::exception& caught) {
-            notice.reason = "rank " + std::to_string(rank) + " failed: " + caught.what();
-        } catch (...) {
-            notice.reason = "rank " + std::to_string(rank) + " failed: an exception that is no std::exception";
-        }
+        abort_notice notice = rill::detail::notice_of_thrown(rank, [&](const abort_notice& told) {
+            for (const abort_notice* const each : notices_of(rank))
+                if (rill::detail::same_failure(*each, told)) return std::optional(*each);
+            return std::optional<abort_notice>();
+        });
+        if (notice.culprit == no_rank && notice.kind != failure::deadlock) notice.culprit = rank;
         return notice;
     }
 
@@ -1445,11 +1441,9 @@ class mail : public rooms {
         while (life <= at(peer).lives && incarnation_of(peer, life) != incarnation) ++life;
         if (life > at(peer).lives || is_fenced(self, peer, life)) return;
         at(self).fenced.emplace_back(peer, life);
-        for (parcel* p = at(self).mail.first(); p != nullptr;) {
-            parcel* const after = at(self).mail.after(*p);
-            if (p->source == peer && p->life == life) drop(*p);
-            p = after;
-        }
+        at(self).mail.for_each([&](parcel& p) {
+            if (p.source == peer && p.life == life) drop(p);
+        });
         if (at(self).known.empty()) return;
         known_peer& last = at(self).known[static_cast<std::size_t>(peer)];
         if (last.life == life && !last.has_ended) tell_end(self, peer, last);
@@ -1553,7 +1547,7 @@ class mail : public rooms {
         pass_on(p);
     }
     void pass_on(parcel& p) {
-        for (strand* s = at(p.receiver).receiving.first(); s != nullptr; s = s->after) {
+        for (strand* s = at(p.receiver).receiving.first(); s != nullptr; s = wait_list::after(*s)) {
             wait_record& what = *s->waiting;
             if (what.on != p.on || !contains(what.peers, p.source)) continue;
             what.delivered = &take(p);
@@ -1636,11 +1630,9 @@ class mail : public rooms {
         end_receives_in_vain(self);
     }
     void end_receives_in_vain(rank_t self) {
-        for (strand* s = at(self).receiving.first(); s != nullptr;) {
-            strand* const after = s->after;
-            if (waits_in_vain(self, s->waiting->peers, s->waiting->on)) scheduler_.call(*s, wake::ended);
-            s = after;
-        }
+        at(self).receiving.for_each([&](strand& s) {
+            if (waits_in_vain(self, s.waiting->peers, s.waiting->on)) scheduler_.call(s, wake::ended);
+        });
     }
 
     void tell_change(rank_t self, rank_t peer, channel on, peer_change change, int life) {
@@ -1827,10 +1819,10 @@ class courier : public mail {
     }
 
     void monitor(rank_t self, channel on) {
+        set_monitors(self, true);  // first: an abort of every context that it has heard of does not end it any more
         throw_if_ended(on);
         rank_state& own = at(self);
         own.monitored.push_back(on);
-        set_monitors(self, true);
         if (own.known.empty()) {
             for (rank_t peer = 0; peer < size(); ++peer) own.known.push_back({.life = at(peer).lives});
             for (rank_t peer = 0; peer < size(); ++peer)
@@ -2013,11 +2005,9 @@ class courier : public mail {
 
     template <class Concerned>
     void wake_inquirers(rank_t peer, Concerned&& concerned) {
-        for (strand* s = at(peer).inquiring.first(); s != nullptr;) {
-            strand* const after = s->after;
-            if (concerned(*s)) scheduler_.call(*s);
-            s = after;
-        }
+        at(peer).inquiring.for_each([&](strand& s) {
+            if (concerned(s)) scheduler_.call(s);
+        });
     }
 
     // --- letters
@@ -2170,16 +2160,12 @@ class world : public courier {
         at(self).calls.close(context);
         forget_heard(self, context);
         std::erase_if(at(self).monitored, [&](channel each) { return each.context == context; });
-        for (parcel* p = at(self).mail.first(); p != nullptr;) {
-            parcel* const after = at(self).mail.after(*p);
-            if (p->on.context == context) drop(*p);
-            p = after;
-        }
-        for (strand* s = at(self).posting.first(); s != nullptr;) {
-            strand* const after = s->after;
-            if (s->waiting->on.context == context) admit(at(self), *s);  // their messages are dropped
-            s = after;
-        }
+        at(self).mail.for_each([&](parcel& p) {
+            if (p.on.context == context) drop(p);
+        });
+        at(self).posting.for_each([&](strand& s) {
+            if (s.waiting->on.context == context) admit(at(self), s);  // their messages are dropped
+        });
     }
 
     // --- the run
@@ -2391,76 +2377,37 @@ namespace rill { inline namespace RILL_ABI { namespace simulated {
 
 class endpoint;
 
-/// A flag that activities of one rank wait for. Its waits belong to no context: only an abort of all contexts ends
-/// them. What is there already is given also after that.
-class event {
+namespace detail {
+
+/// Lets activities of one rank wait for each other.
+template <waits_for Kind>
+class meeting_place {
   public:
-    explicit event(endpoint& net);
-    event(const event&) = delete;
-    event& operator=(const event&) = delete;
+    meeting_place(endpoint& net);  // NOLINT(google-explicit-constructor): an endpoint says where
 
-    void set() {
-        set_ = true;
-        world_->activities().call_all(waiting_);
-    }
-    void reset() { set_ = false; }
-    /// False when `until` has passed.
-    bool wait(deadline until) {
-        if (set_) return true;
-        world_->throw_if_ended({every_context});
-        if (world_->passed(until)) return world_->poll(), set_;
-        return world_->wait(waiting_, {.kind = detail::waits_for::event}, until);
-    }
-
-  private:
-    detail::world* world_;
-    detail::wait_list waiting_;
-    bool set_ = false;
-};
-
-/// Passes values between activities of one rank, first in, first out; unbounded. Its waits belong to no context: see
-/// `event`.
-template <class T>
-class queue {
-  public:
-    template <class Net>
-    explicit queue(Net& net) : world_(net.world_) {}
-    queue(const queue&) = delete;
-    queue& operator=(const queue&) = delete;
-
-    void push(T value) {
-        RILL_EXPECTS(!closed_, "simulated: push to a closed queue");
-        values_.push_back(std::move(value));
-        if (detail::strand* first = waiting_.first()) world_->activities().call(*first);
-    }
-    /// Empty when `until` has passed, or when the queue is closed and all its values have been taken.
-    std::optional<T> pop(deadline until) {
-        while (taken_ == values_.size()) {
-            if (closed_) return std::nullopt;
+    template <class Ready>
+    bool wait(deadline until, Ready&& ready) {
+        do {
             world_->throw_if_ended({every_context});
-            if (world_->passed(until)) return world_->poll(), std::nullopt;
-            if (!world_->wait(waiting_, {.kind = detail::waits_for::queue}, until)) return std::nullopt;
-        }
-        std::optional<T> value(std::move(values_[taken_++]));
-        if (2 * taken_ >= values_.size()) {
-            values_.erase(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(taken_));
-            taken_ = 0;
-        }
-        return value;
+            if (world_->passed(until)) return world_->poll(), ready();
+            if (!world_->wait(waiting_, {.kind = Kind}, until)) return false;
+        } while (!ready());
+        return true;
     }
-    /// Ends all present and future waits in `pop` once the values have been taken.
-    void close() {
-        closed_ = true;
-        world_->activities().call_all(waiting_);
-    }
+    void ring() { world_->activities().call_all(waiting_); }
 
   private:
-    detail::world* world_;
-    detail::wait_list waiting_;
-    std::vector<T> values_;
-    std::size_t taken_ = 0;  ///< leading values that have been taken
-    bool closed_ = false;
+    world* world_;
+    wait_list waiting_;
 };
+
+}  // namespace detail
+
+/// A flag that activities of one rank wait for.
+using event = rill::detail::meeting_flag<detail::meeting_place<detail::waits_for::event>>;
+/// Passes values between activities of one rank, first in, first out.
+template <class T>
+using queue = rill::detail::meeting_queue<T, detail::meeting_place<detail::waits_for::queue>>;
 
 }}}  // namespace rill::RILL_ABI::simulated
 
@@ -2545,12 +2492,12 @@ class endpoint : public rill::detail::world_endpoint<detail::world, message, sen
     }
 
   private:
-    friend class simulated::event;
-    template <class T>
-    friend class simulated::queue;
+    template <detail::waits_for Kind>
+    friend class detail::meeting_place;
 };
 
-inline event::event(endpoint& net) : world_(net.world_) {}
+template <detail::waits_for Kind>
+detail::meeting_place<Kind>::meeting_place(endpoint& net) : world_(net.world_) {}
 
 static_assert(ConcurrentTransport<endpoint>);
 static_assert(ComputingTransport<endpoint>);
