@@ -54,12 +54,12 @@ class endpoint : public rill::detail::world_endpoint<detail::world, message, sen
     }
 
   private:
-    template <detail::waits_for Kind>
-    friend class detail::meeting_place;
+    friend class simulated::event;
+    template <class T>
+    friend class simulated::queue;
 };
 
-template <detail::waits_for Kind>
-detail::meeting_place<Kind>::meeting_place(endpoint& net) : world_(net.world_) {}
+inline event::event(endpoint& net) : world_(net.world_) {}
 
 static_assert(ConcurrentTransport<endpoint>);
 static_assert(ComputingTransport<endpoint>);

@@ -2377,37 +2377,76 @@ namespace rill { inline namespace RILL_ABI { namespace simulated {
 
 class endpoint;
 
-namespace detail {
-
-/// Lets activities of one rank wait for each other.
-template <waits_for Kind>
-class meeting_place {
+/// A flag that activities of one rank wait for. Its waits belong to no context: only an abort of all contexts ends
+/// them. What is there already is given also after that.
+class event {
   public:
-    meeting_place(endpoint& net);  // NOLINT(google-explicit-constructor): an endpoint says where
+    explicit event(endpoint& net);
+    event(const event&) = delete;
+    event& operator=(const event&) = delete;
 
-    template <class Ready>
-    bool wait(deadline until, Ready&& ready) {
-        do {
-            world_->throw_if_ended({every_context});
-            if (world_->passed(until)) return world_->poll(), ready();
-            if (!world_->wait(waiting_, {.kind = Kind}, until)) return false;
-        } while (!ready());
-        return true;
+    void set() {
+        set_ = true;
+        world_->activities().call_all(waiting_);
     }
-    void ring() { world_->activities().call_all(waiting_); }
+    void reset() { set_ = false; }
+    /// False when `until` has passed.
+    bool wait(deadline until) {
+        if (set_) return true;
+        world_->throw_if_ended({every_context});
+        if (world_->passed(until)) return world_->poll(), set_;
+        return world_->wait(waiting_, {.kind = detail::waits_for::event}, until);
+    }
 
   private:
-    world* world_;
-    wait_list waiting_;
+    detail::world* world_;
+    detail::wait_list waiting_;
+    bool set_ = false;
 };
 
-}  // namespace detail
-
-/// A flag that activities of one rank wait for.
-using event = rill::detail::meeting_flag<detail::meeting_place<detail::waits_for::event>>;
-/// Passes values between activities of one rank, first in, first out.
+/// Passes values between activities of one rank, first in, first out; unbounded. Its waits belong to no context: see
+/// `event`.
 template <class T>
-using queue = rill::detail::meeting_queue<T, detail::meeting_place<detail::waits_for::queue>>;
+class queue {
+  public:
+    template <class Net>
+    explicit queue(Net& net) : world_(net.world_) {}
+    queue(const queue&) = delete;
+    queue& operator=(const queue&) = delete;
+
+    void push(T value) {
+        RILL_EXPECTS(!closed_, "simulated: push to a closed queue");
+        values_.push_back(std::move(value));
+        if (detail::strand* first = waiting_.first()) world_->activities().call(*first);
+    }
+    /// Empty when `until` has passed, or when the queue is closed and all its values have been taken.
+    std::optional<T> pop(deadline until) {
+        while (taken_ == values_.size()) {
+            if (closed_) return std::nullopt;
+            world_->throw_if_ended({every_context});
+            if (world_->passed(until)) return world_->poll(), std::nullopt;
+            if (!world_->wait(waiting_, {.kind = detail::waits_for::queue}, until)) return std::nullopt;
+        }
+        std::optional<T> value(std::move(values_[taken_++]));
+        if (2 * taken_ >= values_.size()) {
+            values_.erase(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(taken_));
+            taken_ = 0;
+        }
+        return value;
+    }
+    /// Ends all present and future waits in `pop` once the values have been taken.
+    void close() {
+        closed_ = true;
+        world_->activities().call_all(waiting_);
+    }
+
+  private:
+    detail::world* world_;
+    detail::wait_list waiting_;
+    std::vector<T> values_;
+    std::size_t taken_ = 0;  ///< leading values that have been taken
+    bool closed_ = false;
+};
 
 }}}  // namespace rill::RILL_ABI::simulated
 
@@ -2492,12 +2531,12 @@ class endpoint : public rill::detail::world_endpoint<detail::world, message, sen
     }
 
   private:
-    template <detail::waits_for Kind>
-    friend class detail::meeting_place;
+    friend class simulated::event;
+    template <class T>
+    friend class simulated::queue;
 };
 
-template <detail::waits_for Kind>
-detail::meeting_place<Kind>::meeting_place(endpoint& net) : world_(net.world_) {}
+inline event::event(endpoint& net) : world_(net.world_) {}
 
 static_assert(ConcurrentTransport<endpoint>);
 static_assert(ComputingTransport<endpoint>);
