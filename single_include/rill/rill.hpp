@@ -2720,7 +2720,7 @@ class delivery_machine {
         if (note.kind == delivery_kind::probe) {
             if (source == other) send({delivery_kind::echo, other, self_, 0, note.number}, other);
         } else if (note.kind == delivery_kind::echo) {
-            if (source == other) at(other).way = 0;
+            if (source == other) works(other);
         } else if (note.kind == delivery_kind::received) {
             if (is_present) acknowledged(note, source, now);
         } else if (note.kind == delivery_kind::over) {
@@ -2930,7 +2930,7 @@ class delivery_machine {
         const bool is_direct = source == note.target;
         if (is_direct) {
             quiet_.hear(at(source).quiet, at(source).way != 0, now);
-            at(source).way = 0;
+            works(source);
         }
         for (std::size_t i = 0; i < waiting_.size();) {
             entry& each = waiting_[i];
@@ -2946,6 +2946,8 @@ class delivery_machine {
         }
         move_on(now);
     }
+    void works(rank_t peer) { at(peer).way = 0; }
+
     /// Counts a message that came, and returns whether it is the first copy.
     bool is_new(const delivery_note& note) {
         link& from = at(note.origin);
@@ -2969,9 +2971,10 @@ class delivery_machine {
         return std::find(reported_.begin(), reported_.end(), child) != reported_.end();
     }
 
+    bool all_reported() const { return reported_.size() == static_cast<std::size_t>(children_); }
+
     void move_on(time_point now) {
-        if (!is_leaving_ || is_over_ || has_reported_ || !waiting_.empty()) return;
-        if (reported_.size() != static_cast<std::size_t>(children_)) return;
+        if (!is_leaving_ || is_over_ || has_reported_ || !waiting_.empty() || !all_reported()) return;
         if (parent_ == no_rank) return conclude();
         has_reported_ = true;
         add({delivery_kind::complete, self_, parent_, at(parent_).sent++, number_}, 0, wire::header_bytes, now);
@@ -10738,124 +10741,6 @@ consteval bool require_lasting() {
 
 }}}  // namespace rill::RILL_ABI::detail
 
-// ===== rill/core/chain.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// A list of few objects, in the order in which they were added, at addresses that stay. It costs the compiler a small
-/// part of what `std::vector` costs for each type of element.
-template <class T>
-class chain {
-    struct link {
-        T value;
-        link* next = nullptr;
-    };
-
-  public:
-    struct iterator {
-        link* at;
-
-        T& operator*() const { return at->value; }
-        iterator& operator++() {
-            at = at->next;
-            return *this;
-        }
-        bool operator!=(std::nullptr_t) const { return at != nullptr; }
-    };
-
-    chain() = default;
-    chain(chain&& other) noexcept : first_(other.first_), last_(other.last_) { other.first_ = other.last_ = nullptr; }
-    chain& operator=(chain other) noexcept {
-        std::swap(first_, other.first_);
-        std::swap(last_, other.last_);
-        return *this;
-    }
-    ~chain() {
-        for (link* next = nullptr; first_ != nullptr; first_ = next) {
-            next = first_->next;
-            delete first_;
-        }
-    }
-
-    T& add(T value) {
-        link*& next = last_ == nullptr ? first_ : last_->next;
-        last_ = next = new link{std::move(value)};
-        return last_->value;
-    }
-
-    iterator begin() const { return {first_}; }
-    static std::nullptr_t end() { return nullptr; }
-
-  private:
-    link* first_ = nullptr;
-    link* last_ = nullptr;
-};
-
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/collective/detail/owned.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// An owned object of any type, or nothing.
-class owned {
-  public:
-    owned() = default;
-    template <class Object>
-    explicit owned(Object* made) : object_(made), destroy_(&destroy<Object>) {}
-    owned(owned&& other) noexcept : object_(other.object_), destroy_(other.destroy_) { other.object_ = nullptr; }
-    owned& operator=(owned other) noexcept {
-        std::swap(object_, other.object_);
-        std::swap(destroy_, other.destroy_);
-        return *this;
-    }
-    ~owned() {
-        if (object_ != nullptr) destroy_(object_);
-    }
-
-    void* get() const { return object_; }
-
-  private:
-    template <class Object>
-    static void destroy(void* object) {
-        delete static_cast<Object*>(object);
-    }
-
-    void* object_ = nullptr;
-    void (*destroy_)(void*) = nullptr;
-};
-
-/// Objects of different types, one of each, made on first use.
-class workshop {
-  public:
-    template <class Object>
-    Object& get() {
-        void* const made = find(&type_tag<Object>);
-        return *static_cast<Object*>(made != nullptr ? made : add(&type_tag<Object>, owned(new Object())));
-    }
-
-  private:
-    struct entry {
-        const void* type;
-        owned object;
-    };
-    template <class Object>
-    static constexpr char type_tag = 0;
-
-    void* find(const void* type) const {
-        for (const entry& each : made_)
-            if (each.type == type) return each.object.get();
-        return nullptr;
-    }
-    [[gnu::noinline]] void* add(const void* type, owned object) {
-        return made_.add({type, std::move(object)}).object.get();
-    }
-
-    chain<entry> made_;
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
 // ===== rill/kernel/fold_tiles.hpp
 
 // Folds many inputs into many outputs, in one pass over all of them.
@@ -11281,46 +11166,9 @@ struct group_options {
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/collective/lane.hpp
+// ===== rill/collective/detail/membership.hpp
 
-namespace rill { inline namespace RILL_ABI {
-
-namespace detail {
-template <ConcurrentTransport Net, Topology Shape, Executor Exec>
-class worker;
-
-/// Holds any callable `receipt(Argument&)`. Its memory is reused: it allocates only for a callable that is larger than
-/// all before.
-template <class Argument>
-class task {
-  public:
-    task() = default;
-    task(const task&) = delete;
-    task& operator=(const task&) = delete;
-    ~task() { reset(); }
-
-    template <class Body>
-    void emplace(Body&& body) {
-        using stored = std::decay_t<Body>;
-        static_assert(alignof(stored) <= buffer::alignment);
-        reset();
-        if (memory_.size() < sizeof(stored)) memory_.resize(sizeof(stored));
-        ::new (static_cast<void*>(memory_.data())) stored(std::forward<Body>(body));
-        run_ = [](void* at, Argument& argument) -> receipt { return (*static_cast<stored*>(at))(argument); };
-        destroy_ = [](void* at) { static_cast<stored*>(at)->~stored(); };
-    }
-
-    receipt operator()(Argument& argument) { return run_(memory_.data(), argument); }
-
-    void reset() noexcept {
-        if (auto* const destroy = std::exchange(destroy_, nullptr)) destroy(memory_.data());
-    }
-
-  private:
-    buffer memory_;
-    receipt (*run_)(void*, Argument&) = nullptr;
-    void (*destroy_)(void*) = nullptr;
-};
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The two numbers of an operation. They differ after a group has gone back to an earlier count.
 struct operation_numbers {
@@ -11361,6 +11209,173 @@ struct membership {
         if (wait_for_room != nullptr) wait_for_room(crew, number);
     }
 };
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/core/chain.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A list of few objects, in the order in which they were added, at addresses that stay. It costs the compiler a small
+/// part of what `std::vector` costs for each type of element.
+template <class T>
+class chain {
+    struct link {
+        T value;
+        link* next = nullptr;
+    };
+
+  public:
+    struct iterator {
+        link* at;
+
+        T& operator*() const { return at->value; }
+        iterator& operator++() {
+            at = at->next;
+            return *this;
+        }
+        bool operator!=(std::nullptr_t) const { return at != nullptr; }
+    };
+
+    chain() = default;
+    chain(chain&& other) noexcept : first_(other.first_), last_(other.last_) { other.first_ = other.last_ = nullptr; }
+    chain& operator=(chain other) noexcept {
+        std::swap(first_, other.first_);
+        std::swap(last_, other.last_);
+        return *this;
+    }
+    ~chain() {
+        for (link* next = nullptr; first_ != nullptr; first_ = next) {
+            next = first_->next;
+            delete first_;
+        }
+    }
+
+    T& add(T value) {
+        link*& next = last_ == nullptr ? first_ : last_->next;
+        last_ = next = new link{std::move(value)};
+        return last_->value;
+    }
+
+    iterator begin() const { return {first_}; }
+    static std::nullptr_t end() { return nullptr; }
+
+  private:
+    link* first_ = nullptr;
+    link* last_ = nullptr;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/collective/detail/owned.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// An owned object of any type, or nothing.
+class owned {
+  public:
+    owned() = default;
+    template <class Object>
+    explicit owned(Object* made) : object_(made), destroy_(&destroy<Object>) {}
+    owned(owned&& other) noexcept : object_(other.object_), destroy_(other.destroy_) { other.object_ = nullptr; }
+    owned& operator=(owned other) noexcept {
+        std::swap(object_, other.object_);
+        std::swap(destroy_, other.destroy_);
+        return *this;
+    }
+    ~owned() {
+        if (object_ != nullptr) destroy_(object_);
+    }
+
+    void* get() const { return object_; }
+
+  private:
+    template <class Object>
+    static void destroy(void* object) {
+        delete static_cast<Object*>(object);
+    }
+
+    void* object_ = nullptr;
+    void (*destroy_)(void*) = nullptr;
+};
+
+/// Objects of different types, one of each, made on first use.
+class workshop {
+  public:
+    template <class Object>
+    Object& get() {
+        void* const made = find(&type_tag<Object>);
+        return *static_cast<Object*>(made != nullptr ? made : add(&type_tag<Object>, owned(new Object())));
+    }
+
+  private:
+    struct entry {
+        const void* type;
+        owned object;
+    };
+    template <class Object>
+    static constexpr char type_tag = 0;
+
+    void* find(const void* type) const {
+        for (const entry& each : made_)
+            if (each.type == type) return each.object.get();
+        return nullptr;
+    }
+    [[gnu::noinline]] void* add(const void* type, owned object) {
+        return made_.add({type, std::move(object)}).object.get();
+    }
+
+    chain<entry> made_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/collective/detail/task.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Holds any callable `receipt(Argument&)`. Its memory is reused: it allocates only for a callable that is larger than
+/// all before.
+template <class Argument>
+class task {
+  public:
+    task() = default;
+    task(const task&) = delete;
+    task& operator=(const task&) = delete;
+    ~task() { reset(); }
+
+    template <class Body>
+    void emplace(Body&& body) {
+        using stored = std::decay_t<Body>;
+        static_assert(alignof(stored) <= buffer::alignment);
+        reset();
+        if (memory_.size() < sizeof(stored)) memory_.resize(sizeof(stored));
+        ::new (static_cast<void*>(memory_.data())) stored(std::forward<Body>(body));
+        run_ = [](void* at, Argument& argument) -> receipt { return (*static_cast<stored*>(at))(argument); };
+        destroy_ = [](void* at) { static_cast<stored*>(at)->~stored(); };
+    }
+
+    receipt operator()(Argument& argument) { return run_(memory_.data(), argument); }
+
+    void reset() noexcept {
+        if (auto* const destroy = std::exchange(destroy_, nullptr)) destroy(memory_.data());
+    }
+
+  private:
+    buffer memory_;
+    receipt (*run_)(void*, Argument&) = nullptr;
+    void (*destroy_)(void*) = nullptr;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/collective/lane.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+template <ConcurrentTransport Net, Topology Shape, Executor Exec>
+class worker;
 
 /// What all ranks must have alike in a call of a collective.
 inline constexpr option_names collective_options{

@@ -1830,8 +1830,10 @@ class rooted {
     const Bound& state() const { return optimizer_; }
     /// The number of the next step.
     std::uint64_t position() const { return first_ + steps_.number(); }
-    /// Collective, between two steps: the root's next round is step `position`.
+    /// Collective, between two steps: the root's next round is step `position`. A step that an exception of the model
+    /// has left is made again first.
     void resume_at(std::uint64_t position) {
+        RILL_EXPECTS(!has_begun_, "train: go back between two steps; the one that an exception has left comes first");
         std::int64_t rounds = is_root() ? static_cast<std::int64_t>(steps_.number()) : 0;
         add_up({&rounds, 1});
         first_ = position - static_cast<std::uint64_t>(rounds);
@@ -3026,8 +3028,8 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 ///
 /// A step is a round of `gossip` with a coordinator. The run is over after `rounds` rounds, or after the step after
 /// which all ranks call `end`. On a rank that is out a step throws `timeout`; the others go on. A rank 0 that does not
-/// train makes no step of its own: its first one ends with the run. A record's traffic leaves out
-/// the joining, which happens in the first step, and on rank 0 what that sends and receives as the coordinator.
+/// train makes no step of its own: its first one ends with the run. A record's traffic leaves out the
+/// joining, which happens in the first step, and on rank 0 what it sends and receives as the coordinator.
 ///
 /// Checkpoints: all ranks save between the same two steps, so rank 0 trains. `restore` ends the gossip that has begun,
 /// if any, and begins another one, collectively: so all ranks live. Ranks that were out take part again. Pairs are then

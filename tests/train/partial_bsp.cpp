@@ -206,7 +206,10 @@ TEST_CASE("partial_bsp: a rank that catches an exception of its model makes the 
                 return 0.0;
             };
             const auto step = [&] { return bound.step(std::span(parameters), std::span(gradient), 0, compute); };
-            if (throws) CHECK_THROWS_WITH_AS(step(), "a damaged batch", std::runtime_error);
+            if (throws) {
+                CHECK_THROWS_WITH_AS(step(), "a damaged batch", std::runtime_error);
+                CHECK_THROWS_AS(bound.resume_at(0), contract_violation);
+            }
             for (std::uint64_t number = 0; number < 3; ++number) {
                 const auto record = step();
                 CHECK(record.step == number);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/collective/detail/detours.hpp>
+#include <rill/collective/detail/membership.hpp>
 #include <rill/collective/detail/owned.hpp>
 #include <rill/collective/detail/require_group.hpp>
 #include <rill/collective/detail/synchronise.hpp>

@@ -3,6 +3,7 @@
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/concept/named_span.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/core/round_receipt.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/train/schedule.hpp>
@@ -51,8 +52,10 @@ class rooted {
     const Bound& state() const { return optimizer_; }
     /// The number of the next step.
     std::uint64_t position() const { return first_ + steps_.number(); }
-    /// Collective, between two steps: the root's next round is step `position`.
+    /// Collective, between two steps: the root's next round is step `position`. A step that an exception of the model
+    /// has left is made again first.
     void resume_at(std::uint64_t position) {
+        RILL_EXPECTS(!has_begun_, "train: go back between two steps; the one that an exception has left comes first");
         std::int64_t rounds = is_root() ? static_cast<std::int64_t>(steps_.number()) : 0;
         add_up({&rounds, 1});
         first_ = position - static_cast<std::uint64_t>(rounds);

@@ -142,7 +142,7 @@ class delivery_machine {
         if (note.kind == delivery_kind::probe) {
             if (source == other) send({delivery_kind::echo, other, self_, 0, note.number}, other);
         } else if (note.kind == delivery_kind::echo) {
-            if (source == other) at(other).way = 0;
+            if (source == other) works(other);
         } else if (note.kind == delivery_kind::received) {
             if (is_present) acknowledged(note, source, now);
         } else if (note.kind == delivery_kind::over) {
@@ -352,7 +352,7 @@ class delivery_machine {
         const bool is_direct = source == note.target;
         if (is_direct) {
             quiet_.hear(at(source).quiet, at(source).way != 0, now);
-            at(source).way = 0;
+            works(source);
         }
         for (std::size_t i = 0; i < waiting_.size();) {
             entry& each = waiting_[i];
@@ -368,6 +368,8 @@ class delivery_machine {
         }
         move_on(now);
     }
+    void works(rank_t peer) { at(peer).way = 0; }
+
     /// Counts a message that came, and returns whether it is the first copy.
     bool is_new(const delivery_note& note) {
         link& from = at(note.origin);
@@ -391,9 +393,10 @@ class delivery_machine {
         return std::find(reported_.begin(), reported_.end(), child) != reported_.end();
     }
 
+    bool all_reported() const { return reported_.size() == static_cast<std::size_t>(children_); }
+
     void move_on(time_point now) {
-        if (!is_leaving_ || is_over_ || has_reported_ || !waiting_.empty()) return;
-        if (reported_.size() != static_cast<std::size_t>(children_)) return;
+        if (!is_leaving_ || is_over_ || has_reported_ || !waiting_.empty() || !all_reported()) return;
         if (parent_ == no_rank) return conclude();
         has_reported_ = true;
         add({delivery_kind::complete, self_, parent_, at(parent_).sent++, number_}, 0, wire::header_bytes, now);

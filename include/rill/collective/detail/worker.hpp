@@ -1,5 +1,7 @@
 #pragma once
 
+#include <rill/collective/detail/membership.hpp>
+#include <rill/collective/detail/task.hpp>
 #include <rill/collective/lane.hpp>
 #include <rill/collective/request.hpp>
 #include <rill/concept/executor.hpp>
