@@ -21,7 +21,7 @@ template <class Net, class Policy, std::floating_point T>
 class bound_bsp : public lockstep<Net, decltype(Policy::topology)> {
   public:
     bound_bsp(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
-        : bound_bsp::lockstep(net, policy.topology, options),
+        : bound_bsp::lockstep(net, policy, options),
           policy_(policy),
           optimizer_(policy.optimizer.template bind<T>(dimension)) {}
 
@@ -47,9 +47,11 @@ class bound_bsp : public lockstep<Net, decltype(Policy::topology)> {
 /// Bulk-synchronous data-parallel descent: each step follows the mean of all ranks' gradients, sent in full.
 ///
 /// Models `Strategy`. Cost per step: one dense all-reduce of the parameters' size over `topology`. Memory: the
-/// optimizer's.
+/// optimizer's. Errors: `bind` throws `mismatch` on all ranks if one has another optimizer, rate or clipping
+/// (`lockstep`).
 template <Topology Shape, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip>
 struct bsp {
+    static constexpr const char* name = "bsp";
     static constexpr bool replicas_equal = true;
     static constexpr bool is_layered = false;
 

@@ -2,6 +2,7 @@
 
 #include <rill/concept/regular.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/fingerprint.hpp>
 #include <rill/core/option_range.hpp>
 
 #include <algorithm>
@@ -33,6 +34,7 @@ double norm(std::span<const T> values) {
 
 /// Scales a gradient down to the norm `most` if its norm is larger; the direction stays.
 struct clip_norm {
+    static constexpr const char* name = "clip_norm";
     static constexpr bool is_coordinatewise = false;
 
     double most = std::numeric_limits<double>::infinity();
@@ -48,11 +50,17 @@ struct clip_norm {
         }
         return length;
     }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("most", most);
+    }
     friend constexpr bool operator==(const clip_norm&, const clip_norm&) = default;
 };
 
 /// Limits each coordinate to `[-most, most]`; a NaN stays.
 struct clip_value {
+    static constexpr const char* name = "clip_value";
     static constexpr bool is_coordinatewise = true;
 
     double most = std::numeric_limits<double>::infinity();
@@ -63,6 +71,11 @@ struct clip_value {
         const T bound = static_cast<T>(most);
         for (T& value : gradient) value = std::clamp(value, -bound, bound);
     }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("most", most);
+    }
     friend constexpr bool operator==(const clip_value&, const clip_value&) = default;
 };
 
@@ -70,6 +83,7 @@ struct clip_value {
 /// norm of each bucket, and buckets may be scaled by different factors.
 template <class Clip>
 struct per_bucket {
+    static constexpr const char* name = "per_bucket";
     static constexpr bool is_coordinatewise = true;  ///< each part is clipped by itself
 
     Clip clip{};
@@ -77,6 +91,11 @@ struct per_bucket {
     template <std::floating_point T>
     void apply(std::span<T> part) const {
         clip.apply(part);
+    }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("clip", fingerprint_if_named(clip));
     }
     friend constexpr bool operator==(const per_bucket&, const per_bucket&) = default;
 };
@@ -86,6 +105,7 @@ per_bucket(C) -> per_bucket<C>;
 
 /// Leaves a gradient as it is.
 struct no_clip {
+    static constexpr const char* name = "no_clip";
     static constexpr bool is_coordinatewise = true;
 
     template <std::floating_point T>
@@ -94,7 +114,8 @@ struct no_clip {
 };
 
 /// What a strategy does to each rank's own finite gradient before it is sent: a value, a pure function.
-/// `is_coordinatewise`: it may be applied to the parts of a gradient one by one.
+/// `is_coordinatewise`: it may be applied to the parts of a gradient one by one. Ranks compare their clippings that
+/// have a name, and options (`HasOptions`).
 template <class C>
 concept Clipping = Regular<C> && requires(const C& clip, std::span<float> gradient) {
     clip.apply(gradient);

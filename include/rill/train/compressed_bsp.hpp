@@ -26,7 +26,7 @@ template <class Net, class Policy, std::floating_point T>
 class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
   public:
     bound_compressed_bsp(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
-        : bound_compressed_bsp::lockstep(net, policy.topology, options),
+        : bound_compressed_bsp::lockstep(net, policy, options),
           policy_(policy),
           state_{policy.codec.template bind<T>(dimension), policy.optimizer.template bind<T>(dimension)} {
         if constexpr (!moves_along_stream) update_.resize(dimension);
@@ -88,10 +88,12 @@ class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
 /// is needed: at a density of 1 %, 0.7 trains better than 0.9 with the same peak / (1 - momentum). An optimizer's
 /// weight decay is not multiplied by `rate`. When a step is skipped, the contributions of the other ranks return to
 /// their codecs. Models `Strategy`. Cost per step: one all-reduce of compressed streams over `topology`. Memory: the
-/// optimizer's, the codec's, one update: of the entries that arrived, where the optimizer takes a stream. Source:
-/// Renggli et al., SparCML, SC 2019, Algorithm 1, with a mean for the sum.
+/// optimizer's, the codec's, one update: of the entries that arrived, where the optimizer takes a stream. Errors:
+/// `bind` throws `mismatch` on all ranks if one has another optimizer, rate or clipping (`lockstep`). Source: Renggli
+/// et al., SparCML, SC 2019, Algorithm 1, with a mean for the sum.
 template <Topology Shape, class Codec, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip>
 struct compressed_bsp {
+    static constexpr const char* name = "compressed_bsp";
     static constexpr bool replicas_equal = true;
     static constexpr bool is_layered = false;
     static_assert(

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <rill/collective/agree.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/concept/named_span.hpp>
+#include <rill/core/call.hpp>
+#include <rill/core/fingerprint.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/magnitude.hpp>
@@ -19,8 +22,12 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// What bound strategies have in common whose ranks all take part in each step and move alike: the group, and how a
-/// step is skipped.
+/// What bound strategies have in common whose ranks all take part in each step and move alike: the group, the check
+/// that they do move alike, and how a step is skipped.
+///
+/// Making it is collective. Errors: `mismatch` on all ranks if one has another strategy, optimizer, rate or clipping,
+/// which names the odd rank and what differs. Policies are compared that have a name; of others the ranks must see to
+/// it that they are alike.
 ///
 /// A rank whose gradient holds a NaN or an infinity contributes with weight 0, by which all ranks see it at no cost;
 /// only then do they tell each other where.
@@ -29,7 +36,18 @@ class lockstep {
   public:
     using group_type = group<Net, Shape>;
 
-    lockstep(Net& net, const Shape& topology, const group_options& options) : workers_(net, topology, options) {}
+    /// `policy`: a strategy with `topology`, `optimizer` and `rate`, and perhaps `clip`.
+    template <class Policy>
+    lockstep(Net& net, const Policy& policy, const group_options& options) : workers_(net, policy.topology, options) {
+        std::uint64_t clip = 0;
+        if constexpr (requires { policy.clip; }) clip = fingerprint_if_named(policy.clip);
+        const std::uint64_t first = position();
+        constexpr option_names names{{"strategy", "optimizer", "rate", "clipping"}};
+        agree(workers_, names,
+              {option_hash(fingerprint_if_named(policy)), option_hash(fingerprint_if_named(policy.optimizer)),
+               option_hash(fingerprint_if_named(policy.rate)), option_hash(clip)});
+        workers_.resume_at(first);  // the comparison takes no random numbers
+    }
 
     group_type& workers() { return workers_; }
 

@@ -125,7 +125,7 @@ template <class Net, class Policy, std::floating_point T>
 class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
   public:
     bound_overlapped_bsp(Net& net, const Policy& policy, std::span<const layer> layers, const group_options& options)
-        : bound_overlapped_bsp::lockstep(net, policy.topology, options),
+        : bound_overlapped_bsp::lockstep(net, policy, options),
           policy_(policy),
           plan_(policy.buckets.bind(layer_sizes(layers), sizeof(T))),
           state_(bound_state(policy, plan_)),
@@ -267,10 +267,12 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
 ///
 /// Cost per step: an all-reduce per bucket over `topology`, dense or of compressed streams. Memory: the optimizer's,
 /// the codecs', and the activities and scratch of as many operations as there are buckets. Errors: `mismatch` when it
-/// is bound, if a rank has other buckets, or codecs with other codings or other options that must be alike. Source: Li
-/// et al., PyTorch Distributed, VLDB 2020, section 3.2.3; a codec for each layer: Renggli et al., SparCML, SC 2019.
+/// is bound, if a rank has another optimizer, rate or clipping (`lockstep`), other buckets, or codecs with other
+/// codings or other options that must be alike. Source: Li et al., PyTorch Distributed, VLDB 2020, section 3.2.3; a
+/// codec for each layer: Renggli et al., SparCML, SC 2019.
 template <Topology Shape, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip, class Codecs = no_codecs>
 struct overlapped_bsp {
+    static constexpr const char* name = "overlapped_bsp";
     static constexpr bool replicas_equal = true;
     static constexpr bool is_layered = true;
     static_assert(

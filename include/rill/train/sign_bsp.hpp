@@ -25,7 +25,7 @@ template <class Net, class Policy, std::floating_point T>
 class bound_sign_bsp : public lockstep<Net, decltype(Policy::topology)> {
   public:
     bound_sign_bsp(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
-        : bound_sign_bsp::lockstep(net, policy.topology, options),
+        : bound_sign_bsp::lockstep(net, policy, options),
           policy_(policy),
           codec_(votes{}.template bind<T>(dimension)),
           optimizer_(policy.optimizer.template bind<T>(dimension)) {}
@@ -57,10 +57,12 @@ class bound_sign_bsp : public lockstep<Net, decltype(Policy::topology)> {
 ///
 /// Every coordinate moves by the rate in each step, so a suitable rate is far smaller than for `bsp`. One rank has one
 /// vote in each coordinate, however large its gradient is. Models `Strategy`. Cost per step: one dense all-reduce of
-/// the parameters' size over `topology`, which needs a copy phase. Memory: the optimizer's. Source: Bernstein et al.,
-/// signSGD, ICML 2018, Algorithm 1 with majority vote.
+/// the parameters' size over `topology`, which needs a copy phase. Memory: the optimizer's. Errors: `bind` throws
+/// `mismatch` on all ranks if one has another optimizer or rate (`lockstep`). Source: Bernstein et al., signSGD, ICML
+/// 2018, Algorithm 1 with majority vote.
 template <Topology Shape, Optimizer Descent, RateSchedule Rate>
 struct sign_bsp {
+    static constexpr const char* name = "sign_bsp";
     static constexpr bool replicas_equal = true;
     static constexpr bool is_layered = false;
 

@@ -91,7 +91,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
 
   public:
     bound_sparse_bsp(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
-        : base(net, policy.topology, options),
+        : base(net, policy, options),
           policy_(policy),
           state_{.optimizer = policy.optimizer.template bind<T>(dimension), .sent = stream<T>(dimension)} {
         rill::detail::require_option(
@@ -99,10 +99,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
             policy.staleness.rounds,
             ConcurrentTransport<Net> ? "bounded{0} or bounded{1}" : "bounded{0}, since the transport is not concurrent",
             net.rank());
-        constexpr option_names names{{"staleness", "optimizer", "rate"}};
-        agree(this->workers(), names,
-              {option_hash(fingerprint(policy_.staleness)), option_hash(fingerprint_if_named(policy_.optimizer)),
-               option_hash(fingerprint_if_named(policy_.rate))});
+        agree(this->workers(), {{"staleness"}}, {option_hash(fingerprint(policy_.staleness))});
     }
     bound_sparse_bsp(const bound_sparse_bsp&) = delete;
     bound_sparse_bsp& operator=(const bound_sparse_bsp&) = delete;
@@ -203,10 +200,11 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
 /// Models `Strategy`. Cost per step: one all-reduce of streams over `topology`, and a step of the optimizer; that of
 /// `sgd` passes over all parameters if it has momentum or weight decay. Memory: the optimizer's and the mean's entries;
 /// with staleness also a second gradient. Errors: `bind` throws `mismatch` on all ranks if one has another staleness,
-/// optimizer or rate; optimizers and rates are compared that have a name. Source: MPI-OPT (Renggli et al., SparCML, SC
+/// optimizer or rate (`lockstep`). Source: MPI-OPT (Renggli et al., SparCML, SC
 /// 2019, section 7).
 template <Topology Shape, Optimizer Descent, RateSchedule Rate>
 struct sparse_bsp {
+    static constexpr const char* name = "sparse_bsp";
     static constexpr bool replicas_equal = true;
     static constexpr bool is_layered = false;
     static constexpr bool is_sparse = true;
