@@ -5,17 +5,26 @@
 #include "jobs.hpp"
 
 #include <rill/collective/barrier.hpp>
+#include <rill/compress/keep_all.hpp>
 #include <rill/straggler/wait_all.hpp>
+#include <rill/topology/ring_neighbours.hpp>
 #include <rill/topology/star.hpp>
+#include <rill/train/data_error.hpp>
+#include <rill/train/decentralized.hpp>
 #include <rill/train/file.hpp>
 #include <rill/train/partial_bsp.hpp>
+#include <rill/train/sign_bsp.hpp>
 
 #include <doctest/doctest.h>
 
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace rill;
@@ -203,11 +212,16 @@ TEST_CASE("trainer: refuses a checkpoint that does not fit, and is unchanged") {
         CHECK(copy_of_parameters(other_seed) == before);
         CHECK(other_seed.step_number() == 0);
 
-        train::checkpoint::writer dense;
-        make_trainer(net, dense_plan, {}, 9).save(dense, "");
-        dense.save(path);
-        CHECK(has(message_of<train::data_error>([&] { other_seed.restore(train::checkpoint::load(path), ""); }),
-                  "no such section"));
+        const train::compressed_bsp without_residual{topology::split_allgather{}, compress::keep_all{}, with_momentum,
+                                                     rate};
+        const auto refusal_of = [&](const auto& plan) {
+            train::checkpoint::writer other;
+            make_trainer(net, plan, {}, 9).save(other, "");
+            other.save(path);
+            return message_of<train::data_error>([&] { other_seed.restore(train::checkpoint::load(path), ""); });
+        };
+        CHECK(has(refusal_of(without_residual), "no such section"));
+        CHECK(has(refusal_of(dense_plan), "expected compressed_bsp, found bsp"));
         CHECK(copy_of_parameters(other_seed) == before);
     });
     std::vector<std::string> messages(2);
@@ -307,6 +321,71 @@ TEST_CASE("trainer: swapped files of two ranks are refused on all ranks, and all
     CHECK(has(messages[0], "section \"trainer\", rank: expected 0, found 1"));
     CHECK(has(messages[1], "section \"trainer\", rank: expected 1, found 0"));
     CHECK(has(messages[2], "compared with the file of rank 0: expected one that fits its trainer, found another"));
+}
+
+namespace {
+
+/// `bsp` under no name, as its files were before strategies had names.
+struct nameless_bsp {
+    static constexpr bool replicas_equal = true;
+    static constexpr bool is_layered = false;
+
+    template <std::floating_point T, class Net>
+    auto bind(Net& net, std::span<const layer> layers, const group_options& options) const {
+        return dense_plan.bind<T>(net, layers, options);
+    }
+};
+
+/// What `Restored` says to the files of two ranks that `Saved` has written, and at which step it then stands.
+template <class Saved, class Restored>
+std::pair<std::string, std::uint64_t> read_by(const Saved& saved, const Restored& restored) {
+    const scratch_directory directory;
+    std::pair<std::string, std::uint64_t> told;
+    simulated::run(2, {}, [&](auto& net) {
+        const std::string path = directory / std::to_string(net.rank()).c_str();
+        train::checkpoint::writer out;
+        {
+            auto trainer = make_trainer(net, saved);
+            trainer.step();
+            trainer.save(out, "");
+        }
+        out.save(path);
+        auto trainer = make_trainer(net, restored);
+        const std::string message =
+            message_of<train::data_error>([&] { trainer.restore(train::checkpoint::open(path), ""); });
+        if (net.rank() == 0) told = {message, trainer.step_number()};
+    });
+    return told;
+}
+
+}  // namespace
+
+TEST_CASE("trainer: a file of another strategy is refused, and the message names both") {
+    const train::sign_bsp votes{topology::ring{}, with_momentum, rate};
+    const train::compressed_bsp whole{topology::ring{}, compress::keep_all{}, with_momentum, rate};
+    const train::partial_bsp rooted{topology::star{}, straggler::wait_all{}, with_momentum, rate};
+    const train::decentralized mixed{topology::ring_neighbours{}, with_momentum, rate};
+    const auto refused = [](const auto& saved, const auto& restored) {
+        const auto [message, step] = read_by(saved, restored);
+        CHECK_MESSAGE(has(message, "section \"strategy\": expected " + std::string(restored.name) + ", found " +
+                                       std::string(saved.name)),
+                      message);
+        CHECK(step == 0);
+    };
+    refused(votes, dense_plan);
+    refused(whole, dense_plan);
+    refused(dense_plan, votes);
+    refused(dense_plan, whole);
+    refused(dense_plan, overlapped_plan);
+    refused(rooted, dense_plan);
+    refused(mixed, rooted);
+    CHECK(read_by(votes, votes) == std::pair(std::string(), std::uint64_t{1}));
+    CHECK(read_by(dense_plan, dense_plan).second == 1);
+}
+
+TEST_CASE("trainer: a file that names no strategy is read") {
+    CHECK(read_by(nameless_bsp{}, dense_plan) == std::pair(std::string(), std::uint64_t{1}));
+    CHECK(read_by(dense_plan, nameless_bsp{}) == std::pair(std::string(), std::uint64_t{1}));
 }
 
 TEST_CASE("trainer: a step allocates nothing once the first ones are done") {

@@ -70,6 +70,7 @@ class bound_coded_bsp
 /// rank, and that of `coded_reduce`.
 template <TreeTopology Tree, GradientCode Code, Optimizer Descent, RateSchedule Rate>
 struct coded_bsp {
+    static constexpr const char* name = "coded_bsp";
     static constexpr bool replicas_equal = false;
     static constexpr bool is_layered = false;
 

@@ -263,6 +263,7 @@ class bound_decentralized {
 template <Mixing Mix, Optimizer Descent, RateSchedule Rate, class Codec = compress::keep_all,
           StepOrder Order = mix_after, Clipping Clip = no_clip>
 struct decentralized {
+    static constexpr const char* name = "decentralized";
     static constexpr bool replicas_equal = false;
     static constexpr bool is_layered = false;
 

@@ -77,6 +77,7 @@ class bound_partial_bsp : public rooted<Net, decltype(Policy::topology), detail:
 template <TreeTopology Tree, Completion Enough, Optimizer Descent, RateSchedule Rate, Staleness Age = straggler::fresh,
           Clipping Clip = no_clip>
 struct partial_bsp {
+    static constexpr const char* name = "partial_bsp";
     static constexpr bool replicas_equal = false;
     static constexpr bool is_layered = false;
 

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <type_traits>
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -67,6 +68,7 @@ using gradient_of = std::conditional_t<SparseStrategy<S>, stream<T>&, std::span<
 /// finite skips the step of all ranks. Else it skips its own rank's contribution alone.
 /// `is_layered`: `step` calls `compute(ready)`, else `compute()`.
 /// `is_sparse`, which may be left out: the gradient is a `stream<T>&` instead of a span, of a `SparseObjective`.
+/// `name`, which may be left out: a checkpoint that names its strategy is refused by a strategy of another name.
 template <class S, class Net, class T = float>
 concept Strategy = std::copyable<S> &&
                    requires(const S& policy, Net& net, std::span<const layer> layers, const group_options& options) {
@@ -74,6 +76,17 @@ concept Strategy = std::copyable<S> &&
                        requires std::same_as<decltype(S::is_layered), const bool>;
                        { policy.template bind<T>(net, layers, options) } -> BoundStrategy<T, gradient_of<S, T>>;
                    };
+
+/// The name of a strategy, or of the one that it makes (`automatic`); empty if it has none.
+template <class S>
+constexpr std::string_view name_of_strategy() {
+    if constexpr (requires { S::name; })
+        return S::name;
+    else if constexpr (requires { typename S::strategy_type; })
+        return name_of_strategy<typename S::strategy_type>();
+    else
+        return {};
+}
 
 /// How many parameters a model with these layers has.
 inline std::size_t dimension_of(std::span<const layer> layers) { return layers.empty() ? 0 : layers.back().part.end; }

@@ -96,13 +96,16 @@ class trainer {
     /// Everything that the next step depends on, on this rank: each rank writes a file of its own.
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
+        constexpr std::string_view strategy = name_of_strategy<Plan>();
+        if constexpr (!strategy.empty()) out.add(std::string(prefix) + "strategy", strategy);
         out.add(std::string(prefix) + "trainer", state());
         out.add(std::string(prefix) + "parameters", parameters_);
         batches_.save(out, prefix);
         strategy_.state().save(out, prefix);
     }
 
-    /// Continues bit for bit where the saved trainer stood; it had this rank, this number of ranks and this seed.
+    /// Continues bit for bit where the saved trainer stood; it had this rank, this number of ranks, this seed and a
+    /// strategy of this name. A file that names no strategy, as one of a strategy without a name, is read.
     /// Collective, before the first step or between the same two steps of all ranks: throws `data_error` on all ranks,
     /// and changes nothing, where the file of any rank does not fit, or their files hold different steps or, where the
     /// strategy keeps replicas equal, different parameters. The reason why a rank's own file is refused is thrown on
@@ -116,6 +119,7 @@ class trainer {
         auto state = strategy_.state();
         std::exception_ptr refused;
         try {
+            require_strategy(in, std::string(prefix) + "strategy");
             saved = read_state(in, std::string(prefix) + "trainer");
             in.read(std::string(prefix) + "parameters", parameters);
             batches.restore(in, prefix);
@@ -152,6 +156,16 @@ class trainer {
     saved_state state() const {
         return {static_cast<std::uint64_t>(net_->rank()), static_cast<std::uint64_t>(net_->size()), seed_, step_,
                 strategy_.position()};
+    }
+
+    /// Throws if the file names another strategy, whose state may have the same sections and means something else.
+    template <class Reader>
+    static void require_strategy(const Reader& in, const std::string& section) {
+        constexpr std::string_view own = name_of_strategy<Plan>();
+        std::string saved(in.count(section), ' ');
+        if (own.empty() || saved.empty()) return;
+        in.read(section, saved);
+        if (saved != own) throw data_error(in.path(), "section \"" + section + "\"", std::string(own), saved);
     }
 
     template <class Reader>
