@@ -201,6 +201,35 @@ TEST_CASE("decentralized: what throws beside the gradient, or in it, is thrown b
     });
 }
 
+TEST_CASE("decentralized: a step beside whose mixing the gradient has thrown is made again with the same bits") {
+    const auto trained = [](const auto& plan, bool fails) {
+        models all(4, std::vector<double>(dimension, 1));
+        simulated::run(4, {.latency = milliseconds(3)}, [&](simulated::endpoint& net) {
+            const auto self = static_cast<std::size_t>(net.rank());
+            auto bound = plan.template bind<double>(net, layers);
+            for (std::uint64_t number = 0; number < 6; ++number) {
+                if (fails && self == number % 3) {
+                    const std::vector<double> before = all[self];
+                    std::vector<double> gradient(dimension);
+                    const auto throws = []() -> double { throw std::out_of_range("no data"); };
+                    CHECK_THROWS_AS(bound.step(std::span(all[self]), std::span(gradient), number, throws),
+                                    std::out_of_range);
+                    CHECK(all[self] == before);
+                }
+                CHECK(step(bound, self, all[self], number).exchange.contributors > 1);
+                CHECK(bound.position() == number + 1);
+            }
+        });
+        return all;
+    };
+    const auto same = [&](const auto& plan) { CHECK(trained(plan, true) == trained(plan, false)); };
+    same(decentralized{ring, train::sgd{}, rate, compress::keep_all{}, mix_beside{}});
+    same(decentralized{ring, train::sgd{}, rate, compress::random_mask{.density = 0.4}, mix_beside{}});
+    same(decentralized{ring, train::sgd{}, rate, compress::difference{compress::top_k{.density = 0.3}, 0.4},
+                       mix_beside{}});
+    same(decentralized{graph, train::sgd{}, rate, compress::keep_all{}, mix_beside{}});
+}
+
 TEST_CASE("decentralized: D² is that of a plain program, and finds the minimum of all where D-PSGD does not") {
     models before(6, std::vector<double>(dimension, 1)), now = mixed(moved(before, before));
     for (int number = 1; number < 10; ++number) {

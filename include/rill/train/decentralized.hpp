@@ -132,6 +132,7 @@ class bound_decentralized {
     void resume_at(std::uint64_t position) {
         gossip_.resume_at(workers_, policy_.mixing, position);
         has_ended_ = false;
+        has_mixed_ = false;
     }
     void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
 
@@ -139,11 +140,11 @@ class bound_decentralized {
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
         const bool exchanges = policy_.exchange.exchanges(number);
         if (has_ended_) gossip_.end();
-        if (!has_ended_ && (exchanges || !contributes())) has_ended_ = !gossip_.next();
+        if (!has_ended_ && !has_mixed_ && (exchanges || !contributes())) has_ended_ = !gossip_.next();
         step_record record{.step = number, .is_over = has_ended_};
         if (has_ended_) return record;
         const double rate = rate_at(policy_.rate, number);
-        begin_at(parameters, number);
+        if (!has_mixed_) begin_at(parameters, number);
         stopwatch clock(workers_.net());
         const std::span<T> model = pushes ? span_of(state_.pushed) : parameters;
         const auto move = [&] {
@@ -198,14 +199,23 @@ class bound_decentralized {
         }
         return policy;
     }
-    /// Mixes beside `descend`, which reads the parameters: so a copy of them is mixed.
+    /// Mixes beside `descend`, which reads the parameters: so a copy of them is mixed. A step that an exception of
+    /// `descend` has left has mixed: when it is made again it only descends.
     template <class Descend>
     void mix_beside_of(std::span<T> model, bool exchanges, Descend&& descend) {
         if (!exchanges) return descend();
-        if constexpr (!pushes) std::copy(model.begin(), model.end(), mixed_.begin());
-        const std::span<T> mixes = pushes ? model : span_of(mixed_);
-        const auto mix = [&] { latest_ = models().mix(mixes, state_.codec); };
-        activity_.run(mix, descend);
+        if (has_mixed_) {
+            descend();
+        } else {
+            if constexpr (!pushes) std::copy(model.begin(), model.end(), mixed_.begin());
+            const std::span<T> mixes = pushes ? model : span_of(mixed_);
+            const auto mix = [&] {
+                latest_ = models().mix(mixes, state_.codec);
+                has_mixed_ = true;
+            };
+            activity_.run(mix, descend);
+        }
+        has_mixed_ = false;
         if constexpr (!pushes) std::copy(mixed_.begin(), mixed_.end(), model.begin());
     }
     /// The first step of a run begins with what all ranks have alike.
@@ -240,6 +250,7 @@ class bound_decentralized {
     aligned_vector<T> mixed_;  ///< what is mixed beside the gradient
     [[no_unique_address]] activity_type activity_;
     bool has_ended_ = false;
+    bool has_mixed_ = false;  ///< in the step under way, which an exception has left
 };
 
 /// Descent in which each rank has a model of its own, moves it along its own gradient, and mixes it with those of a few

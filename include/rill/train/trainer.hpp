@@ -43,7 +43,8 @@ struct trainer_options {
 /// After an error of the exchange the strategy's sessions have ended: restore a checkpoint into a new trainer. Do so
 /// too after an exception of the model or the batches, on all ranks: let it leave the rank's body. A rank that catches
 /// it and calls `step` again makes the same step with its next batch if nothing of it was sent (`overlapped_bsp` sends
-/// buckets meanwhile, and has then ended), and the others have waited for it.
+/// buckets meanwhile, and has then ended), and the others have waited for it. What `mix_beside` has mixed meanwhile
+/// counts: the step that is made again does not mix.
 /// A strategy that is sparse takes the gradient of a `SparseObjective` as a stream.
 /// Memory: parameters and gradient, besides what model, batches and strategy hold. A step that is not skipped allocates
 /// nothing once the first ones are done.
