@@ -8,7 +8,9 @@
 #include <rill/core/view.hpp>
 #include <rill/protocol/parameter_server.hpp>
 #include <rill/protocol/partial_all_reduce.hpp>
+#include <rill/straggler/all_ready.hpp>
 #include <rill/straggler/bounded.hpp>
+#include <rill/straggler/in_step.hpp>
 #include <rill/straggler/linear_mean.hpp>
 #include <rill/straggler/majority.hpp>
 #include <rill/straggler/plain_sum.hpp>
@@ -58,6 +60,7 @@ struct plan {
     std::uint64_t every = 3;
     std::uint64_t last = 20;  ///< rounds of each group
     bool ends_all = false;    ///< the first group to end ends the run of the center
+    int late = -1;            ///< this rank joins its group only after a second
 };
 
 /// What one rank saw.
@@ -85,6 +88,7 @@ void try_to_work(Net& net, const plan& of, account& seen) {
         center.pull(model);
         return;
     }
+    if (net.rank() == of.late) net.sleep_until(net.now() + rill::seconds(1));
     rill::subgroup mine{net, alike(net.rank(), workers)};
     rill::group group{mine, ring{}, {.timeout = rill::seconds(10)}};
     rill::partial_all_reduce replica{group, two_choices{1}, bounded{100}, plain_sum{}, rill::aggregate::add{}, model};
@@ -270,6 +274,76 @@ TEST_CASE("through: a center that fails ends each group, which names who has met
         CHECK(each.error.find("rank 4, a server, has ended") != std::string::npos);
         CHECK((each.culprit == 0 || each.culprit == 1));
     }
+}
+
+TEST_CASE("through: a group that has come off to infinity fails, and what it has changed is not lost in silence") {
+    for (const bool tells_models : {false, true}) {
+        int failed = 0;
+        const auto run = [&](endpoint& net, const auto& shared) {
+            std::vector<float> model(2);
+            const rill::server_options servers{.dedicated = false, .timeout = rill::seconds(1000)};
+            rill::parameter_server center{net, servers, unbounded{}, shared, model};
+            rill::subgroup mine{net, alike(net.rank(), 4)};
+            rill::group group{mine, ring{}, {.timeout = rill::seconds(10)}};
+            rill::partial_all_reduce replica{group, all_ready{}, in_step{}, plain_sum{}, rill::aggregate::add{}, model};
+            replica.through(center, {.every = 2});
+            const std::vector<float> gradient{1, net.rank() % 2 == 1 ? 2e38F : 1.0F};
+            const auto descend = [&] {
+                while (const auto held = replica.pull(model)) {
+                    if (held->version >= 10) {
+                        replica.end();
+                        continue;
+                    }
+                    net.compute(1);
+                    replica.push(gradient, *held);
+                }
+            };
+            if (net.rank() % 2 == 0) {
+                CHECK_NOTHROW(descend());
+            } else {
+                CHECK_THROWS_WITH_AS(descend(), doctest::Contains("is not finite at coordinate 1"), rill::error);
+                center.retire();
+                ++failed;
+            }
+            while (center.pull(model)) continue;
+            CHECK(model[0] > 0);
+            CHECK(model[0] == model[1]);
+        };
+        rill::simulated::run(4, two_speeds(), [&](endpoint& net) {
+            tells_models ? run(net, rill::aggregate::mean_of_latest{}) : run(net, rill::aggregate::add{});
+        });
+        CHECK(failed == 2);
+    }
+}
+
+TEST_CASE("through: a group that joins when another has ended the run of the center ends at once") {
+    for (const bool dedicated : {false, true})
+        for (const int late : {1, 3}) {
+            const plan of{.servers = 1, .dedicated = dedicated, .ends_all = true, .late = late};
+            const auto all = work_of(dedicated ? 5 : 4, of);
+            for (std::size_t rank = 0; rank < 4; ++rank) {
+                CAPTURE(rank);
+                REQUIRE(all[rank].error.empty());
+                CHECK(all[rank].final == all[0].final);
+                CHECK(all[rank].final[rank] == all[rank].counted);
+                CHECK((all[rank].version == 0) == (rank % 2 == 1));
+            }
+        }
+}
+
+TEST_CASE("through: ranks of one group may learn at different times that the run of the center has ended") {
+    int split = 0;
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+        const rill::fault slow_link = rill::faults::delay_up_to(rill::milliseconds(100)).on(3, 4);
+        const auto all = work_of(5, {.dedicated = true, .ends_all = true}, {.faults = {slow_link}, .seed = seed});
+        for (std::size_t rank = 0; rank < 4; ++rank) {
+            REQUIRE(all[rank].error.empty());
+            CHECK(all[rank].final == all[0].final);
+            CHECK(all[rank].final[rank] == all[rank].counted);
+        }
+        split += all[3].version == 0 ? 1 : 0;
+    }
+    CHECK(split > 0);
 }
 
 TEST_CASE("through: refuses an interval of 0, one that differs between ranks, and a call after the first pull") {

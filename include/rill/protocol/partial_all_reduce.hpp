@@ -156,13 +156,15 @@ class partial_all_reduce
     /// those that only serve it. Its update adds changes (`aggregate::add`); one that is a `RankedUpdate`, such as the
     /// paper's `aggregate::mean_of_latest`, is pushed models, always by the group's first rank. Until the run has ended
     /// it belongs to this replica, which then retires from it; once the center's run is ending, the group's ends too,
-    /// at its next meeting. The timeout of a parameter server must be longer than the ends of the groups are apart.
+    /// at its next meeting, or without a round where it had ended before. The timeout of a parameter server must be
+    /// longer than the ends of the groups are apart.
     ///
     /// Collective in the group, before the first `pull` and after `restore`. Cost of a meeting: a push and a pull of N
     /// elements on one rank, two broadcasts. Memory: two models more. Errors: `contract_violation` if `every` is 0, or
     /// if nobody has pushed to the center yet and its model is not the group's; `mismatch` if `every` differs. A group
     /// that fails leaves the others running: once its ranks have called `center.retire()`, they can pull the model of
-    /// the others to the end. If the center fails, each group does, and the error names the rank that met it. Source:
+    /// the others to the end. A group whose change is not finite fails so, with `invalid_value`, when it meets the
+    /// center. If the center fails, each group does, and the error names the rank that met it. Source:
     /// RNA (Yang et al. 2020), section 4.
     template <class Center>
     void through(Center& center, const through_options& options) {
@@ -177,10 +179,10 @@ class partial_all_reduce
         agree(group_, names, {option_hash(options.every)});
         auto joined =
             std::make_unique<detail::group_center<group_type, Center, T>>(group_, center, std::span<const T>(model_));
-        constexpr option_names relation{{"relation to the first model of the center"}};
-        agree(group_, relation, {option_hash(joined->began_elsewhere() ? 1 : 0)});
-        RILL_EXPECTS(!joined->began_elsewhere(),
-                     "partial_all_reduce: the center has another first model than the group");
+        std::array<std::int32_t, 2> found{joined->began_elsewhere() ? 1 : 0, joined->is_over() ? 1 : 0};
+        all_reduce(group_, found, found);
+        RILL_EXPECTS(found[0] == 0, "partial_all_reduce: the center has another first model than the group");
+        is_done_ = found[1] > 0;
         center_ = std::move(joined);
         every_ = options.every;
     }

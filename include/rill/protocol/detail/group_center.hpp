@@ -8,6 +8,7 @@
 #include <rill/core/error.hpp>
 #include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
+#include <rill/kernel/magnitude.hpp>
 
 #include <algorithm>
 #include <array>
@@ -44,13 +45,16 @@ class group_center final : public shared_center<T> {
     /// `model`: of the group. The first pull tells this rank a version that it may push at.
     group_center(Group& group, Center& center, std::span<const T> model)
         : group_(group), center_(center), before_(model.begin(), model.end()), change_(model.size()) {
-        const auto held = center.pull(change_);
+        const auto held = pull_into(change_);
+        is_over_ = !held;
         if (!held) return;
         held_ = *held;
         began_elsewhere_ = held_.version == 0 && !std::equal(model.begin(), model.end(), change_.begin());
     }
     /// The center's first model is not that of the group. Known only where nobody has pushed to it yet.
     bool began_elsewhere() const { return began_elsewhere_; }
+    /// The center's run had ended before this rank joined it.
+    bool is_over() const { return is_over_; }
 
     bool meet(rank_t starter, std::span<T> model) override {
         const rank_t speaker = takes_models ? 0 : starter;
@@ -71,8 +75,9 @@ class group_center final : public shared_center<T> {
 
     /// The center's ranks have other numbers than the group's: its failure is told as this rank's own.
     bool exchange(std::span<T> model) {
+        for (std::size_t i = 0; i < model.size(); ++i) change_[i] = takes_models ? model[i] : model[i] - before_[i];
+        if (const auto bad = kernel::find_non_finite(std::span<const T>(change_))) refuse(*bad);
         try {
-            for (std::size_t i = 0; i < model.size(); ++i) change_[i] = takes_models ? model[i] : model[i] - before_[i];
             center_.push(change_, held_);
             const auto held = pull_into(model);
             while (center_.fate()) continue;
@@ -88,6 +93,16 @@ class group_center final : public shared_center<T> {
         }
     }
 
+    /// The center would drop what is not finite, and all that the group has changed beside it.
+    [[noreturn, gnu::cold]] void refuse(std::size_t coordinate) const {
+        throw_error(
+            {.context = group_.context(),
+             .kind = failure::invalid_value,
+             .culprit = group_.rank(),
+             .reason = text_of({"rank ", group_.rank(), ": what its group has changed is not finite at coordinate ",
+                                coordinate, "; the model between the groups does not take it"})});
+    }
+
     /// Where the center's run is ending, the other ranks of the group must be told before this one waits for the end.
     std::optional<held_version> pull_into(std::span<T> model) {
         if constexpr (requires { center_.pull_if_going(model); })
@@ -100,6 +115,7 @@ class group_center final : public shared_center<T> {
     Center& center_;
     held_version held_{};
     bool began_elsewhere_ = false;
+    bool is_over_ = false;
     aligned_vector<T> before_;  ///< what the center has given last
     aligned_vector<T> change_;
 };
