@@ -89,6 +89,18 @@ TEST_CASE("grouped_replica: with a dedicated server, and by the mean of the grou
     });
 }
 
+TEST_CASE("grouped_replica: a rank may leave before its first step") {
+    for (const bool one_ends : {true, false})
+        simulated::run(5, in_groups::two_speeds(), [&](auto& net) {
+            auto trainer = in_groups::make(net, in_groups::plan_of(in_groups::two_groups(net.rank(), 4, true)), 4);
+            if (one_ends && net.rank() == 0) trainer.end();
+            if (!one_ends && net.rank() < 4) trainer.retire();
+            while (trainer.step()) continue;
+            CHECK(trainer.version() < 10);
+            in_groups::check_all_have(net, copy_of_parameters(trainer), 4);
+        });
+}
+
 TEST_CASE("grouped_replica: goes on from each rank's file") {
     const scratch_directory directory;
     const auto file_of = [&](auto& net) { return directory / std::to_string(net.rank()).c_str(); };

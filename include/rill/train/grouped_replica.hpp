@@ -53,8 +53,7 @@ class bound_grouped_replica {
     /// Once the group's run has ended, waits for the other groups; `model` is then that of all.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
-        if (replica_ != nullptr && !has_joined_) replica_->through(center_, {.every = every_});
-        has_joined_ = true;
+        join();
         if (replica_ != nullptr && !is_over_)
             if (const auto held = replica_->pull(model)) return held;
         is_over_ = true;
@@ -67,9 +66,14 @@ class bound_grouped_replica {
         worker().push(gradient, held);
     }
     std::optional<push_fate> fate() { return replica_ == nullptr ? std::nullopt : replica_->fate(); }
-    void retire() { worker().retire(); }
+    /// Before the first `pull` it joins the groups, as `pull` and `end` do, which is collective in the group.
+    void retire() {
+        join();
+        worker().retire();
+    }
     /// Ends the run of this rank's group, and then those of the others, each at its next meeting with the shared model.
     void end() {
+        join();
         worker().end();
         ends_all_ = true;
     }
@@ -94,6 +98,12 @@ class bound_grouped_replica {
     }
 
   private:
+    /// Not earlier, so that it can be restored before.
+    void join() {
+        if (replica_ == nullptr || has_joined_) return;
+        replica_->through(center_, {.every = every_});
+        has_joined_ = true;
+    }
     replica_type& worker() {
         RILL_EXPECTS(replica_ != nullptr, "grouped_replica: a dedicated server pushes nothing and ends no run");
         return *replica_;
