@@ -26,7 +26,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -162,6 +165,87 @@ TEST_CASE("asynchronous_trainer: a gradient that is not finite is named in a rec
         CHECK(named ==
               (net.rank() == 1 ? std::vector{train::invalid_gradient{1, 5}} : std::vector<train::invalid_gradient>{}));
     });
+}
+
+namespace without_barrier {
+
+struct broken {};
+
+/// Throws once, after a part of the gradient has been written.
+class breaking_model : public spoilt_perceptron {
+  public:
+    explicit breaking_model(bool breaks) : spoilt_perceptron(no_rank, {}), breaks_(breaks) {}
+    double gradient(std::span<const float> parameters, const batch& samples, std::span<float> output) {
+        output[0] = std::numeric_limits<float>::quiet_NaN();
+        if (calls_++ == 2 && breaks_) throw broken{};
+        return spoilt_perceptron::gradient(parameters, samples, output);
+    }
+
+  private:
+    bool breaks_;
+    int calls_ = 0;
+};
+
+/// Throws once, instead of its third batch.
+class breaking_batches : public train::minibatches {
+  public:
+    breaking_batches(const train::minibatches& of, bool breaks) : train::minibatches(of), breaks_(breaks) {}
+    decltype(auto) next() {
+        if (calls_++ == 2 && breaks_) throw broken{};
+        return train::minibatches::next();
+    }
+
+  private:
+    bool breaks_;
+    int calls_ = 0;
+};
+
+/// In turn the model, the batches and the hook of rank 1 throw.
+template <class Plan>
+void check_broken(const Plan& plan, bool ends_alike) {
+    for (int what = 0; what < 3; ++what) {
+        std::vector<std::vector<float>> ends(3);
+        simulated::run(3, {.latency = microseconds(20)}, [&](auto& net) {
+            const int breaks = net.rank() == 1 ? what : -1;
+            const train::minibatches own{data(), {.batch = 8, .rank = net.rank(), .ranks = 3, .key = {2}}};
+            train::asynchronous_trainer trainer{net,
+                                                breaking_model(breaks == 0),
+                                                breaking_batches(own, breaks == 1),
+                                                plan,
+                                                train::trainer_options{.group = {.timeout = seconds(20)}},
+                                                [&](const train::step_record& of) {
+                                                    if (breaks == 2 && of.step == 2) throw broken{};
+                                                }};
+            int thrown = 0;
+            for (bool goes_on = true; goes_on;) {
+                try {
+                    goes_on = static_cast<bool>(trainer.step());
+                } catch (const broken&) {
+                    ++thrown;
+                }
+                net.sleep_until(net.now() + microseconds(50 + 10 * net.rank()));
+                if (trainer.step_number() == 8) trainer.retire();
+            }
+            CHECK(thrown == (net.rank() == 1 ? 1 : 0));
+            CHECK(trainer.step_number() == 8);
+            CHECK(trainer.counts().counted == 8);
+            ends[static_cast<std::size_t>(net.rank())] = copy_of_parameters(trainer);
+        });
+        if (ends_alike) CHECK(ends[0] == ends[1]);
+        if (ends_alike) CHECK(ends[0] == ends[2]);
+    }
+}
+
+}  // namespace without_barrier
+
+TEST_CASE("asynchronous_trainer: an exception of model, batches or hook leaves the run as it is") {
+    const train::descent rule{train::sgd{.momentum = 0.9}, train::constant_rate{0.02}};
+    check_broken(rna, true);
+    check_broken(in_rounds, true);
+    check_broken(train::server_replica{server_options{.servers = 2, .dedicated = false}, straggler::bounded{1}, rule},
+                 true);
+    check_broken(train::pair_replica{topology::anyone{}, rule}, false);
+    check_broken(train::local_replica{in_rounds, {.every = 3}, rule}, true);
 }
 
 TEST_CASE("asynchronous_trainer: goes on where it was saved, bit for bit") {

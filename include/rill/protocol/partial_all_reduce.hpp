@@ -154,10 +154,11 @@ class partial_all_reduce
     ///
     /// `center`: a `Replica` of as many parameters, made of the same first model by all ranks of all groups, and by
     /// those that only serve it. Its update adds changes (`aggregate::add`); one that is a `RankedUpdate`, such as the
-    /// paper's `aggregate::mean_of_latest`, is pushed models, always by the group's first rank. Until the run has ended
-    /// it belongs to this replica, which then retires from it; once the center's run is ending, the group's ends too,
-    /// at its next meeting, or without a round where it had ended before. The timeout of a parameter server must be
-    /// longer than the ends of the groups are apart.
+    /// paper's `aggregate::mean_of_latest`, is pushed models, always by the group's first rank. Its staleness is
+    /// `unbounded`, since ranks that do not speak for their group push nothing. Until the run has ended it belongs to
+    /// this replica, which then retires from it; once the center's run is ending, the group's ends too, at its next
+    /// meeting, or without a round where it had ended before. The timeout of a parameter server must be longer than the
+    /// ends of the groups are apart.
     ///
     /// Collective in the group, before the first `pull` and after `restore`. Cost of a meeting: a push and a pull of N
     /// elements on one rank, two broadcasts. Memory: two models more. Errors: `contract_violation` if `every` is 0, or
