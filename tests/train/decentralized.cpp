@@ -9,10 +9,12 @@
 #include <rill/compress/random_mask.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/core/error.hpp>
+#include <rill/protocol/coordinated.hpp>
 #include <rill/topology/directed.hpp>
 #include <rill/topology/random_matching.hpp>
 #include <rill/topology/ring_neighbours.hpp>
 #include <rill/train/checkpoint.hpp>
+#include <rill/train/coordinated_mixing.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/sgd.hpp>
 #include <rill/transport/simulated.hpp>
@@ -27,6 +29,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace decentralized_training {
@@ -228,6 +231,42 @@ TEST_CASE("decentralized: a step beside whose mixing the gradient has thrown is 
     same(decentralized{ring, train::sgd{}, rate, compress::difference{compress::top_k{.density = 0.3}, 0.4},
                        mix_beside{}});
     same(decentralized{graph, train::sgd{}, rate, compress::keep_all{}, mix_beside{}});
+}
+
+TEST_CASE("decentralized: a step whose gradient throws can be made again, and has mixed once") {
+    const auto same = [](const auto& plan, std::uint64_t most = 6) {
+        const auto run = [&](rank_t thrower, std::uint64_t step) {
+            models all(4, std::vector<double>(dimension, 1));
+            simulated::run(4, {}, [&](simulated::endpoint& net) {
+                const auto self = static_cast<std::size_t>(net.rank());
+                auto bound = plan.template bind<double>(net, layers);
+                std::vector<double> gradient(dimension);
+                bool throws = net.rank() == thrower;
+                for (std::uint64_t number = 0; number < most;) {
+                    const auto compute = [&] {
+                        if (number == step && std::exchange(throws, false)) throw std::out_of_range("no data");
+                        for (std::size_t i = 0; i < dimension; ++i) gradient[i] = slope(self, i, all[self][i]);
+                        return 0.0;
+                    };
+                    try {
+                        if (!bound.step(std::span(all[self]), std::span(gradient), number, compute)) break;
+                        ++number;
+                    } catch (const std::out_of_range&) {
+                        continue;
+                    }
+                }
+            });
+            return all;
+        };
+        for (const std::uint64_t step : {0U, 3U, 5U}) CHECK(run(1, step) == run(no_rank, 0));
+    };
+    const compress::difference some{compress::top_k{.density = 0.3}, 0.4};
+    same(decentralized{ring, train::sgd{}, rate, compress::random_mask{.density = 0.4}, mix_before{}});
+    same(decentralized{ring, train::sgd{}, rate, compress::random_mask{.density = 0.4}, mix_beside{}});
+    same(decentralized{ring, train::sgd{}, rate, some, mix_beside{}});
+    same(decentralized{graph, train::sgd{}, rate, compress::keep_all{}, mix_beside{}});
+    const train::coordinated_mixing pairs{topology::random_matching{}, coordinated{.rounds = 6}};
+    same(decentralized{pairs, train::sgd{}, rate, compress::random_mask{.density = 0.4}, mix_beside{}}, 100);
 }
 
 TEST_CASE("decentralized: D² is that of a plain program, and finds the minimum of all where D-PSGD does not") {

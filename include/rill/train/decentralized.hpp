@@ -224,7 +224,7 @@ class bound_decentralized {
             if (!state_.codec.has_started()) state_.codec.start_at(parameters);
         if constexpr (pushes) {
             models().resume_at(models().round(), state_.weight);  // it may have been restored
-            if (number == 0) std::copy(parameters.begin(), parameters.end(), state_.pushed.begin());
+            if (number == 0 && !has_mixed_) std::copy(parameters.begin(), parameters.end(), state_.pushed.begin());
         }
     }
 
