@@ -44,6 +44,7 @@ TEST_CASE("adam: wrong options are named, wrong sizes break the contract") {
     CHECK(has(message_of<contract_violation>([] { adam{.epsilon = 0}.bind(1); }), "train::adam: epsilon is 0"));
     CHECK(has(message_of<contract_violation>([] { adam{.epsilon = 1e-60}.bind<float>(1); }), "epsilon is 1e-60"));
     CHECK_NOTHROW(adam{.epsilon = 1e-60}.bind<double>(1));
+    CHECK(has(message_of<contract_violation>([] { adam{.epsilon = 1e60}.bind<float>(1); }), "epsilon is 1e+60"));
     for (const adam& odd : {adam{.beta1 = 0.99999999999}, adam{.beta2 = 0.99999999999}}) {  // 1 as a float
         CHECK_THROWS_AS(odd.bind<float>(1), contract_violation);
         CHECK_NOTHROW(odd.bind<double>(1));

@@ -2,6 +2,7 @@
 
 #include "samples.hpp"
 
+#include <rill/core/contract.hpp>
 #include <rill/train/perceptron.hpp>
 #include <rill/transport/simulated.hpp>
 #include <rill/transport/traced.hpp>
@@ -38,4 +39,16 @@ TEST_CASE("paced: takes the given time, layer by layer, and computes what its mo
     });
     CHECK(std::string(log.events()[1].name) == "forward");
     CHECK(std::string(log.events()[3].name) == "backward");
+}
+
+TEST_CASE("paced: refuses a time below 0, by name") {
+    simulated::run(1, {}, [](auto& net) {
+        const auto made = [&](const train::pace& chosen) {
+            return train::paced{net, train::perceptron<float>({4, 3, 2}), chosen};
+        };
+        CHECK_THROWS_WITH_AS(made({.forward = nanoseconds(-1)}),
+                             "rill: train::pace: forward is -1; it must be at least 0 ns", contract_violation);
+        CHECK_THROWS_WITH_AS(made({.backward = nanoseconds(-2)}),
+                             "rill: train::pace: backward is -2; it must be at least 0 ns", contract_violation);
+    });
 }

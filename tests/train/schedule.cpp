@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
 using namespace rill::train;
 
 TEST_CASE("schedule: constant") { CHECK(constant_rate{.value = 0.3}.rate(1000) == 0.3); }
@@ -38,6 +40,20 @@ TEST_CASE("schedule: a rate that is not finite is refused, with its step") {
     CHECK(rate_at(inverse_time{.c1 = 2, .c2 = 0}, 1) == 2);
     CHECK_THROWS_WITH_AS(rate_at(inverse_time{.c1 = 2, .c2 = 0}, 0),
                          "rill: train: the rate of step 0 is inf; it must be finite", rill::contract_violation);
+    const rill::train::constant_rate large{1e39};
+    CHECK(rate_at<double>(large, 3) == 1e39);
+    CHECK_THROWS_WITH_AS(rate_at<float>(large, 3),
+                         "rill: train: the rate of step 3 is 1e+39; it must be finite in the type of the parameters",
+                         rill::contract_violation);
+}
+
+TEST_CASE("schedule: options that would make a later rate infinite are refused at the first step") {
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    CHECK_THROWS_WITH_AS(step_decay{.factor = nan}.rate(0), "rill: train::step_decay: factor is nan; it must be finite",
+                         rill::contract_violation);
+    const warmup_cosine low{.floor = -std::numeric_limits<double>::infinity(), .warmup = 2, .total = 4};
+    CHECK_THROWS_WITH_AS(low.rate(0), "rill: train::warmup_cosine: floor is -inf; it must be finite",
+                         rill::contract_violation);
 }
 
 TEST_CASE("schedule: a step decay needs at least one step") {

@@ -37,8 +37,9 @@ struct adam {
                                      "in [0, 1) in the type of the parameters");
         rill::detail::require_option(beta2 >= 0 && static_cast<T>(beta2) < 1, "train::adam: beta2", beta2,
                                      "in [0, 1) in the type of the parameters");
-        rill::detail::require_option(static_cast<T>(epsilon) > 0, "train::adam: epsilon", epsilon,
-                                     "above 0 in the type of the parameters");
+        rill::detail::require_option(static_cast<T>(epsilon) > 0 && std::isfinite(static_cast<T>(epsilon)),
+                                     "train::adam: epsilon", epsilon,
+                                     "above 0 and finite in the type of the parameters");
         return bound_adam<T>(*this, dimension);
     }
 

@@ -38,7 +38,7 @@ class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
 
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
-        const double rate = this->rate_of(policy_.rate, number);
+        const double rate = this->template rate_of<T>(policy_.rate, number);
         const auto exchange = [&](const contribution& own) {
             if (own.weight > 0) {
                 policy_.clip.apply(gradient);

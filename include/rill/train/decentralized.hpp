@@ -143,7 +143,7 @@ class bound_decentralized {
         if (!has_ended_ && !has_mixed_ && (exchanges || !contributes())) has_ended_ = !gossip_.next();
         step_record record{.step = number, .is_over = has_ended_};
         if (has_ended_) return record;
-        const double rate = rate_at(policy_.rate, number);
+        const double rate = rate_at<T>(policy_.rate, number);
         if (!has_mixed_) begin_at(parameters, number);
         stopwatch clock(workers_.net());
         const std::span<T> model = pushes ? span_of(state_.pushed) : parameters;

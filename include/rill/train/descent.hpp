@@ -52,7 +52,7 @@ class bound_descent {
 
   private:
     double scaled_rate(std::uint64_t round, double weight) const {
-        return rate_at(rate_, round) * (scales_by_weight_ ? weight : 1.0);
+        return rate_at<T>(rate_, round) * (scales_by_weight_ ? weight : 1.0);
     }
 
     optimizer_type optimizer_;

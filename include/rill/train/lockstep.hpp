@@ -63,10 +63,11 @@ class lockstep {
   protected:
     bool has_ended() const { return has_ended_; }
 
-    /// The rate of the step that begins, checked before anything is computed or sent. 0 after `end`.
-    template <RateSchedule Rate>
+    /// The rate of the step that begins, checked before anything is computed or sent. 0 after `end`. `T`: the type of
+    /// the parameters.
+    template <class T, RateSchedule Rate>
     double rate_of(const Rate& schedule, std::uint64_t number) const {
-        return has_ended_ ? 0 : rate_at(schedule, number);
+        return has_ended_ ? 0 : rate_at<T>(schedule, number);
     }
 
     bool is_complete(const receipt& done) const { return done.contributors == workers_.size(); }

@@ -150,7 +150,7 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
         step_record record{.step = number, .is_over = this->has_ended()};
         if (record.is_over) return record;
-        const double rate = rate_at(policy_.rate, number);
+        const double rate = rate_at<T>(policy_.rate, number);
         stopwatch clock(this->workers().net());
         std::fill(invalid_.begin(), invalid_.end(), std::nullopt);
         settlement attempt{this};  // after the operations, which a failure cancels

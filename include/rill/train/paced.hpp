@@ -4,6 +4,7 @@
 #include <rill/concept/objective.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/time.hpp>
 
@@ -34,7 +35,13 @@ class paced {
     using scalar = typename Model::scalar;
     using batch = typename Model::batch;
 
-    paced(Net& net, Model model, const pace& chosen) : net_(&net), model_(std::move(model)), pace_(chosen) {}
+    /// Throws `contract_violation` if a time is below 0.
+    paced(Net& net, Model model, const pace& chosen) : net_(&net), model_(std::move(model)), pace_(chosen) {
+        rill::detail::require_option(chosen.forward.ns >= 0, "train::pace: forward", chosen.forward.ns,
+                                     "at least 0 ns");
+        rill::detail::require_option(chosen.backward.ns >= 0, "train::pace: backward", chosen.backward.ns,
+                                     "at least 0 ns");
+    }
 
     Model& model() { return model_; }
 

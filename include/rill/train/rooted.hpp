@@ -73,7 +73,7 @@ class rooted {
         if (record.is_over) return record;
         has_begun_ = true;
         record.step = position() - 1;
-        const double rate = rate_at(schedule, record.step);
+        const double rate = rate_at<T>(schedule, record.step);
         const duration waited = clock.lap();
         std::optional<std::size_t> bad;
         if (contributes) {

@@ -19,12 +19,14 @@ concept RateSchedule = Regular<S> && requires(const S& schedule, std::uint64_t s
     { schedule.rate(step) } -> std::same_as<double>;
 };
 
-/// The rate of a step. Throws `contract_violation` if it is not finite, before it makes parameters so.
-template <RateSchedule S>
+/// The rate of a step. Throws `contract_violation` if it is not finite in `T`, the type of the parameters, before it
+/// makes them so.
+template <std::floating_point T = double, RateSchedule S>
 double rate_at(const S& schedule, std::uint64_t step) {
     const double rate = schedule.rate(step);
-    if (!std::isfinite(rate))
-        rill::detail::require_option(false, text_of({"train: the rate of step ", step}), rate, "finite");
+    if (!std::isfinite(static_cast<T>(rate)))
+        rill::detail::require_option(false, text_of({"train: the rate of step ", step}), rate,
+                                     std::isfinite(rate) ? "finite in the type of the parameters" : "finite");
     return rate;
 }
 
@@ -53,6 +55,7 @@ struct step_decay {
 
     double rate(std::uint64_t step) const {
         rill::detail::require_option(every > 0, "train::step_decay: every", every, "at least 1");
+        rill::detail::require_option(std::isfinite(factor), "train::step_decay: factor", factor, "finite");
         const std::uint64_t decays = step / every;
         return initial * std::pow(factor, static_cast<double>(decays));
     }
@@ -94,6 +97,7 @@ struct warmup_cosine {
     std::uint64_t total = 1;
 
     double rate(std::uint64_t step) const {
+        rill::detail::require_option(std::isfinite(floor), "train::warmup_cosine: floor", floor, "finite");
         if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
         if (step >= total) return floor;
         const double progress = static_cast<double>(step - warmup) / static_cast<double>(total - warmup);

@@ -123,7 +123,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
         RILL_EXPECTS(state_.step_sent == 0,
                      "train::sparse_bsp: the checkpoint holds a gradient that is still to be "
                      "exchanged; go on with staleness 1");
-        const double rate = this->rate_of(policy_.rate, number);
+        const double rate = this->template rate_of<T>(policy_.rate, number);
         const auto exchange = [&](const contribution& own) {
             return all_reduce(this->workers(), gradient, mean_, aggregate::mean{}, policy_.codings, own);
         };
@@ -136,7 +136,8 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
     /// Computes while the exchange of the step before runs, moves by that one, and starts its own.
     template <class Compute>
     step_record step_beside(std::span<T> parameters, stream<T>& gradient, std::uint64_t number, Compute&& compute) {
-        this->rate_of(policy_.rate, number);  // checked before the gradient is sent; the next step moves by it
+        this->template rate_of<T>(policy_.rate,
+                                  number);  // checked before the gradient is sent; the next step moves by it
         step_record record{.step = number, .is_over = this->has_ended()};
         stopwatch clock(this->workers().net());
         std::optional<std::size_t> bad;
@@ -150,7 +151,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
             record.exchange = under_way_.get();
             record.phases.exchange = clock.lap();
             this->complete(record, state_.invalid, clock,
-                           [&] { move(parameters, rate_at(policy_.rate, state_.step_sent - 1)); });
+                           [&] { move(parameters, rate_at<T>(policy_.rate, state_.step_sent - 1)); });
             state_.step_sent = 0;
         }
         if (!record.is_over) {

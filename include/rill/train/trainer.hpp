@@ -39,7 +39,8 @@ struct trainer_options {
 ///
 /// Each rank derives the first parameters from the key. With a strategy whose `replicas_equal` they stay the same bits
 /// on all ranks at all times, and a step in which any rank's gradient holds a NaN or an infinity moves none. With
-/// other strategies such a gradient is left out of the step.
+/// other strategies such a gradient is left out of the step. Finite gradients can still make parameters infinite, where
+/// their sum or the product with the rate is too large: only gradients and rates are looked at, no parameters.
 /// After an error of the exchange the strategy's sessions have ended: restore a checkpoint into a new trainer. Do so
 /// too after an exception of the model or the batches, on all ranks: let it leave the rank's body. A rank that catches
 /// it and calls `step` again makes the same step with its next batch if nothing of it was sent (`overlapped_bsp` sends
