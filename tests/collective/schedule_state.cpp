@@ -10,7 +10,7 @@
 
 namespace { namespace schedule_states {
 
-using rill::PlacingState, rill::ScheduleState;
+using rill::CuttingState, rill::PlacingState, rill::ScheduleState;
 using rill::testing::archetype::transport;
 
 using dense = rill::dense_state<transport, float, rill::aggregate::sum>;
@@ -23,6 +23,7 @@ struct without_fold : gathered {
 
 static_assert(PlacingState<dense, transport> && !dense::overwrites_nothing);
 static_assert(ScheduleState<sparse, transport> && !PlacingState<sparse, transport> && sparse::overwrites_nothing);
+static_assert(CuttingState<sparse, transport> && !CuttingState<dense, transport> && !CuttingState<gathered, transport>);
 static_assert(ScheduleState<gathered, transport> && !PlacingState<gathered, transport> && gathered::overwrites_nothing);
 static_assert(!ScheduleState<without_fold, transport>);
 

@@ -1,10 +1,14 @@
-// What a rank makes of frames that are invalid.
+// What a rank makes of frames that are invalid, and when it encodes its contribution.
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/stream_state.hpp>
+#include <rill/compress/error_feedback.hpp>
+#include <rill/compress/keep_all.hpp>
+#include <rill/compress/values.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/topology/split_allgather.hpp>
 #include <rill/transport/simulated.hpp>
+#include <rill/transport/traced.hpp>
 
 #include <doctest/doctest.h>
 
@@ -12,6 +16,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace { namespace stream_states {
@@ -75,6 +80,39 @@ TEST_CASE_TEMPLATE("an invalid finished part is blamed on its sender by all othe
         CHECK(each.find("rank 1 sent bytes that are no valid frame: invalid frame: indices are not ascending") !=
               std::string::npos);
         CHECK(each.find("(rank 1)") != std::string::npos);
+    }
+}
+
+/// What rank 0 of three does in an all_reduce with `policy`, in order: e(ncodes a part), p(osts a message).
+template <class Policy>
+std::string order_of_work(const Policy& policy) {
+    rill::trace_log log;
+    rill::simulated::run(ranks, {}, [&](auto& inner) {
+        rill::trace_log unused(0);
+        rill::traced net{inner, inner.rank() == 0 ? log : unused};
+        rill::group workers{net, rill::topology::split_allgather{}};
+        auto codec = policy.template bind<float>(n);
+        const std::vector<float> gradient(n, 1.0F);
+        std::vector<float> sum(n);
+        if (net.rank() == 0) log.clear();  // of the meeting of the group
+        rill::all_reduce(workers, gradient, sum, codec);
+    });
+    std::string order;
+    for (const rill::trace_event& event : log.events()) {
+        if (event.kind == rill::trace_event::what::post) order += 'p';
+        if (std::string_view(event.name) == "encode") order += 'e';
+    }
+    return order;
+}
+
+TEST_CASE("a part of a rounded contribution travels while the next ones are encoded") {
+    using namespace rill::compress;
+    CHECK(order_of_work(encoded{keep_all{}, bf16{}}) == "epepepp");
+    SUBCASE("also with error feedback that does not feed the rounding back") {
+        CHECK(order_of_work(error_feedback{encoded{keep_all{}, qsgd{.bits = 8}}}) == "epepepp");
+    }
+    SUBCASE("but not if error feedback learns what was rounded off") {
+        CHECK(order_of_work(error_feedback{encoded{keep_all{}, bf16{}}}) == "eeepppp");
     }
 }
 

@@ -84,8 +84,9 @@ struct stream_call {
     std::size_t dimension;
     /// Returns the input as a view. Called inside the operation, so that its failure is every rank's.
     function_ref<stream_view<T, Index>()> give;
-    /// If the coding of contributions is lossy, called for each piece of the input as the receivers decode it.
-    function_ref<void(const stream_view<T, Index>&)> take_received;
+    /// If it is set and the coding of contributions is lossy, called for each part of the input as the receivers decode
+    /// it. The whole input is encoded before anything is sent then.
+    const function_ref<void(const stream_view<T, Index>&)>* take_received;
     function_ref<void(State&, part_range)> take;
     const stream_codings& codings;
     const frame_coder<T, Index, Exec>& coder;
@@ -97,19 +98,22 @@ template <class Lane, class T, class Index, class State, class Fold>
                                              const contribution& own,
                                              const stream_call<T, Index, State, typename Lane::executor_type>& of) {
     auto& state = lane.template workspace<State>();
-    const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
+    const auto whole = lane.shape().all_reduce(lane.size(), lane.rank());
+    const int chunks = chunks_of_stream(lane, whole, of.dimension, of.codings.message_entries);
+    const topology::chunked_schedule plan(whole, sends_chunks(lane.net()) ? chunks : 1);
+    const int parts = whole.parts() * chunks;
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
             const stream_view<T, Index> nothing({0, of.dimension}, sparse_view<T, Index>{});
-            state.begin(head, plan.parts(), own.weight == 0 ? nothing : of.give(), contribution_sum::of(own), fold,
-                        of.codings, lane.key(), of.coder);
-            if (own.weight != 0 && !of.codings.contribution.is_lossless())
-                state.for_each_piece({0, plan.parts()}, of.take_received);
+            state.begin(head, parts, own.weight == 0 ? nothing : of.give(), contribution_sum::of(own), fold, of.codings,
+                        lane.key(), of.coder, {.chunks = chunks, .at_once = chunks / plan.chunks()});
+            if (of.take_received != nullptr && own.weight != 0 && !of.codings.contribution.is_lossless())
+                state.for_each_contributed(*of.take_received);
         },
         [&](receipt& result) {
             state.total(0).describe(result);
-            of.take(state, part_range{0, plan.parts()});
+            of.take(state, part_range{0, parts});
         });
 }
 
@@ -145,11 +149,13 @@ template <class T, class State, class Lane, class Codec, class Fold>
     const stream_codings& codings = codec.codings();
     const std::size_t dimension = codec.coded_dimension();
     const auto give = [&]() -> stream_view<T, Index> { return attempt.give(); };
-    const auto take_received = [&](const stream_view<T, Index>& piece) { attempt.take_received(piece); };
+    const auto learn = [&](const stream_view<T, Index>& part) { attempt.take_received(part); };
+    const function_ref<void(const stream_view<T, Index>&)> take_received = learn;
     using exec = typename Lane::executor_type;
     const receipt done = all_reduce_streams<Lane, T, Index, State>(
         lane, stream_signature<T, Index>(dimension, of.aggregator, codings, fingerprint_of(codec)), fold, own,
-        {dimension, give, take_received, of.take, codings, coder_of<codings_of<Codec>, T, Index, exec>});
+        {dimension, give, learns_received<stream_view<T, Index>>(codec) ? &take_received : nullptr, of.take, codings,
+         coder_of<codings_of<Codec>, T, Index, exec>});
     of.accept(done) ? attempt.commit() : attempt.rollback();
     return done;
 }
@@ -225,12 +231,11 @@ auto all_reduce_call(Group& group, const stream<T, Index>& input, stream<T, Inde
         return [=, &input, &output](typename Group::lane_type& lane) {
             using exec = typename Group::executor_type;
             const auto give = [&] { return input.view(); };
-            const auto take_received = [](const stream_view<T, Index>&) {};
             const auto take = [&](auto& state, part_range parts) { take_finished(state, parts, output, fold); };
             return all_reduce_streams<typename Group::lane_type, T, Index,
                                       stream_state_of<typename Group::lane_type, T, Index, Fold>>(
                 lane, stream_signature<T, Index>(input.dimension(), fingerprint(fold), codings, 0), folding_for(fold),
-                own, {input.dimension(), give, take_received, take, codings, coder_of<coding_set{}, T, Index, exec>});
+                own, {input.dimension(), give, nullptr, take, codings, coder_of<coding_set{}, T, Index, exec>});
         };
     } else {
         return no_call{};
@@ -281,10 +286,11 @@ receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold
 
 /// Folds streams: the result is sparse until a fold finds the dense form to be the smaller one (`codings.when`).
 ///
-/// `codings.copy` codes the copy phase: the rounds in which finished parts are sent on unchanged. Otherwise as
-/// `all_reduce` of tensors. Source: SparCML, section 5.3. SSAR_Recursive_double, SSAR_Split_allgather and the sparse
-/// ring are this function with `recursive_doubling`, `split_allgather`, `ring`; DSAR_Split_allgather is
-/// `split_allgather` with a lossy `codings.copy`.
+/// `codings.copy` codes the copy phase: the rounds in which finished parts are sent on unchanged. A part of many
+/// entries may travel in several messages (`codings.message_entries`). Otherwise as `all_reduce` of tensors. Source:
+/// SparCML, section 5.3. SSAR_Recursive_double, SSAR_Split_allgather and the sparse ring are this function with
+/// `recursive_doubling`, `split_allgather`, `ring`; DSAR_Split_allgather is `split_allgather` with a lossy
+/// `codings.copy`.
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
     requires(!detail::MeantAsCodec<Fold>)
 receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/collective/detail/chunks.hpp>
 #include <rill/collective/detail/joint_fold.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/run_schedule.hpp>
@@ -163,16 +164,8 @@ class dense_state {
         bool is_finished = false;  // at its owner
     };
 
-    [[gnu::noinline]] segment range(part_range parts) const {
-        if (parts == part_range{0, static_cast<int>(parts_.size())}) return {0, output_.size()};  // needs no division
-        const segment first = chunk(parts.first);
-        return {first.begin, parts.count() == 0 ? first.begin : chunk(parts.last - 1).end};
-    }
-    segment chunk(int i) const {
-        const auto at = static_cast<std::size_t>(i);
-        const segment whole = split(output_.size(), parts_.size() / chunks_, at / chunks_);
-        const segment inside = split(whole.size(), chunks_, at % chunks_);
-        return {whole.begin + inside.begin, whole.begin + inside.end};
+    segment range(part_range parts) const {
+        return detail::range_of_chunks(output_.size(), parts_.size(), chunks_, parts);
     }
     place place_of(part_range parts) const { return parts_[static_cast<std::size_t>(parts.first)].where; }
     contribution_sum contribution_sum_of(part_range parts) const {

@@ -74,8 +74,8 @@ class exchange {
         added.handle = net_->post(peer, on_, pieces);
     }
 
-    /// Prepares for the next message of `peer` that is not expected yet, to be received into `targets` if the transport
-    /// can.
+    /// Prepares for the next message of `peer` that is not expected yet, if one comes, to be received into `targets` if
+    /// the transport can.
     void expect(rank_t peer, std::span<const byte_span> targets) {
         if constexpr (ExpectingTransport<Net>) {
             net_->expect(peer, on_, targets);
@@ -148,6 +148,9 @@ class exchange {
     /// Keeps a message until the end: this rank reads from it or forwards its content from where it lies.
     void keep(message&& m) { kept_.add(std::move(m)); }
 
+    /// The messages whose content is being folded, with what they bring of it.
+    plain_vector<arrival<message>>& operands() { return operands_; }
+
     /// The messages of the round under way, in ascending order of peers, each with the transfer that announced it.
     plain_vector<arrival<message>>& arrivals() { return arrivals_; }
 
@@ -159,14 +162,15 @@ class exchange {
         for (; !kept_.empty(); kept_.pop_back())
             for (byte_view piece : kept_.back().pieces()) await_readers(piece);
         for (std::size_t i = oldest_; i < sent_.size(); ++i) await(sent_[i]);
+        forget_expected();
         forget();
     }
 
     /// Ends the operation when unwinding, after all ranks have been told: withdraws what nobody has begun to read.
     [[gnu::noinline]] void settle() noexcept {
         arrivals_.clear();
-        if constexpr (ExpectingTransport<Net>)
-            if (std::exchange(expected_, 0) != 0) net_->forget(on_);
+        operands_.clear();
+        forget_expected();
         for (; !kept_.empty(); kept_.pop_back())
             for (byte_view piece : kept_.back().pieces())
                 for (auto& s : sent_)
@@ -233,6 +237,10 @@ class exchange {
 
     static void withdraw(void* from, std::uint64_t number) noexcept { static_cast<window*>(from)->withdraw(number); }
 
+    void forget_expected() noexcept {
+        if constexpr (ExpectingTransport<Net>)
+            if (std::exchange(expected_, 0) != 0) net_->forget(on_);
+    }
     void forget() noexcept {
         sent_.clear();
         oldest_ = 0;
@@ -257,6 +265,7 @@ class exchange {
     void (*withdraw_)(void* window, std::uint64_t number) noexcept = nullptr;
     plain_vector<message> kept_;
     plain_vector<arrival<message>> arrivals_;
+    plain_vector<arrival<message>> operands_;
     int round_ = 0;
     std::size_t expected_ = 0;  // messages that are expected and have not been received
 };

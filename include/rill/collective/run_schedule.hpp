@@ -99,6 +99,11 @@ class state_view {
     explicit state_view(State& state)
         : state_(&state), calls_(&calls_of<State>), overwrites_nothing_(State::overwrites_nothing) {}
 
+    /// Whether it is a `CuttingState`, which has the following members too.
+    bool cuts() const { return calls_->awaits != nullptr; }
+    bool awaits(const transfer& from) const { return calls_->awaits(state_, from); }
+    void close(part_range parts) const { calls_->close(state_, parts); }
+
     bool overwrites_nothing() const { return overwrites_nothing_; }
     byte_pieces outgoing(part_range parts, action kind) const { return calls_->outgoing(state_, parts, kind); }
     void fold(arrivals given) const { calls_->fold(state_, given); }
@@ -115,6 +120,8 @@ class state_view {
         byte_pieces (*outgoing)(void*, part_range, action);
         void (*fold)(void*, arrivals);
         void (*copy)(void*, arrivals);
+        bool (*awaits)(void*, const transfer&) = nullptr;
+        void (*close)(void*, part_range) = nullptr;
         std::span<const byte_span> (*place_for)(void*, part_range) = nullptr;
         bool (*has_free_place)(void*, part_range) = nullptr;
         void (*await_place)(void*, part_range) = nullptr;
@@ -138,6 +145,10 @@ class state_view {
     template <class State>
     static constexpr calls made_for() {
         calls made{&outgoing_of<State>, &fold_in<State>, &copy_in<State>};
+        if constexpr (CuttingState<State, Net>) {
+            made.awaits = [](void* state, const transfer& from) { return as<State>(state).awaits(from); };
+            made.close = [](void* state, part_range parts) { as<State>(state).close(parts); };
+        }
         if constexpr (ExpectingTransport<Net> && PlacingState<State, Net>) {
             made.place_for = [](void* state, part_range parts) { return as<State>(state).place_for(parts); };
             made.has_free_place = [](void* state, part_range parts) { return as<State>(state).has_free_place(parts); };
@@ -158,7 +169,8 @@ template <class Net, class Carrier>
 void send_round(Carrier& by, const schedule_view& plan, const state_view<Net>& state, int round) {
     for (int i = 0; i < plan.sends(round); ++i) {
         const transfer to = plan.send(round, i);
-        by.send(round, to.peer, state.outgoing(to.parts, plan.kind(round)));
+        const byte_pieces message = state.outgoing(to.parts, plan.kind(round));
+        if (message.count() != 0) by.send(round, to.peer, message);
     }
 }
 
@@ -202,11 +214,18 @@ template <class Net, class Carrier>
                     if (state.places()) state.await_place(from.parts);
                     let_in = expect_round(by, plan, state, round, i, true);
                 }
+            if (state.cuts() && !state.awaits(from)) continue;
             arrivals.add({from, by.receive(from.peer), Carrier::skipped});
-            if (plan.kind(round) == action::fold || !state.overwrites_nothing()) continue;
-            state.copy(arrivals.all());  // at once, while others travel
+            const bool folds = plan.kind(round) == action::fold;
+            if (!(folds ? state.cuts() : state.overwrites_nothing())) continue;
+            folds ? state.fold(arrivals.all()) : state.copy(arrivals.all());  // at once, while others travel
             arrivals.clear();
         }
+        if (state.cuts() && plan.kind(round) == action::fold)
+            for (int i = 0; i < plan.receives(round); ++i)
+                if (const part_range parts = plan.receive(round, i).parts;
+                    i == 0 || parts != plan.receive(round, i - 1).parts)
+                    state.close(parts);
         if (arrivals.empty()) continue;
         if (plan.kind(round) == action::fold)
             fold_by_parts(arrivals.all(), [&](auto same_parts) { state.fold(same_parts); });

@@ -27,6 +27,17 @@ concept ScheduleState = Transport<Net> && requires(S& state, part_range parts, a
     { state.copy(arrivals) };
 };
 
+/// A state that decides how many messages bring the parts of a chunked schedule: one message may bring several chunks
+/// of a part, and then those that are scheduled for the others are not sent.
+///
+/// - `outgoing` returns no pieces where nothing is to be sent. `awaits(from)`: whether a message is still to come.
+/// - `fold` and `copy` take each message as soon as it is here. `close(parts)` ends a fold round for these parts.
+template <class S, class Net>
+concept CuttingState = ScheduleState<S, Net> && requires(S& state, const transfer& from, part_range parts) {
+    { state.awaits(from) } -> std::same_as<bool>;
+    { state.close(parts) };
+};
+
 /// A state that can receive finished parts where they belong.
 ///
 /// - `place_for(parts)` returns that memory, for a whole message, or nothing; it stays valid until the next call.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/collective/detail/chunks.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/join_frames.hpp>
 #include <rill/collective/run_schedule.hpp>
@@ -21,6 +22,7 @@
 #include <rill/stream/stream_codings.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -39,6 +41,11 @@ namespace rill { inline namespace RILL_ABI {
 /// the part, and forwarded as it is. If a coding is lossy, each part has a frame of its own, and the owner too goes on
 /// with the values that the others will decode. A finished part that is not sent on is decoded where the result takes
 /// it.
+///
+/// Where parts are cut into chunks, each rank cuts its contribution, and then its sums, into pieces of as many chunks
+/// as have about `message_entries` entries. Pieces that end elsewhere are folded as far as all of them reach. A message
+/// brings one piece; or a whole part, where the transport asks for no chunks. Then the sums have the same bits and the
+/// same forms all the same.
 template <Transport Net, Element T, IndexType Index, class Fold, Executor Exec = serial>
 class stream_state {
   public:
@@ -52,15 +59,26 @@ class stream_state {
         executor_ = executor;
     }
 
+    /// How parts are cut.
+    struct cutting {
+        int chunks = 1;   ///< of each part, which `parts` of `begin` counts: a power of two
+        int at_once = 1;  ///< of them that a part of the schedule has: one, or all
+    };
+
     void begin(const wire::header& head, int parts, const view& input, contribution_sum own, const Fold& fold,
                const stream_codings& codings, random_key key,
-               const frame_coder<T, Index, Exec>& coder = coder_of<coding_set{}, T, Index, Exec>) {
+               const frame_coder<T, Index, Exec>& coder = coder_of<coding_set{}, T, Index, Exec>,
+               const cutting& cut = {1, 1}) {
         head_ = head;
         coder_ = &coder;
         fold_ = fold;
         codings_ = codings;
         key_ = key;
         dimension_ = input.range().size();
+        cut_ = cut;
+        latest_.assign(static_cast<std::size_t>(call_->net().size()), part_range{});
+        folded_ = {};
+        operands_.clear();
         blocks_.clear();
         block_of_.assign(static_cast<std::size_t>(parts), 0);
         streams_.reset();
@@ -69,20 +87,26 @@ class stream_state {
         // Checked at the start, so that no owner of a part is blamed for a sum that it cannot write.
         coder.require_input(input, codings, executor_);
         add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
-        if (!codings.contribution.is_lossless()) code_parts({0, parts}, codings.contribution);
+        if (is_cut() || !codings.contribution.is_lossless()) cut_blocks({0, parts});
     }
 
-    /// Calls `visit(view)` for the content of `parts`, in ascending order. Right after `begin`, that is the input as
-    /// the receivers decode it.
-    void for_each_piece(part_range parts, function_ref<void(const view&)> visit) {
-        for_each_block(parts, [&](block& piece) {
-            if (piece.is_coded) decode(piece);
-            visit(piece.content);
-        });
+    /// Right after `begin`: calls `visit(view)` for each part of the input as the receivers decode it, in ascending
+    /// order. The coding of contributions is lossy.
+    void for_each_contributed(function_ref<void(const view&)> visit) {
+        const part_range all{0, static_cast<int>(block_of_.size())};
+        round_contribution(all);
+        for_each_block(all, [&](block& part) { visit(part.content); });
     }
 
-    byte_pieces outgoing(part_range parts, action kind) {
-        if (parts.count() == 0) return empty_frame();
+    byte_pieces outgoing(part_range scheduled, action kind) {
+        if (scheduled.count() == 0) return empty_frame();
+        part_range parts = held(scheduled);
+        if (is_cut()) {
+            const part_range whole = block_at(parts.first).parts;
+            if (whole.first != parts.first) return {};
+            parts = whole;
+        }
+        round_contribution(parts);
         if constexpr (OwnerFinishingAggregator<Fold>)
             if (kind == action::copy) finish_parts(parts);
         if (kind == action::copy && !codings_.copy.is_lossless()) code_parts(parts, codings_.copy);
@@ -90,14 +114,39 @@ class stream_state {
         return joined_frames(parts, kind);
     }
 
-    /// A k-way fold: of all parts at once if each operand is one block, else part by part.
+    bool awaits(const transfer& from) const {
+        const part_range latest = latest_[static_cast<std::size_t>(from.peer)];
+        return !is_cut() || from.parts.first <= latest.first || latest.last <= from.parts.first;
+    }
+
+    /// Decodes operands of the next fold.
     void fold(std::span<arrival<message>> arrivals) {
-        const part_range parts = arrivals.front().from.parts;
-        collect_operands(arrivals, parts);
-        bool whole = true;
-        for (const block& operand : operands_) whole = whole && operand.parts == parts;
-        if (whole) return fold_operands(parts);
-        for (int p = parts.first; p < parts.last; ++p) fold_operands({p, p + 1});
+        for (std::size_t i = 0; i < arrivals.size(); ++i) {
+            const part_range brought = read_frames(arrivals[i], codings_.contribution, [this](block& b) {
+                decode(b);
+                operands_.add(b);
+            });
+            if (brought.count() != 0)
+                call_->operands().add({{arrivals[i].from.peer, brought}, std::move(arrivals[i].message)});
+        }
+    }
+
+    /// A k-way fold of the operands that have arrived and this rank's own: of all parts at once if each operand is one
+    /// block, else part by part; of chunks as far as the pieces of all operands reach.
+    void close(part_range scheduled) {
+        part_range parts = held(scheduled);
+        if (parts.count() == 0) return;
+        round_contribution(parts);
+        if (is_cut()) {
+            if (folded_.first < parts.first && parts.first < folded_.last) return;
+            folded_ = parts = {parts.first, reach_of_all(parts.first)};
+        }
+        if (cut_.at_once > 1)
+            fold_as_cut(parts);
+        else
+            fold_blocks(parts);
+        release_operands(parts);
+        if (is_cut()) cut_blocks(parts);
     }
 
     void copy(std::span<arrival<message>> arrivals) {
@@ -116,6 +165,7 @@ class stream_state {
     /// reads it.
     [[gnu::noinline]] void finish(part_range parts, std::span<T> output) {
         call_->await_readers(std::as_bytes(output));
+        round_contribution(parts);
         if constexpr (OwnerFinishingAggregator<Fold>) finish_parts(parts);
         [[maybe_unused]] const auto unpacking = named_span(call_->net(), "unpack");
         const std::size_t first = range(parts).begin;
@@ -132,6 +182,7 @@ class stream_state {
     /// Writes the finished content of `parts` as a stream, which is dense if any block of it is.
     void finish(part_range parts, stream<T, Index>& output) {
         if constexpr (OwnerFinishingAggregator<Fold>) return finish(parts, output.make_dense(range(parts)));
+        round_contribution(parts);
         std::size_t count = 0;
         bool dense = false;
         for_each_block(parts, [&](const block& piece) {
@@ -169,10 +220,41 @@ class stream_state {
         std::size_t count() const { return is_coded ? static_cast<std::size_t>(coded.head.count) : content.count(); }
         bool is_dense() const { return is_coded ? coded.is_dense() : content.is_dense(); }
     };
+    static bool overlap(part_range a, part_range b) { return a.first < b.last && b.first < a.last; }
+    bool has_chunks() const { return cut_.chunks > 1; }
+    /// Whether each piece travels in a message of its own.
+    bool is_cut() const { return has_chunks() && cut_.at_once == 1; }
+    /// The parts, or the chunks of the parts, that the schedule means.
+    part_range held(part_range scheduled) const {
+        return {scheduled.first * cut_.at_once, scheduled.last * cut_.at_once};
+    }
+    /// The part to which a chunk belongs.
+    part_range part_of(int chunk) const {
+        const int first = chunk - chunk % cut_.chunks;
+        return {first, first + cut_.chunks};
+    }
+    /// Of how many chunks a piece is, of so many chunks with so many entries.
+    int chunks_of_piece(int chunks, std::size_t entries) const {
+        const std::size_t pieces =
+            std::clamp<std::size_t>(entries / codings_.message_entries, 1, static_cast<std::size_t>(chunks));
+        return chunks / static_cast<int>(std::bit_floor(pieces));
+    }
+    /// Where the piece of an operand ends that has this chunk.
+    int reach(const block& operand, int chunk) const {
+        const part_range part = part_of(chunk);
+        if (operand.parts.first > part.first || operand.parts.last < part.last) return operand.parts.last;
+        const int each = chunks_of_piece(cut_.chunks, clipped(operand, part).content.count());
+        return chunk - chunk % each + each;
+    }
+    int reach_of_all(int chunk) {
+        int end = reach(decoded(chunk), chunk);
+        for (const block& operand : operands_)
+            if (operand.parts.contains(chunk)) end = std::min(end, reach(operand, chunk));
+        return end;
+    }
 
-    [[gnu::noinline]] segment range(part_range parts) const {
-        return split(dimension_, block_of_.size(), static_cast<std::size_t>(parts.first),
-                     static_cast<std::size_t>(parts.last));
+    segment range(part_range parts) const {
+        return detail::range_of_chunks(dimension_, block_of_.size(), static_cast<std::size_t>(cut_.chunks), parts);
     }
     const block& block_at(int part) const { return blocks_[block_of_[static_cast<std::size_t>(part)]]; }
     block& block_at(int part) { return blocks_[block_of_[static_cast<std::size_t>(part)]]; }
@@ -180,6 +262,17 @@ class stream_state {
     [[gnu::noinline]] void add(const block& b) {
         for (int p = b.parts.first; p < b.parts.last; ++p) block_of_[static_cast<std::size_t>(p)] = blocks_.size();
         blocks_.add(b);
+    }
+
+    /// Cuts what this rank has of each part in `parts` into pieces of equally many chunks.
+    [[gnu::noinline]] void cut_blocks(part_range parts) {
+        if (!has_chunks()) return;
+        for (int p = parts.first, end = 0; p < parts.last; p = end) {
+            end = std::min(part_of(p).last, parts.last);
+            const block whole = clipped(block_at(p), {p, end});
+            const int each = chunks_of_piece(end - p, whole.content.count());
+            for (; p < end; p += each) add(clipped(whole, {p, std::min(p + each, end)}));
+        }
     }
 
     [[gnu::noinline]] block clipped(block b, part_range parts) const {
@@ -288,12 +381,20 @@ class stream_state {
         return join_frames(frames_.all(), memory_);
     }
 
-    /// Encodes each of `parts` that has no frame yet, as a frame of its own, and takes the decoded values as its
-    /// content.
-    void code_parts(part_range parts, const coding& codes) {
-        for (int p = parts.first; p < parts.last; ++p) {
+    /// Where the coding of contributions is lossy: encodes those of `parts` that are this rank's contribution. A part
+    /// is encoded when it is sent or folded, so that the first ones travel meanwhile.
+    void round_contribution(part_range parts) {
+        if (!codings_.contribution.is_lossless()) code_parts(parts, codings_.contribution, true);
+    }
+
+    /// Encodes each of `parts`, or each block where they are cut, that has no frame yet, as a frame of its own, and
+    /// takes the decoded values as its content. `contributed`: only parts of this rank's contribution.
+    [[gnu::noinline]] void code_parts(part_range parts, const coding& codes, bool contributed = false) {
+        for (int p = parts.first, next = 0; p < parts.last; p = next) {
+            next = has_chunks() ? block_at(p).parts.last : p + 1;
             if (block_at(p).coded.bytes.count() != 0) continue;
-            block b = clipped(block_at(p), {p, p + 1});
+            if (contributed && block_at(p).from != source::contribution) continue;
+            block b = clipped(block_at(p), {p, next});
             b.coded.bytes = new_frame(b, codes);
             round_values(b, codes);
             add(b);
@@ -311,17 +412,19 @@ class stream_state {
             b.is_dense() ? view(here, rounded) : view(here, sparse_view<T, Index>{b.content.indices(), rounded});
     }
 
-    /// Calls `take(block)` for each frame of a message, not decoded. Values in a coding of the user's are in the one of
-    /// `due`.
-    [[gnu::noinline]] void read_frames(const arrival<message>& a, const coding& due, function_ref<void(block&)> take) {
+    /// Calls `take(block)` for each frame of a message, not decoded, and returns which parts it brings: where they are
+    /// cut, all that its frame covers. Values in a coding of the user's are in the one of `due`.
+    [[gnu::noinline]] part_range read_frames(const arrival<message>& a, const coding& due,
+                                             function_ref<void(block&)> take) {
         frame_reader reader(a.pieces());
-        int p = a.from.parts.first;
-        const int end = a.from.parts.last;
+        const part_range asked = held(a.from.parts);
+        const bool may_bring_more = is_cut() && asked.count() != 0;
+        int p = asked.first;
+        int end = may_bring_more ? part_of(p).last : asked.last;
         do {
-            const auto place =
-                p == a.from.parts.first ? detail::frame_place::of_part(p) : detail::frame_place::unknown();
+            const auto place = p == asked.first ? detail::frame_place::of_part(p) : detail::frame_place::unknown();
             const frame f = next_frame<T, Index>(*call_, a.from.peer, reader, place);
-            const part_range parts = covered(f.head.range, reader.done(), {p, end});
+            const part_range parts = covered(f.head.range, reader.done() && !may_bring_more, {p, end});
             expect_range(*call_, a.from.peer, f.head.range, range(parts));
             block read{.parts = parts,
                        .what = contribution_sum::of(f.head),
@@ -330,8 +433,10 @@ class stream_state {
                        .is_coded = true};
             if (p < end) take(read);
             p = parts.last;
+            if (may_bring_more) end = p;
         } while (p < end);
         expect_end(*call_, a.from.peer, reader);
+        return latest_[static_cast<std::size_t>(a.from.peer)] = {asked.first, end};
     }
 
     /// Which of the `due` parts a frame over `given` covers: as few as reach its end, but all of them if it is the last
@@ -343,21 +448,80 @@ class stream_state {
         return {due.first, last};
     }
 
-    /// Collects the blocks to be folded in ascending order of ranks, with this rank's own among them.
-    void collect_operands(std::span<arrival<message>> arrivals, part_range parts) {
-        operands_.clear();
-        const rank_t self = call_->net().rank();
-        std::size_t before = 0;
-        while (before < arrivals.size() && arrivals[before].from.peer < self) ++before;
-        for (std::size_t i = 0; i <= arrivals.size(); ++i) {
-            if (i == before)
-                for (int p = parts.first; p < parts.last; p = operands_.back().parts.last)
-                    operands_.add(clipped(decoded(p), {p, parts.last}));
-            else
-                read_frames(arrivals[i < before ? i : i - 1], codings_.contribution, [this](block& b) {
-                    decode(b);
-                    operands_.add(b);
-                });
+    /// Collects the blocks of `parts` to be folded in ascending order of ranks, with this rank's own among them.
+    /// Returns whether each operand is one block.
+    bool collect_operands(part_range parts) {
+        folding_.clear();
+        for (const block& operand : operands_)
+            if (overlap(operand.parts, parts)) add_in_order(clipped(operand, parts));
+        for (int p = parts.first; p < parts.last;) {
+            block own = clipped(decoded(p), {p, parts.last});
+            p = own.parts.last;
+            own.sender = call_->net().rank();
+            add_in_order(own);
+        }
+        bool whole = true;
+        for (const block& operand : folding_) whole = whole && operand.parts == parts;
+        return whole;
+    }
+    void add_in_order(const block& operand) {
+        folding_.add(operand);
+        for (std::size_t i = folding_.size(); --i != 0 && folding_[i - 1].sender > operand.sender;)
+            std::swap(folding_[i - 1], folding_[i]);
+    }
+    /// Drops the operands that end in `parts`, and their messages.
+    void release_operands(part_range parts) {
+        const auto drop = [parts](auto& from, auto parts_of) {
+            for (std::size_t i = 0; i < from.size();) {
+                const part_range each = parts_of(from[i]);
+                if (!overlap(each, parts) || each.last > parts.last) {
+                    ++i;
+                    continue;
+                }
+                std::swap(from[i], from.back());
+                from.pop_back();
+            }
+        };
+        drop(operands_, [](const block& b) { return b.parts; });
+        drop(call_->operands(), [](const arrival<message>& a) { return a.from.parts; });
+    }
+
+    void fold_blocks(part_range parts) {
+        if (collect_operands(parts)) return fold_operands(parts, when());
+        for (int p = parts.first; p < parts.last; ++p) fold_operands({p, p + 1}, when());
+    }
+    /// Folds a whole part in the forms that its chunks would have if they travelled by themselves: in as few folds as
+    /// there are stretches of one form.
+    void fold_as_cut(part_range part) {
+        regions_.clear();
+        std::size_t first = 0;
+        bool is_dense = false;
+        for (int p = part.first; p < part.last; p = regions_.back().last) {
+            const part_range region{p, reach_of_all(p)};
+            collect_operands(region);
+            views_.clear();
+            for (const block& operand : folding_) views_.add(operand.content);
+            const bool wants_dense = detail::folds_to_dense(std::as_const(views_).all(), when(), codings_.of_sums());
+            if (wants_dense != is_dense) {
+                fold_regions(std::as_const(regions_).all().subspan(first), is_dense);
+                first = regions_.size();
+            }
+            is_dense = wants_dense;
+            regions_.add(region);
+        }
+        fold_regions(std::as_const(regions_).all().subspan(first), is_dense);
+        if (!codings_.copy.is_lossless())
+            for (const part_range& region : regions_) cut_blocks(region);
+    }
+    /// Folds consecutive regions: at once if each operand is one block.
+    void fold_regions(std::span<const part_range> regions, bool is_dense) {
+        if (regions.empty()) return;
+        const dense_switch form{is_dense ? 0.0 : std::numeric_limits<double>::infinity()};
+        const part_range all{regions.front().first, regions.back().last};
+        if (collect_operands(all)) return fold_operands(all, form);
+        for (const part_range& region : regions) {
+            collect_operands(region);
+            fold_operands(region, form);
         }
     }
 
@@ -369,18 +533,18 @@ class stream_state {
         return codings_.when;
     }
 
-    void fold_operands(part_range parts) {
+    void fold_operands(part_range parts, dense_switch when) {
         views_.clear();
         contribution_sum total{0, 0, 0};
-        for (const block& operand : operands_) {
+        for (const block& operand : folding_) {
             if (!operand.parts.contains(parts.first)) continue;
             views_.add(clipped(operand, parts).content);
             total = total + operand.what;
         }
         stream<T, Index>& result = streams_.take();
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
-        fold_streams(std::as_const(views_).all(), result, fold_of(fold_), fold_.template identity<T>(), when(),
-                     scratch_, executor_, codings_.of_sums());
+        fold_streams(std::as_const(views_).all(), result, fold_of(fold_), fold_.template identity<T>(), when, scratch_,
+                     executor_, codings_.of_sums());
         add({.parts = parts, .content = result.view(), .what = total});
     }
 
@@ -394,7 +558,12 @@ class stream_state {
     std::size_t dimension_ = 0;
     plain_vector<block> blocks_;
     plain_vector<std::size_t> block_of_;
-    plain_vector<block> operands_;
+    cutting cut_{};
+    plain_vector<part_range> regions_;  ///< of a part: its chunks as far as the pieces of all operands reach
+    plain_vector<part_range> latest_;   ///< of each rank: which parts its latest message has brought
+    plain_vector<block> operands_;      ///< have arrived and are not folded whole
+    part_range folded_{};               ///< the latest chunks that were folded
+    plain_vector<block> folding_;
     plain_vector<view> views_;
     pool<stream<T, Index>> streams_;
     pool<frame_scratch<T, Index>> rooms_;

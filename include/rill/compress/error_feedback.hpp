@@ -109,8 +109,9 @@ class error_feedback_codec {
     }
 
     /// See `LearnsReceived`.
+    bool learns_received() const { return unbiased_rounding_ || !codings().contribution.is_unbiased(); }
     void take_received(const stream_view<T, index_type>& piece) {
-        if (!unbiased_rounding_ && codings().contribution.is_unbiased()) return;
+        if (!learns_received()) return;
         received_.append(piece.values().data(), piece.values().size());
     }
 

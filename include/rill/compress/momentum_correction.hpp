@@ -74,6 +74,7 @@ class momentum_correction_codec {
         return sent_;
     }
 
+    bool learns_received() const { return rill::learns_received<stream_view<T, index_type>>(inner_); }
     void take_received(const stream_view<T, index_type>& piece)
         requires LearnsReceived<Codec, stream_view<T, index_type>>
     {

@@ -29,8 +29,10 @@ namespace rill { inline namespace RILL_ABI { namespace cost {
 /// switched to the dense form.
 ///
 /// Follows what each rank holds in the same blocks as `stream_state`, so that the frames are the same. Sizes are exact
-/// if `entries` is, except for codings whose length depends on the coordinates (see `sparse_frame_bytes`). Memory: 16
-/// bytes for each rank and part.
+/// if `entries` is, except for codings whose length depends on the coordinates (see `sparse_frame_bytes`). Each part is
+/// one message: if it has more entries than `stream_codings::message_entries`, the collective sends it in pieces where
+/// the transport asks for chunks, with a header more for each, and the time of a prediction is then an upper bound.
+/// Memory: 16 bytes for each rank and part.
 template <UnionModel Union, Element T = float, IndexType Index = std::uint32_t>
 class stream_messages {
   public:

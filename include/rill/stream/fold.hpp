@@ -47,6 +47,18 @@ bool fold_all_dense(std::span<const stream_view<T, Index>> operands, std::span<T
     kernel::fold_dense_k(std::span<const std::span<const T>>(span_of(scratch.dense)), target, fold, executor);
     return true;
 }
+
+/// Whether the fold of these streams is dense: if one of them is, or if the sparse form would be the larger one.
+template <Element T, IndexType Index>
+bool folds_to_dense(std::span<const stream_view<T, Index>> operands, dense_switch when, const coding& codes) {
+    const segment range = operands[0].range();
+    expected_union joined(range.size());
+    for (const auto& operand : operands) {
+        if (operand.is_dense()) return true;
+        joined.add(operand.count());
+    }
+    return when.wants_dense<T, Index>(joined.count(), range, codes);
+}
 }  // namespace detail
 
 /// Folds streams of one range into a dense `target` of that size. Each coordinate becomes the left fold of the values
@@ -82,18 +94,13 @@ void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Ind
     RILL_EXPECTS(!operands.empty(), "a fold needs an operand");
     const segment range = operands[0].range();
     std::size_t total = 0;
-    expected_union joined(range.size());
-    bool dense = false;
     scratch.sparse.clear();
-    for (std::size_t k = 0; k < operands.size(); ++k) {
-        const auto& operand = operands[k];
+    for (const auto& operand : operands) {
         RILL_EXPECTS(operand.range() == range, "the operands of a fold must have one range");
         total += operand.count();
-        joined.add(operand.count());
-        dense = dense || operand.is_dense();
         scratch.sparse.push_back(operand.pairs());
     }
-    if (dense || when.wants_dense<T, Index>(joined.count(), range, codes)) {
+    if (detail::folds_to_dense(operands, when, codes)) {
         fold_into_dense(operands, result.make_dense(range), fold, neutral, scratch, executor);
         return;
     }

@@ -214,8 +214,8 @@ struct frame_coder {
     byte_view (*encode)(const wire::header& head, const stream_view<T, Index>& view, const coding& codes,
                         random_key key, arena& memory, const Exec& executor);
     stream_view<T, Index> (*decode)(const frame& f, const stream_room<T, Index>& room, const Exec& executor);
-    /// Throws `invalid_value` if an entry of the input cannot be rounded as finished parts are, or if one of the
-    /// codings needs whole rows and a row is not whole.
+    /// Throws `invalid_value` if an entry of the input cannot be rounded as contributions or finished parts are, or if
+    /// one of the codings needs whole rows and a row is not whole.
     void (*require_input)(const stream_view<T, Index>& view, const stream_codings& codings, const Exec& executor);
 };
 
@@ -236,7 +236,9 @@ template <coding_set Among, Element T, IndexType Index, Executor Exec>
 void require_input([[maybe_unused]] const stream_view<T, Index>& view, [[maybe_unused]] const stream_codings& codings,
                    [[maybe_unused]] const Exec& executor) {
     if constexpr (Among.rounds)
-        if (!codings.copy.is_lossless()) require_roundable(view, codings.copy, executor);
+        for (const coding* each : {&codings.contribution, &codings.copy})
+            if (!each->is_lossless() && (each == &codings.copy || each->values != codings.copy.values))
+                require_roundable(view, *each, executor);
     if constexpr (Among.has(index_coding::whole_rows))
         for (const coding* each : {&codings.contribution, &codings.partial, &codings.copy})
             require_whole_rows(view, *each);

@@ -7,6 +7,7 @@
 #include <rill/stream/dense_switch.hpp>
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 namespace rill { inline namespace RILL_ABI {
@@ -17,6 +18,10 @@ struct stream_codings {
     coding partial{};       ///< of partial sums: their values are raw
     coding copy{};          ///< of finished parts: applied once, by the owner, then forwarded verbatim
     dense_switch when{};    ///< judges sums in the coding `of_sums`
+    /// A part with more entries is cut into pieces of about so many each, at most 16, if the topology folds parts at
+    /// their owners. Where the transport asks for chunks of dense vectors, pieces travel by themselves: one is coded,
+    /// folded and decoded while others travel. 0: never. Where codings round, the bits depend on it.
+    std::size_t message_entries = 16'384;
 
     /// The coding by which a sum is found to be smaller in the sparse or in the dense form: that of the copy phase if
     /// it is lossy, since finished sums make up most of the traffic; otherwise that of partial sums.
@@ -25,7 +30,8 @@ struct stream_codings {
     constexpr std::uint64_t fingerprint() const {
         std::uint64_t hash = contribution.fingerprint();
         for (const std::uint64_t next :
-             {partial.fingerprint(), copy.fingerprint(), std::bit_cast<std::uint64_t>(when.factor)})
+             {partial.fingerprint(), copy.fingerprint(), std::bit_cast<std::uint64_t>(when.factor),
+              std::uint64_t{message_entries}})
             hash = mix64(hash, next);
         return hash;
     }

@@ -136,8 +136,8 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
     /// Computes while the exchange of the step before runs, moves by that one, and starts its own.
     template <class Compute>
     step_record step_beside(std::span<T> parameters, stream<T>& gradient, std::uint64_t number, Compute&& compute) {
-        this->template rate_of<T>(policy_.rate,
-                                  number);  // checked before the gradient is sent; the next step moves by it
+        // Checked before the gradient is sent; the next step moves by it.
+        this->template rate_of<T>(policy_.rate, number);
         step_record record{.step = number, .is_over = this->has_ended()};
         stopwatch clock(this->workers().net());
         std::optional<std::size_t> bad;

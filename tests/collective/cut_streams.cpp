@@ -1,0 +1,287 @@
+// Streams whose parts are cut: a part of many entries travels in several messages.
+#include <rill/aggregate/max.hpp>
+#include <rill/aggregate/mean.hpp>
+#include <rill/aggregate/sum.hpp>
+#include <rill/collective/all_reduce.hpp>
+#include <rill/core/random.hpp>
+#include <rill/topology/split_allgather.hpp>
+#include <rill/transport/fault_plan.hpp>
+#include <rill/transport/in_process.hpp>
+#include <rill/transport/simulated.hpp>
+
+#include "cases.hpp"
+#include "foresight.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace { namespace cut_streams {
+
+using rill::stream, rill::stream_codings;
+
+constexpr std::size_t n = 400;
+
+/// Other numbers of entries on each rank, so that each cuts its parts otherwise: nearly all, none, all in the dense
+/// form, few. `real`: values whose sum depends on the order of the operands.
+stream<float> input_of(int rank, bool real) {
+    const auto value = [&](std::size_t i) {
+        return real ? rill::counter_rng(rill::random_key{7}.derive(rank)).uniform(i) + 0.5F
+                    : cases::value<float>(rank, i);
+    };
+    stream<float> made(n);
+    if (rank % 4 == 2) {
+        const std::span<float> values = made.make_dense({0, n});
+        for (std::size_t i = 0; i < n; ++i) values[i] = value(i);
+    } else if (rank % 4 != 1) {
+        for (std::size_t i = 0; i < n; ++i)
+            if (cases::is_present(rank, i, rank % 4 == 0 ? 2 : 40)) made.push_back(i, value(i));
+    }
+    return made;
+}
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+}
+
+/// The sum of `input` over `net`, each of whose ranks must get the same.
+template <class Net, class Fold>
+stream<float> folded(Net& net, const stream<float>& input, const Fold& fold, const stream_codings& codings) {
+    rill::group workers{net, rill::topology::split_allgather{}};
+    stream<float> sum;
+    rill::all_reduce(workers, input, sum, fold, codings);
+    return sum;
+}
+
+/// The same form, coordinates and bits, of zeros too.
+bool same(const stream<float>& a, const stream<float>& b) {
+    return a.is_dense() == b.is_dense() && std::ranges::equal(a.indices(), b.indices()) &&
+           same_bits(a.values(), b.values());
+}
+
+template <class Fold>
+void compare(const Fold& fold, const std::vector<rill::coding>& codes) {
+    cases::failures all;
+    for (const int ranks : {2, 3, 5, 8})
+        rill::in_process::run(ranks, [&](rill::in_process::endpoint& net) {
+            foresight::choosy<rill::in_process::endpoint> cutting(net, 20);
+            foresight::foreseeing<rill::in_process::endpoint> expecting(net, 20);
+            const stream<float> input = input_of(net.rank(), true);
+            const float neutral = fold.template identity<float>();
+            for (const rill::coding& contribution : codes)
+                for (const rill::coding& copy : codes)
+                    for (const std::size_t entries : {1U, 6U, 40U}) {
+                        const stream_codings codings{
+                            .contribution = contribution, .copy = copy, .message_entries = entries};
+                        const std::string where =
+                            "P=" + std::to_string(ranks) + ", messages of " + std::to_string(entries) + " entries: ";
+                        const stream<float> whole = folded(net, input, fold, codings);
+                        if (!same(whole, folded(cutting, input, fold, codings))) all.add(where + "another sum");
+                        if (!same(whole, folded(expecting, input, fold, codings)))
+                            all.add(where + "another if expected");
+                        if (!rill::is_lossless(contribution.values) || !rill::is_lossless(copy.values)) continue;
+                        stream_codings uncut = codings;
+                        uncut.message_entries = 0;
+                        if (!same_bits(cases::dense_copy(whole, neutral),
+                                       cases::dense_copy(folded(net, input, fold, uncut), neutral)))
+                            all.add(where + "other values than without chunks");
+                    }
+        });
+    CHECK(all.text() == "");
+}
+
+const rill::coding raw{}, gaps{.indices = rill::index_coding::elias_fano},
+    half{.values = rill::value_coding::bf16, .indices = rill::index_coding::elias_fano},
+    rounded{.values = rill::value_coding::qsgd4, .indices = rill::index_coding::elias_fano, .bucket = 16};
+
+TEST_CASE("cut streams: pieces in messages of their own give the bits, and the forms, of parts that travel whole") {
+    compare(rill::aggregate::sum{}, {raw, gaps, half, rounded});
+    compare(rill::aggregate::mean{}, {gaps, rounded});
+    compare(rill::aggregate::max{}, {raw, half});
+}
+
+TEST_CASE("cut streams: all transports give the same, by chance of the seed alone") {
+    const stream_codings codings{.contribution = rounded, .copy = rounded, .message_entries = 6};
+    std::vector<stream<float>> threads(5), fibers(5);
+    const auto keep = [&](std::vector<stream<float>>& in) {
+        return [&](auto& net) {
+            in[static_cast<std::size_t>(net.rank())] =
+                folded(net, input_of(net.rank(), true), rill::aggregate::sum{}, codings);
+        };
+    };
+    rill::in_process::run(5, keep(threads));
+    rill::simulated::run(5, {}, keep(fibers));
+    for (std::size_t rank = 0; rank < 5; ++rank) {
+        CHECK(same(threads[0], threads[rank]));
+        CHECK(same(threads[0], fibers[rank]));
+    }
+}
+
+TEST_CASE("cut streams: rounded sums are near the sum") {
+    rill::simulated::run(5, {}, [&](auto& inner) {
+        foresight::choosy net(inner, 20);
+        const stream<float> input = input_of(inner.rank(), true);
+        const auto exact = cases::dense_copy(folded(net, input, rill::aggregate::sum{}, {}), 0.0F);
+        const auto got = cases::dense_copy(
+            folded(net, input, rill::aggregate::sum{}, {.contribution = half, .copy = half, .message_entries = 6}),
+            0.0F);
+        int far = 0;
+        for (std::size_t i = 0; i < n; ++i) far += std::abs(got[i] - exact[i]) > exact[i] / 64 ? 1 : 0;
+        CHECK(far == 0);
+    });
+}
+
+/// The messages that each of two ranks sends over `split_allgather` if one contributes all coordinates.
+std::vector<std::uint64_t> messages_of_two(std::size_t entries) {
+    std::vector<std::uint64_t> sent(2);
+    rill::simulated::run(2, {}, [&](auto& inner) {
+        foresight::choosy net(inner, 20);
+        rill::group workers{net, rill::topology::split_allgather{}};
+        stream<float> input(n), sum;
+        if (net.rank() == 0)
+            for (std::size_t i = 0; i < n; ++i) input.push_back(i, 1);
+        const rill::receipt done =
+            rill::all_reduce(workers, input, sum, rill::aggregate::sum{}, {.message_entries = entries});
+        CHECK(done.rounds == 2);
+        sent[static_cast<std::size_t>(net.rank())] = done.wire.messages_sent;
+    });
+    return sent;
+}
+
+TEST_CASE("cut streams: a rank sends as many messages as its own entries need, up to 16 for a part") {
+    CHECK(messages_of_two(0) == std::vector<std::uint64_t>{2, 2});
+    CHECK(messages_of_two(400) == std::vector<std::uint64_t>{2, 2});
+    CHECK(messages_of_two(50) == std::vector<std::uint64_t>{8, 5});
+    CHECK(messages_of_two(20) == std::vector<std::uint64_t>{16, 9});
+    CHECK(messages_of_two(1) == std::vector<std::uint64_t>{32, 17});
+}
+
+TEST_CASE("cut streams: finished chunks travel while contributions to others are still on their way") {
+    const auto time_of = [](std::size_t entries) {
+        rill::duration elapsed{};
+        const rill::simulated::network links{.latency = rill::milliseconds(2), .bandwidth = 400'000};
+        rill::simulated::run(2, links, [&](auto& inner) {
+            foresight::choosy net(inner, 20);
+            rill::group workers{net, rill::topology::split_allgather{}};
+            const stream<float> input = input_of(2, false);  // 2 ms for each of its parts
+            stream<float> sum;
+            elapsed =
+                rill::all_reduce(workers, input, sum, rill::aggregate::sum{}, {.message_entries = entries}).elapsed;
+        });
+        return elapsed;
+    };
+    CHECK(time_of(0) > rill::milliseconds(8));
+    CHECK(time_of(50) < rill::milliseconds(8));  // a latency less, some headers more
+}
+
+TEST_CASE("cut streams: ranks that cut otherwise learn that the coding differs") {
+    std::vector<std::string> found(3);
+    rill::simulated::run(3, {}, [&](auto& net) {
+        rill::group workers{net, rill::topology::split_allgather{}};
+        const stream<float> input = input_of(0, false);
+        stream<float> sum;
+        try {
+            rill::all_reduce(workers, input, sum, rill::aggregate::sum{},
+                             {.message_entries = net.rank() == 1 ? 6U : 5U});
+        } catch (const rill::mismatch& e) {
+            found[static_cast<std::size_t>(net.rank())] = e.what();
+        }
+    });
+    for (const std::string& each : found) {
+        CAPTURE(each);
+        CHECK(each.find("coding") != std::string::npos);
+        CHECK(each.find("rank 1") != std::string::npos);
+    }
+}
+
+/// Takes part in an all_reduce of empty streams whose parts have 8 chunks of 4 coordinates, but sends these ranges of
+/// the receiver's part, one message for each.
+template <class Group>
+void lie(Group& workers, const stream_codings& codings, std::span<const rill::segment> ranges) {
+    constexpr std::size_t dimension = 96;
+    const auto signature = rill::detail::stream_signature<float, std::uint32_t>(
+        dimension, rill::fingerprint(rill::aggregate::sum{}), codings, 0);
+    std::vector<std::vector<std::byte>> heads(16, std::vector<std::byte>(rill::wire::header_bytes));
+    workers.run(signature, [&](auto& call) {
+        std::size_t used = 0;
+        for (const rill::rank_t peer : {0, 2})
+            for (const rill::segment& each : ranges) {
+                const auto first = static_cast<std::size_t>(peer) * 32;
+                rill::wire::header head = rill::detail::frame_header_of(call);
+                rill::contribution_sum{}.describe(head);
+                const rill::segment range{first + each.begin, first + each.end};
+                call.send(peer, rill::view_frame(
+                                    head, rill::stream_view<float>(range, rill::sparse_view<float, std::uint32_t>{}),
+                                    heads[used++].data()));
+            }
+        for (int i = 0; i < 4; ++i) call.receive(i % 2 == 0 ? 0 : 2);
+        return rill::receipt{};
+    });
+}
+
+TEST_CASE("cut streams: a message that brings other chunks than are due is blamed on its sender") {
+    const std::pair<std::vector<rill::segment>, const char*> cases[] = {
+        {{{0, 6}}, "sent [0, 6) where [0, 8) was due"},
+        {{{0, 40}}, "sent [0, 40) where [0, 32) was due"},
+        {{{4, 32}}, "sent [4, 32) where [0, 32) was due"},
+        {{{0, 8}, {4, 32}}, "sent [4, 32) where [8, 32) was due"},
+        {{{0, 8}, {12, 32}}, "sent [12, 32) where [8, 32) was due"},
+        {{{0, 0}}, "sent [0, 0) where [0, 4) was due"}};
+    for (const auto& [ranges, complaint] : cases) {
+        std::string found;
+        rill::simulated::run(3, {}, [&](auto& inner) {
+            foresight::choosy net(inner, 20);
+            rill::group workers{net, rill::topology::split_allgather{}};
+            const stream_codings codings{.message_entries = 4};
+            stream<float> empty(96), sum;
+            try {
+                net.rank() == 1 ? lie(workers, codings, ranges)
+                                : void(rill::all_reduce(workers, empty, sum, rill::aggregate::sum{}, codings));
+            } catch (const rill::error& failure) {
+                if (net.rank() == 0)
+                    found = failure.notice().reason + " (rank " + std::to_string(failure.culprit()) + ")";
+            }
+        });
+        CAPTURE(found);
+        CHECK(found.find(complaint) != std::string::npos);
+        CHECK(found.find("(rank 1)") != std::string::npos);
+    }
+}
+
+void kill_at_each_message() {
+    for (const int victim : {0, 2})
+        for (std::uint64_t after = 0; after < 48; ++after) {
+            std::string wrong;
+            const rill::simulated::network net{.faults = {{rill::faults::kill(victim).after(after)}}};
+            rill::simulated::run(3, net, [&](auto& endpoint) {
+                stream<float> input(96), sum;
+                for (std::size_t i = 0; i < 96; ++i) input.push_back(i, static_cast<float>(endpoint.rank() + 1));
+                try {
+                    foresight::choosy through(endpoint, 20);
+                    rill::group workers{through, rill::topology::split_allgather{}, {.timeout = rill::seconds(1)}};
+                    for (int step = 0; step < 2; ++step) {
+                        rill::all_reduce(workers, input, sum, rill::aggregate::sum{}, {.message_entries = 4});
+                        if (cases::dense_copy(sum, 0.0F) != std::vector<float>(96, 6)) wrong = "a wrong sum";
+                    }
+                } catch (const rill::error& e) {
+                    if (e.culprit() != victim) wrong = e.what();
+                }
+            });
+            CAPTURE(after);
+            CHECK(wrong == "");
+        }
+}
+
+TEST_CASE("cut streams: where a rank ends, whatever it has sent, the others name it or have the sum") {
+    kill_at_each_message();
+}
+
+}}  // namespace ::cut_streams
