@@ -58,7 +58,11 @@ void check_refused(const Plan& plan, const Odd& odd, std::string_view what) {
     });
 }
 
+}  // namespace
+
 /// Policies that no rank can compare: a user's without a name.
+namespace nameless {
+
 struct own_rate {
     double value = 0.1;
 
@@ -85,7 +89,7 @@ struct own_clip {
     friend bool operator==(const own_clip&, const own_clip&) = default;
 };
 
-}  // namespace
+}  // namespace nameless
 
 TEST_CASE("lockstep: a rank with another rate is refused on all ranks, by name") {
     for_each_strategy([](const auto& plan) {
@@ -140,7 +144,8 @@ TEST_CASE("lockstep: the comparison counts as no operation, from which random nu
 TEST_CASE("lockstep: policies without a name are not compared") {
     jobs::on_transports(3, [](auto& net) {
         const double own = net.rank() == 1 ? 0.5 : 0.25;
-        const train::bsp plan{shape, own_optimizer{.momentum = own}, own_rate{own}, own_clip{static_cast<float>(own)}};
+        const train::bsp plan{shape, nameless::own_optimizer{.momentum = own}, nameless::own_rate{own},
+                              nameless::own_clip{static_cast<float>(own)}};
         CHECK_NOTHROW(plan.bind(net, jobs::three));
     });
 }
