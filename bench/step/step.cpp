@@ -49,7 +49,7 @@ struct alone {
         Descent descent;
 
         bound(Net& net, const alone& of, Descent own, const rill::group_options& options)
-            : bound::lockstep(net, of.topology, options), descent(std::move(own)) {}
+            : bound::lockstep(net, of, options), descent(std::move(own)) {}
 
         auto& state() { return descent; }
         const auto& state() const { return descent; }

@@ -36,16 +36,18 @@ class lockstep {
   public:
     using group_type = group<Net, Shape>;
 
-    /// `policy`: a strategy with `topology`, `optimizer` and `rate`, and perhaps `clip`.
+    /// `policy`: a strategy with `topology`. Its `optimizer`, `rate` and `clip` are compared, as far as it has them.
     template <class Policy>
     lockstep(Net& net, const Policy& policy, const group_options& options) : workers_(net, policy.topology, options) {
-        std::uint64_t clip = 0;
+        std::uint64_t optimizer = 0, rate = 0, clip = 0;
+        if constexpr (requires { policy.optimizer; }) optimizer = fingerprint_if_named(policy.optimizer);
+        if constexpr (requires { policy.rate; }) rate = fingerprint_if_named(policy.rate);
         if constexpr (requires { policy.clip; }) clip = fingerprint_if_named(policy.clip);
         const std::uint64_t first = position();
         constexpr option_names names{{"strategy", "optimizer", "rate", "clipping"}};
-        agree(workers_, names,
-              {option_hash(fingerprint_if_named(policy)), option_hash(fingerprint_if_named(policy.optimizer)),
-               option_hash(fingerprint_if_named(policy.rate)), option_hash(clip)});
+        agree(
+            workers_, names,
+            {option_hash(fingerprint_if_named(policy)), option_hash(optimizer), option_hash(rate), option_hash(clip)});
         workers_.resume_at(first);  // the comparison takes no random numbers
     }
 
