@@ -4194,8 +4194,8 @@ class exchange {
         added.handle = net_->post(peer, on_, pieces);
     }
 
-    /// Prepares for the next message of `peer` that is not expected yet, to be received into `targets` if the transport
-    /// can.
+    /// Prepares for the next message of `peer` that is not expected yet, if one comes, to be received into `targets` if
+    /// the transport can.
     void expect(rank_t peer, std::span<const byte_span> targets) {
         if constexpr (ExpectingTransport<Net>) {
             net_->expect(peer, on_, targets);
@@ -4268,6 +4268,9 @@ class exchange {
     /// Keeps a message until the end: this rank reads from it or forwards its content from where it lies.
     void keep(message&& m) { kept_.add(std::move(m)); }
 
+    /// The messages whose content is being folded, with what they bring of it.
+    plain_vector<arrival<message>>& operands() { return operands_; }
+
     /// The messages of the round under way, in ascending order of peers, each with the transfer that announced it.
     plain_vector<arrival<message>>& arrivals() { return arrivals_; }
 
@@ -4279,14 +4282,15 @@ class exchange {
         for (; !kept_.empty(); kept_.pop_back())
             for (byte_view piece : kept_.back().pieces()) await_readers(piece);
         for (std::size_t i = oldest_; i < sent_.size(); ++i) await(sent_[i]);
+        forget_expected();
         forget();
     }
 
     /// Ends the operation when unwinding, after all ranks have been told: withdraws what nobody has begun to read.
     [[gnu::noinline]] void settle() noexcept {
         arrivals_.clear();
-        if constexpr (ExpectingTransport<Net>)
-            if (std::exchange(expected_, 0) != 0) net_->forget(on_);
+        operands_.clear();
+        forget_expected();
         for (; !kept_.empty(); kept_.pop_back())
             for (byte_view piece : kept_.back().pieces())
                 for (auto& s : sent_)
@@ -4353,6 +4357,10 @@ class exchange {
 
     static void withdraw(void* from, std::uint64_t number) noexcept { static_cast<window*>(from)->withdraw(number); }
 
+    void forget_expected() noexcept {
+        if constexpr (ExpectingTransport<Net>)
+            if (std::exchange(expected_, 0) != 0) net_->forget(on_);
+    }
     void forget() noexcept {
         sent_.clear();
         oldest_ = 0;
@@ -4377,6 +4385,7 @@ class exchange {
     void (*withdraw_)(void* window, std::uint64_t number) noexcept = nullptr;
     plain_vector<message> kept_;
     plain_vector<arrival<message>> arrivals_;
+    plain_vector<arrival<message>> operands_;
     int round_ = 0;
     std::size_t expected_ = 0;  // messages that are expected and have not been received
 };
@@ -4401,6 +4410,17 @@ concept ScheduleState = Transport<Net> && requires(S& state, part_range parts, a
     { state.outgoing(parts, kind) } -> std::same_as<byte_pieces>;
     { state.fold(arrivals) };
     { state.copy(arrivals) };
+};
+
+/// A state that decides how many messages bring the parts of a chunked schedule: one message may bring several chunks
+/// of a part, and then those that are scheduled for the others are not sent.
+///
+/// - `outgoing` returns no pieces where nothing is to be sent. `awaits(from)`: whether a message is still to come.
+/// - `fold` and `copy` take each message as soon as it is here. `close(parts)` ends a fold round for these parts.
+template <class S, class Net>
+concept CuttingState = ScheduleState<S, Net> && requires(S& state, const transfer& from, part_range parts) {
+    { state.awaits(from) } -> std::same_as<bool>;
+    { state.close(parts) };
 };
 
 /// A state that can receive finished parts where they belong.
@@ -4508,6 +4528,11 @@ class state_view {
     explicit state_view(State& state)
         : state_(&state), calls_(&calls_of<State>), overwrites_nothing_(State::overwrites_nothing) {}
 
+    /// Whether it is a `CuttingState`, which has the following members too.
+    bool cuts() const { return calls_->awaits != nullptr; }
+    bool awaits(const transfer& from) const { return calls_->awaits(state_, from); }
+    void close(part_range parts) const { calls_->close(state_, parts); }
+
     bool overwrites_nothing() const { return overwrites_nothing_; }
     byte_pieces outgoing(part_range parts, action kind) const { return calls_->outgoing(state_, parts, kind); }
     void fold(arrivals given) const { calls_->fold(state_, given); }
@@ -4524,6 +4549,8 @@ class state_view {
         byte_pieces (*outgoing)(void*, part_range, action);
         void (*fold)(void*, arrivals);
         void (*copy)(void*, arrivals);
+        bool (*awaits)(void*, const transfer&) = nullptr;
+        void (*close)(void*, part_range) = nullptr;
         std::span<const byte_span> (*place_for)(void*, part_range) = nullptr;
         bool (*has_free_place)(void*, part_range) = nullptr;
         void (*await_place)(void*, part_range) = nullptr;
@@ -4547,6 +4574,10 @@ class state_view {
     template <class State>
     static constexpr calls made_for() {
         calls made{&outgoing_of<State>, &fold_in<State>, &copy_in<State>};
+        if constexpr (CuttingState<State, Net>) {
+            made.awaits = [](void* state, const transfer& from) { return as<State>(state).awaits(from); };
+            made.close = [](void* state, part_range parts) { as<State>(state).close(parts); };
+        }
         if constexpr (ExpectingTransport<Net> && PlacingState<State, Net>) {
             made.place_for = [](void* state, part_range parts) { return as<State>(state).place_for(parts); };
             made.has_free_place = [](void* state, part_range parts) { return as<State>(state).has_free_place(parts); };
@@ -4567,7 +4598,8 @@ template <class Net, class Carrier>
 void send_round(Carrier& by, const schedule_view& plan, const state_view<Net>& state, int round) {
     for (int i = 0; i < plan.sends(round); ++i) {
         const transfer to = plan.send(round, i);
-        by.send(round, to.peer, state.outgoing(to.parts, plan.kind(round)));
+        const byte_pieces message = state.outgoing(to.parts, plan.kind(round));
+        if (message.count() != 0) by.send(round, to.peer, message);
     }
 }
 
@@ -4611,11 +4643,18 @@ template <class Net, class Carrier>
                     if (state.places()) state.await_place(from.parts);
                     let_in = expect_round(by, plan, state, round, i, true);
                 }
+            if (state.cuts() && !state.awaits(from)) continue;
             arrivals.add({from, by.receive(from.peer), Carrier::skipped});
-            if (plan.kind(round) == action::fold || !state.overwrites_nothing()) continue;
-            state.copy(arrivals.all());  // at once, while others travel
+            const bool folds = plan.kind(round) == action::fold;
+            if (!(folds ? state.cuts() : state.overwrites_nothing())) continue;
+            folds ? state.fold(arrivals.all()) : state.copy(arrivals.all());  // at once, while others travel
             arrivals.clear();
         }
+        if (state.cuts() && plan.kind(round) == action::fold)
+            for (int i = 0; i < plan.receives(round); ++i)
+                if (const part_range parts = plan.receive(round, i).parts;
+                    i == 0 || parts != plan.receive(round, i - 1).parts)
+                    state.close(parts);
         if (arrivals.empty()) continue;
         if (plan.kind(round) == action::fold)
             fold_by_parts(arrivals.all(), [&](auto same_parts) { state.fold(same_parts); });
@@ -8386,6 +8425,10 @@ struct stream_codings {
     coding partial{};       ///< of partial sums: their values are raw
     coding copy{};          ///< of finished parts: applied once, by the owner, then forwarded verbatim
     dense_switch when{};    ///< judges sums in the coding `of_sums`
+    /// A part with more entries is cut into pieces of about so many each, at most 16, if the topology folds parts at
+    /// their owners. Where the transport asks for chunks of dense vectors, pieces travel by themselves: one is coded,
+    /// folded and decoded while others travel. 0: never. Where codings round, the bits depend on it.
+    std::size_t message_entries = 16'384;
 
     /// The coding by which a sum is found to be smaller in the sparse or in the dense form: that of the copy phase if
     /// it is lossy, since finished sums make up most of the traffic; otherwise that of partial sums.
@@ -8393,8 +8436,8 @@ struct stream_codings {
 
     constexpr std::uint64_t fingerprint() const {
         std::uint64_t hash = contribution.fingerprint();
-        for (const std::uint64_t next :
-             {partial.fingerprint(), copy.fingerprint(), std::bit_cast<std::uint64_t>(when.factor)})
+        for (const std::uint64_t next : {partial.fingerprint(), copy.fingerprint(),
+                                         std::bit_cast<std::uint64_t>(when.factor), std::uint64_t{message_entries}})
             hash = mix64(hash, next);
         return hash;
     }
@@ -8609,8 +8652,8 @@ struct frame_coder {
     byte_view (*encode)(const wire::header& head, const stream_view<T, Index>& view, const coding& codes,
                         random_key key, arena& memory, const Exec& executor);
     stream_view<T, Index> (*decode)(const frame& f, const stream_room<T, Index>& room, const Exec& executor);
-    /// Throws `invalid_value` if an entry of the input cannot be rounded as finished parts are, or if one of the
-    /// codings needs whole rows and a row is not whole.
+    /// Throws `invalid_value` if an entry of the input cannot be rounded as contributions or finished parts are, or if
+    /// one of the codings needs whole rows and a row is not whole.
     void (*require_input)(const stream_view<T, Index>& view, const stream_codings& codings, const Exec& executor);
 };
 
@@ -8631,7 +8674,9 @@ template <coding_set Among, Element T, IndexType Index, Executor Exec>
 void require_input([[maybe_unused]] const stream_view<T, Index>& view, [[maybe_unused]] const stream_codings& codings,
                    [[maybe_unused]] const Exec& executor) {
     if constexpr (Among.rounds)
-        if (!codings.copy.is_lossless()) require_roundable(view, codings.copy, executor);
+        for (const coding* each : {&codings.contribution, &codings.copy})
+            if (!each->is_lossless() && (each == &codings.copy || each->values != codings.copy.values))
+                require_roundable(view, *each, executor);
     if constexpr (Among.has(index_coding::whole_rows))
         for (const coding* each : {&codings.contribution, &codings.partial, &codings.copy})
             require_whole_rows(view, *each);
@@ -9117,6 +9162,134 @@ receipt agree(Group& group, const option_names& names, const option_hashes& hash
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/topology/chunked.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// Whether the parts of a schedule can be cut into chunks, because no transfer carries more than one; the answer is the
+/// same on all ranks.
+template <Schedule S>
+constexpr bool can_be_cut(const S& schedule) {
+    return carries_one_part(schedule) || schedule.parts() == 1;
+}
+
+/// A schedule whose parts are cut into chunks: part p consists of the parts `p * chunks … (p + 1) * chunks - 1`. Each
+/// round becomes `chunks` rounds, one for each chunk, with the same peers. Models `LookaheadSchedule`.
+///
+/// What is sent in a round of chunk c depends only on what was received in earlier rounds of chunk c, `lookahead()` or
+/// more rounds before. So it can be sent while other chunks are in flight. The schedule is proved like any other.
+/// Executed round by round, or ahead, it moves the same messages between each pair of ranks in the same order, and
+/// every coordinate is folded as without chunks.
+template <Schedule S>
+class chunked_schedule {
+  public:
+    static constexpr int most_ahead = 16;  // more would take memory and gain nothing
+
+    constexpr chunked_schedule() = default;
+    constexpr chunked_schedule(const S& whole, int chunks) : whole_(whole), chunks_(chunks) {
+        RILL_EXPECTS(chunks == 1 || (chunks > 1 && can_be_cut(whole)),
+                     "topology::chunked_schedule: only parts that travel alone can be cut");
+    }
+
+    constexpr int chunks() const { return chunks_; }
+    /// The chunks of a part of the whole schedule.
+    constexpr part_range chunks_of(int part) const { return {part * chunks_, (part + 1) * chunks_}; }
+    constexpr int lookahead() const { return chunks_ < most_ahead ? chunks_ : most_ahead; }
+
+    constexpr int parts() const { return whole_.parts() * chunks_; }
+    constexpr int rounds() const { return whole_.rounds() * chunks_; }
+    constexpr action kind(int round) const { return whole_.kind(round / chunks_); }
+    constexpr int sends(int round) const { return whole_.sends(round / chunks_); }
+    constexpr transfer send(int round, int i) const { return cut(whole_.send(round / chunks_, i), round % chunks_); }
+    constexpr int receives(int round) const { return whole_.receives(round / chunks_); }
+    constexpr transfer receive(int round, int i) const {
+        return cut(whole_.receive(round / chunks_, i), round % chunks_);
+    }
+
+    friend constexpr bool operator==(const chunked_schedule&, const chunked_schedule&) = default;
+
+  private:
+    constexpr transfer cut(transfer t, int chunk) const {
+        if (chunks_ == 1 || t.parts.count() == 0) return t;
+        const int first = t.parts.first * chunks_ + chunk;
+        return {t.peer, {first, first + 1}};
+    }
+
+    S whole_{};
+    int chunks_ = 1;
+};
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/collective/detail/chunks.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The coordinates of consecutive chunks, where N coordinates are split into parts and each part into `chunks`.
+/// `count`: of all chunks.
+[[gnu::noinline]] inline segment range_of_chunks(std::size_t size, std::size_t count, std::size_t chunks,
+                                                 part_range of) {
+    if (of == part_range{0, static_cast<int>(count)}) return {0, size};  // needs no division
+    const auto chunk = [=](int i) {
+        const auto at = static_cast<std::size_t>(i);
+        const segment part = split(size, count / chunks, at / chunks);
+        const segment inside = split(part.size(), chunks, at % chunks);
+        return segment{part.begin + inside.begin, part.begin + inside.end};
+    };
+    const segment first = chunk(of.first);
+    return {first.begin, of.count() == 0 ? first.begin : chunk(of.last - 1).end};
+}
+
+/// How many chunks a part of a dense vector travels in: enough that none exceeds `chunk` bytes, but at most 1024; 1 if
+/// the schedule cannot be cut. While one chunk is folded and its next message announced, another is on the wire.
+template <Schedule Plan>
+int chunks_of(const Plan& plan, std::size_t bytes, std::size_t chunk) {
+    constexpr std::size_t most = 1024;
+    if (!topology::can_be_cut(plan)) return 1;
+    const std::size_t part = bytes / static_cast<std::size_t>(plan.parts());
+    return static_cast<int>(std::clamp<std::size_t>(part / chunk + (part % chunk != 0 ? 1U : 0U), 1, most));
+}
+
+/// By the `chunk_bytes` of the topology if it names detours, else by the transport's if it asks for chunks. `bytes`:
+/// the size of the whole vector.
+template <class Lane, Schedule Plan>
+topology::chunked_schedule<Plan> in_chunks(const Lane& lane, const Plan& plan, std::size_t bytes) {
+    if constexpr (DetouringTopology<typename Lane::topology_type>)
+        return {plan, chunks_of(plan, bytes, lane.shape().chunk_bytes)};
+    else if constexpr (ChunkingTransport<typename Lane::transport_type>)
+        return {plan, chunks_of(plan, bytes, lane.net().chunk_bytes())};
+    else
+        return {plan, 1};
+}
+
+/// How many chunks each part of a stream of N coordinates has: a power of two, alike on all transports. Only where each
+/// part is folded at its owner, so that all operands are contributions.
+template <class Lane, Schedule Plan>
+int chunks_of_stream(const Lane& lane, const Plan& plan, std::size_t dimension, std::size_t entries) {
+    constexpr std::size_t most = 16;
+    if (entries == 0 || lane.size() == 1 || !folds_at_owners(lane.shape()) || !topology::can_be_cut(plan)) return 1;
+    const std::size_t part = dimension / static_cast<std::size_t>(plan.parts());
+    return static_cast<int>(std::bit_floor(std::clamp<std::size_t>(part / entries, 1, most)));
+}
+
+/// Whether chunks of streams travel in messages of their own: where the transport asks for chunks of dense vectors.
+template <class Net>
+bool sends_chunks([[maybe_unused]] const Net& net) {
+    if constexpr (ChunkingTransport<Net>)
+        return net.chunk_bytes() != std::numeric_limits<std::size_t>::max();
+    else
+        return false;
+}
+
+/// The rounds of the topology, not multiplied by the number of chunks.
+template <Schedule Plan>
+int rounds_of(const Plan& plan) {
+    if constexpr (requires { plan.chunks(); }) return plan.rounds() / plan.chunks();
+    return plan.rounds();
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/collective/detail/joint_fold.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -9420,16 +9593,8 @@ class dense_state {
         bool is_finished = false;  // at its owner
     };
 
-    [[gnu::noinline]] segment range(part_range parts) const {
-        if (parts == part_range{0, static_cast<int>(parts_.size())}) return {0, output_.size()};  // needs no division
-        const segment first = chunk(parts.first);
-        return {first.begin, parts.count() == 0 ? first.begin : chunk(parts.last - 1).end};
-    }
-    segment chunk(int i) const {
-        const auto at = static_cast<std::size_t>(i);
-        const segment whole = split(output_.size(), parts_.size() / chunks_, at / chunks_);
-        const segment inside = split(whole.size(), chunks_, at % chunks_);
-        return {whole.begin + inside.begin, whole.begin + inside.end};
+    segment range(part_range parts) const {
+        return detail::range_of_chunks(output_.size(), parts_.size(), chunks_, parts);
     }
     place place_of(part_range parts) const { return parts_[static_cast<std::size_t>(parts.first)].where; }
     contribution_sum contribution_sum_of(part_range parts) const {
@@ -9533,100 +9698,6 @@ class dense_state {
 };
 
 }}  // namespace rill::RILL_ABI
-
-// ===== rill/topology/chunked.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace topology {
-
-/// Whether the parts of a schedule can be cut into chunks, because no transfer carries more than one; the answer is the
-/// same on all ranks.
-template <Schedule S>
-constexpr bool can_be_cut(const S& schedule) {
-    return carries_one_part(schedule) || schedule.parts() == 1;
-}
-
-/// A schedule whose parts are cut into chunks: part p consists of the parts `p * chunks … (p + 1) * chunks - 1`. Each
-/// round becomes `chunks` rounds, one for each chunk, with the same peers. Models `LookaheadSchedule`.
-///
-/// What is sent in a round of chunk c depends only on what was received in earlier rounds of chunk c, `lookahead()` or
-/// more rounds before. So it can be sent while other chunks are in flight. The schedule is proved like any other.
-/// Executed round by round, or ahead, it moves the same messages between each pair of ranks in the same order, and
-/// every coordinate is folded as without chunks.
-template <Schedule S>
-class chunked_schedule {
-  public:
-    static constexpr int most_ahead = 16;  // more would take memory and gain nothing
-
-    constexpr chunked_schedule() = default;
-    constexpr chunked_schedule(const S& whole, int chunks) : whole_(whole), chunks_(chunks) {
-        RILL_EXPECTS(chunks == 1 || (chunks > 1 && can_be_cut(whole)),
-                     "topology::chunked_schedule: only parts that travel alone can be cut");
-    }
-
-    constexpr int chunks() const { return chunks_; }
-    /// The chunks of a part of the whole schedule.
-    constexpr part_range chunks_of(int part) const { return {part * chunks_, (part + 1) * chunks_}; }
-    constexpr int lookahead() const { return chunks_ < most_ahead ? chunks_ : most_ahead; }
-
-    constexpr int parts() const { return whole_.parts() * chunks_; }
-    constexpr int rounds() const { return whole_.rounds() * chunks_; }
-    constexpr action kind(int round) const { return whole_.kind(round / chunks_); }
-    constexpr int sends(int round) const { return whole_.sends(round / chunks_); }
-    constexpr transfer send(int round, int i) const { return cut(whole_.send(round / chunks_, i), round % chunks_); }
-    constexpr int receives(int round) const { return whole_.receives(round / chunks_); }
-    constexpr transfer receive(int round, int i) const {
-        return cut(whole_.receive(round / chunks_, i), round % chunks_);
-    }
-
-    friend constexpr bool operator==(const chunked_schedule&, const chunked_schedule&) = default;
-
-  private:
-    constexpr transfer cut(transfer t, int chunk) const {
-        if (chunks_ == 1 || t.parts.count() == 0) return t;
-        const int first = t.parts.first * chunks_ + chunk;
-        return {t.peer, {first, first + 1}};
-    }
-
-    S whole_{};
-    int chunks_ = 1;
-};
-
-}}}  // namespace rill::RILL_ABI::topology
-
-// ===== rill/collective/detail/chunks.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// How many chunks a part of a dense vector travels in: enough that none exceeds `chunk` bytes, but at most 1024; 1 if
-/// the schedule cannot be cut. While one chunk is folded and its next message announced, another is on the wire.
-template <Schedule Plan>
-int chunks_of(const Plan& plan, std::size_t bytes, std::size_t chunk) {
-    constexpr std::size_t most = 1024;
-    if (!topology::can_be_cut(plan)) return 1;
-    const std::size_t part = bytes / static_cast<std::size_t>(plan.parts());
-    return static_cast<int>(std::clamp<std::size_t>(part / chunk + (part % chunk != 0 ? 1U : 0U), 1, most));
-}
-
-/// By the `chunk_bytes` of the topology if it names detours, else by the transport's if it asks for chunks. `bytes`:
-/// the size of the whole vector.
-template <class Lane, Schedule Plan>
-topology::chunked_schedule<Plan> in_chunks(const Lane& lane, const Plan& plan, std::size_t bytes) {
-    if constexpr (DetouringTopology<typename Lane::topology_type>)
-        return {plan, chunks_of(plan, bytes, lane.shape().chunk_bytes)};
-    else if constexpr (ChunkingTransport<typename Lane::transport_type>)
-        return {plan, chunks_of(plan, bytes, lane.net().chunk_bytes())};
-    else
-        return {plan, 1};
-}
-
-/// The rounds of the topology, not multiplied by the number of chunks.
-template <Schedule Plan>
-int rounds_of(const Plan& plan) {
-    if constexpr (requires { plan.chunks(); }) return plan.rounds() / plan.chunks();
-    return plan.rounds();
-}
-
-}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/concept/tensor.hpp
 
@@ -10271,9 +10342,22 @@ concept Compressor = Element<T> && IndexType<typename C::index_type> &&
 
 /// A compressor that learns what the receivers decode of its contribution, as it needs to feed back what a lossy value
 /// coding rounds off. Between `encode` and `commit`, where the contribution's coding is lossy, `take_received` is
-/// called with consecutive slices of the view that `encode` gave, their values as decoded: all of them, or none.
+/// called with consecutive slices of the view that `encode` gave, their values as decoded: all of them, or none. A
+/// compressor with a member `learns_received()` may say that it does without them; then parts of the contribution
+/// travel while others are encoded.
 template <class C, class View>
 concept LearnsReceived = requires(C& codec, const View& piece) { codec.take_received(piece); };
+
+/// Whether a codec wants to learn what the receivers decode.
+template <class View, class Codec>
+constexpr bool learns_received([[maybe_unused]] const Codec& codec) {
+    if constexpr (requires {
+                      { codec.learns_received() } -> std::same_as<bool>;
+                  })
+        return codec.learns_received();
+    else
+        return LearnsReceived<Codec, View>;
+}
 
 /// A compressor that error feedback can follow: it is contractive, and it is known what was sent. Coordinates that are
 /// those of the input say so themselves. Else `erase_sent(received, values)` takes from `values` (`dimension()`
@@ -16340,6 +16424,18 @@ bool fold_all_dense(std::span<const stream_view<T, Index>> operands, std::span<T
     kernel::fold_dense_k(std::span<const std::span<const T>>(span_of(scratch.dense)), target, fold, executor);
     return true;
 }
+
+/// Whether the fold of these streams is dense: if one of them is, or if the sparse form would be the larger one.
+template <Element T, IndexType Index>
+bool folds_to_dense(std::span<const stream_view<T, Index>> operands, dense_switch when, const coding& codes) {
+    const segment range = operands[0].range();
+    expected_union joined(range.size());
+    for (const auto& operand : operands) {
+        if (operand.is_dense()) return true;
+        joined.add(operand.count());
+    }
+    return when.wants_dense<T, Index>(joined.count(), range, codes);
+}
 }  // namespace detail
 
 /// Folds streams of one range into a dense `target` of that size. Each coordinate becomes the left fold of the values
@@ -16375,18 +16471,13 @@ void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Ind
     RILL_EXPECTS(!operands.empty(), "a fold needs an operand");
     const segment range = operands[0].range();
     std::size_t total = 0;
-    expected_union joined(range.size());
-    bool dense = false;
     scratch.sparse.clear();
-    for (std::size_t k = 0; k < operands.size(); ++k) {
-        const auto& operand = operands[k];
+    for (const auto& operand : operands) {
         RILL_EXPECTS(operand.range() == range, "the operands of a fold must have one range");
         total += operand.count();
-        joined.add(operand.count());
-        dense = dense || operand.is_dense();
         scratch.sparse.push_back(operand.pairs());
     }
-    if (dense || when.wants_dense<T, Index>(joined.count(), range, codes)) {
+    if (detail::folds_to_dense(operands, when, codes)) {
         fold_into_dense(operands, result.make_dense(range), fold, neutral, scratch, executor);
         return;
     }
@@ -16410,6 +16501,11 @@ namespace rill { inline namespace RILL_ABI {
 /// the part, and forwarded as it is. If a coding is lossy, each part has a frame of its own, and the owner too goes on
 /// with the values that the others will decode. A finished part that is not sent on is decoded where the result takes
 /// it.
+///
+/// Where parts are cut into chunks, each rank cuts its contribution, and then its sums, into pieces of as many chunks
+/// as have about `message_entries` entries. Pieces that end elsewhere are folded as far as all of them reach. A message
+/// brings one piece; or a whole part, where the transport asks for no chunks. Then the sums have the same bits and the
+/// same forms all the same.
 template <Transport Net, Element T, IndexType Index, class Fold, Executor Exec = serial>
 class stream_state {
   public:
@@ -16423,15 +16519,26 @@ class stream_state {
         executor_ = executor;
     }
 
+    /// How parts are cut.
+    struct cutting {
+        int chunks = 1;   ///< of each part, which `parts` of `begin` counts: a power of two
+        int at_once = 1;  ///< of them that a part of the schedule has: one, or all
+    };
+
     void begin(const wire::header& head, int parts, const view& input, contribution_sum own, const Fold& fold,
                const stream_codings& codings, random_key key,
-               const frame_coder<T, Index, Exec>& coder = coder_of<coding_set{}, T, Index, Exec>) {
+               const frame_coder<T, Index, Exec>& coder = coder_of<coding_set{}, T, Index, Exec>,
+               const cutting& cut = {1, 1}) {
         head_ = head;
         coder_ = &coder;
         fold_ = fold;
         codings_ = codings;
         key_ = key;
         dimension_ = input.range().size();
+        cut_ = cut;
+        latest_.assign(static_cast<std::size_t>(call_->net().size()), part_range{});
+        folded_ = {};
+        operands_.clear();
         blocks_.clear();
         block_of_.assign(static_cast<std::size_t>(parts), 0);
         streams_.reset();
@@ -16440,20 +16547,26 @@ class stream_state {
         // Checked at the start, so that no owner of a part is blamed for a sum that it cannot write.
         coder.require_input(input, codings, executor_);
         add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
-        if (!codings.contribution.is_lossless()) code_parts({0, parts}, codings.contribution);
+        if (is_cut() || !codings.contribution.is_lossless()) cut_blocks({0, parts});
     }
 
-    /// Calls `visit(view)` for the content of `parts`, in ascending order. Right after `begin`, that is the input as
-    /// the receivers decode it.
-    void for_each_piece(part_range parts, function_ref<void(const view&)> visit) {
-        for_each_block(parts, [&](block& piece) {
-            if (piece.is_coded) decode(piece);
-            visit(piece.content);
-        });
+    /// Right after `begin`: calls `visit(view)` for each part of the input as the receivers decode it, in ascending
+    /// order. The coding of contributions is lossy.
+    void for_each_contributed(function_ref<void(const view&)> visit) {
+        const part_range all{0, static_cast<int>(block_of_.size())};
+        round_contribution(all);
+        for_each_block(all, [&](block& part) { visit(part.content); });
     }
 
-    byte_pieces outgoing(part_range parts, action kind) {
-        if (parts.count() == 0) return empty_frame();
+    byte_pieces outgoing(part_range scheduled, action kind) {
+        if (scheduled.count() == 0) return empty_frame();
+        part_range parts = held(scheduled);
+        if (is_cut()) {
+            const part_range whole = block_at(parts.first).parts;
+            if (whole.first != parts.first) return {};
+            parts = whole;
+        }
+        round_contribution(parts);
         if constexpr (OwnerFinishingAggregator<Fold>)
             if (kind == action::copy) finish_parts(parts);
         if (kind == action::copy && !codings_.copy.is_lossless()) code_parts(parts, codings_.copy);
@@ -16461,14 +16574,39 @@ class stream_state {
         return joined_frames(parts, kind);
     }
 
-    /// A k-way fold: of all parts at once if each operand is one block, else part by part.
+    bool awaits(const transfer& from) const {
+        const part_range latest = latest_[static_cast<std::size_t>(from.peer)];
+        return !is_cut() || from.parts.first <= latest.first || latest.last <= from.parts.first;
+    }
+
+    /// Decodes operands of the next fold.
     void fold(std::span<arrival<message>> arrivals) {
-        const part_range parts = arrivals.front().from.parts;
-        collect_operands(arrivals, parts);
-        bool whole = true;
-        for (const block& operand : operands_) whole = whole && operand.parts == parts;
-        if (whole) return fold_operands(parts);
-        for (int p = parts.first; p < parts.last; ++p) fold_operands({p, p + 1});
+        for (std::size_t i = 0; i < arrivals.size(); ++i) {
+            const part_range brought = read_frames(arrivals[i], codings_.contribution, [this](block& b) {
+                decode(b);
+                operands_.add(b);
+            });
+            if (brought.count() != 0)
+                call_->operands().add({{arrivals[i].from.peer, brought}, std::move(arrivals[i].message)});
+        }
+    }
+
+    /// A k-way fold of the operands that have arrived and this rank's own: of all parts at once if each operand is one
+    /// block, else part by part; of chunks as far as the pieces of all operands reach.
+    void close(part_range scheduled) {
+        part_range parts = held(scheduled);
+        if (parts.count() == 0) return;
+        round_contribution(parts);
+        if (is_cut()) {
+            if (folded_.first < parts.first && parts.first < folded_.last) return;
+            folded_ = parts = {parts.first, reach_of_all(parts.first)};
+        }
+        if (cut_.at_once > 1)
+            fold_as_cut(parts);
+        else
+            fold_blocks(parts);
+        release_operands(parts);
+        if (is_cut()) cut_blocks(parts);
     }
 
     void copy(std::span<arrival<message>> arrivals) {
@@ -16487,6 +16625,7 @@ class stream_state {
     /// reads it.
     [[gnu::noinline]] void finish(part_range parts, std::span<T> output) {
         call_->await_readers(std::as_bytes(output));
+        round_contribution(parts);
         if constexpr (OwnerFinishingAggregator<Fold>) finish_parts(parts);
         [[maybe_unused]] const auto unpacking = named_span(call_->net(), "unpack");
         const std::size_t first = range(parts).begin;
@@ -16503,6 +16642,7 @@ class stream_state {
     /// Writes the finished content of `parts` as a stream, which is dense if any block of it is.
     void finish(part_range parts, stream<T, Index>& output) {
         if constexpr (OwnerFinishingAggregator<Fold>) return finish(parts, output.make_dense(range(parts)));
+        round_contribution(parts);
         std::size_t count = 0;
         bool dense = false;
         for_each_block(parts, [&](const block& piece) {
@@ -16540,10 +16680,41 @@ class stream_state {
         std::size_t count() const { return is_coded ? static_cast<std::size_t>(coded.head.count) : content.count(); }
         bool is_dense() const { return is_coded ? coded.is_dense() : content.is_dense(); }
     };
+    static bool overlap(part_range a, part_range b) { return a.first < b.last && b.first < a.last; }
+    bool has_chunks() const { return cut_.chunks > 1; }
+    /// Whether each piece travels in a message of its own.
+    bool is_cut() const { return has_chunks() && cut_.at_once == 1; }
+    /// The parts, or the chunks of the parts, that the schedule means.
+    part_range held(part_range scheduled) const {
+        return {scheduled.first * cut_.at_once, scheduled.last * cut_.at_once};
+    }
+    /// The part to which a chunk belongs.
+    part_range part_of(int chunk) const {
+        const int first = chunk - chunk % cut_.chunks;
+        return {first, first + cut_.chunks};
+    }
+    /// Of how many chunks a piece is, of so many chunks with so many entries.
+    int chunks_of_piece(int chunks, std::size_t entries) const {
+        const std::size_t pieces =
+            std::clamp<std::size_t>(entries / codings_.message_entries, 1, static_cast<std::size_t>(chunks));
+        return chunks / static_cast<int>(std::bit_floor(pieces));
+    }
+    /// Where the piece of an operand ends that has this chunk.
+    int reach(const block& operand, int chunk) const {
+        const part_range part = part_of(chunk);
+        if (operand.parts.first > part.first || operand.parts.last < part.last) return operand.parts.last;
+        const int each = chunks_of_piece(cut_.chunks, clipped(operand, part).content.count());
+        return chunk - chunk % each + each;
+    }
+    int reach_of_all(int chunk) {
+        int end = reach(decoded(chunk), chunk);
+        for (const block& operand : operands_)
+            if (operand.parts.contains(chunk)) end = std::min(end, reach(operand, chunk));
+        return end;
+    }
 
-    [[gnu::noinline]] segment range(part_range parts) const {
-        return split(dimension_, block_of_.size(), static_cast<std::size_t>(parts.first),
-                     static_cast<std::size_t>(parts.last));
+    segment range(part_range parts) const {
+        return detail::range_of_chunks(dimension_, block_of_.size(), static_cast<std::size_t>(cut_.chunks), parts);
     }
     const block& block_at(int part) const { return blocks_[block_of_[static_cast<std::size_t>(part)]]; }
     block& block_at(int part) { return blocks_[block_of_[static_cast<std::size_t>(part)]]; }
@@ -16551,6 +16722,17 @@ class stream_state {
     [[gnu::noinline]] void add(const block& b) {
         for (int p = b.parts.first; p < b.parts.last; ++p) block_of_[static_cast<std::size_t>(p)] = blocks_.size();
         blocks_.add(b);
+    }
+
+    /// Cuts what this rank has of each part in `parts` into pieces of equally many chunks.
+    [[gnu::noinline]] void cut_blocks(part_range parts) {
+        if (!has_chunks()) return;
+        for (int p = parts.first, end = 0; p < parts.last; p = end) {
+            end = std::min(part_of(p).last, parts.last);
+            const block whole = clipped(block_at(p), {p, end});
+            const int each = chunks_of_piece(end - p, whole.content.count());
+            for (; p < end; p += each) add(clipped(whole, {p, std::min(p + each, end)}));
+        }
     }
 
     [[gnu::noinline]] block clipped(block b, part_range parts) const {
@@ -16659,12 +16841,20 @@ class stream_state {
         return join_frames(frames_.all(), memory_);
     }
 
-    /// Encodes each of `parts` that has no frame yet, as a frame of its own, and takes the decoded values as its
-    /// content.
-    void code_parts(part_range parts, const coding& codes) {
-        for (int p = parts.first; p < parts.last; ++p) {
+    /// Where the coding of contributions is lossy: encodes those of `parts` that are this rank's contribution. A part
+    /// is encoded when it is sent or folded, so that the first ones travel meanwhile.
+    void round_contribution(part_range parts) {
+        if (!codings_.contribution.is_lossless()) code_parts(parts, codings_.contribution, true);
+    }
+
+    /// Encodes each of `parts`, or each block where they are cut, that has no frame yet, as a frame of its own, and
+    /// takes the decoded values as its content. `contributed`: only parts of this rank's contribution.
+    [[gnu::noinline]] void code_parts(part_range parts, const coding& codes, bool contributed = false) {
+        for (int p = parts.first, next = 0; p < parts.last; p = next) {
+            next = has_chunks() ? block_at(p).parts.last : p + 1;
             if (block_at(p).coded.bytes.count() != 0) continue;
-            block b = clipped(block_at(p), {p, p + 1});
+            if (contributed && block_at(p).from != source::contribution) continue;
+            block b = clipped(block_at(p), {p, next});
             b.coded.bytes = new_frame(b, codes);
             round_values(b, codes);
             add(b);
@@ -16682,17 +16872,19 @@ class stream_state {
             b.is_dense() ? view(here, rounded) : view(here, sparse_view<T, Index>{b.content.indices(), rounded});
     }
 
-    /// Calls `take(block)` for each frame of a message, not decoded. Values in a coding of the user's are in the one of
-    /// `due`.
-    [[gnu::noinline]] void read_frames(const arrival<message>& a, const coding& due, function_ref<void(block&)> take) {
+    /// Calls `take(block)` for each frame of a message, not decoded, and returns which parts it brings: where they are
+    /// cut, all that its frame covers. Values in a coding of the user's are in the one of `due`.
+    [[gnu::noinline]] part_range read_frames(const arrival<message>& a, const coding& due,
+                                             function_ref<void(block&)> take) {
         frame_reader reader(a.pieces());
-        int p = a.from.parts.first;
-        const int end = a.from.parts.last;
+        const part_range asked = held(a.from.parts);
+        const bool may_bring_more = is_cut() && asked.count() != 0;
+        int p = asked.first;
+        int end = may_bring_more ? part_of(p).last : asked.last;
         do {
-            const auto place =
-                p == a.from.parts.first ? detail::frame_place::of_part(p) : detail::frame_place::unknown();
+            const auto place = p == asked.first ? detail::frame_place::of_part(p) : detail::frame_place::unknown();
             const frame f = next_frame<T, Index>(*call_, a.from.peer, reader, place);
-            const part_range parts = covered(f.head.range, reader.done(), {p, end});
+            const part_range parts = covered(f.head.range, reader.done() && !may_bring_more, {p, end});
             expect_range(*call_, a.from.peer, f.head.range, range(parts));
             block read{.parts = parts,
                        .what = contribution_sum::of(f.head),
@@ -16701,8 +16893,10 @@ class stream_state {
                        .is_coded = true};
             if (p < end) take(read);
             p = parts.last;
+            if (may_bring_more) end = p;
         } while (p < end);
         expect_end(*call_, a.from.peer, reader);
+        return latest_[static_cast<std::size_t>(a.from.peer)] = {asked.first, end};
     }
 
     /// Which of the `due` parts a frame over `given` covers: as few as reach its end, but all of them if it is the last
@@ -16714,21 +16908,80 @@ class stream_state {
         return {due.first, last};
     }
 
-    /// Collects the blocks to be folded in ascending order of ranks, with this rank's own among them.
-    void collect_operands(std::span<arrival<message>> arrivals, part_range parts) {
-        operands_.clear();
-        const rank_t self = call_->net().rank();
-        std::size_t before = 0;
-        while (before < arrivals.size() && arrivals[before].from.peer < self) ++before;
-        for (std::size_t i = 0; i <= arrivals.size(); ++i) {
-            if (i == before)
-                for (int p = parts.first; p < parts.last; p = operands_.back().parts.last)
-                    operands_.add(clipped(decoded(p), {p, parts.last}));
-            else
-                read_frames(arrivals[i < before ? i : i - 1], codings_.contribution, [this](block& b) {
-                    decode(b);
-                    operands_.add(b);
-                });
+    /// Collects the blocks of `parts` to be folded in ascending order of ranks, with this rank's own among them.
+    /// Returns whether each operand is one block.
+    bool collect_operands(part_range parts) {
+        folding_.clear();
+        for (const block& operand : operands_)
+            if (overlap(operand.parts, parts)) add_in_order(clipped(operand, parts));
+        for (int p = parts.first; p < parts.last;) {
+            block own = clipped(decoded(p), {p, parts.last});
+            p = own.parts.last;
+            own.sender = call_->net().rank();
+            add_in_order(own);
+        }
+        bool whole = true;
+        for (const block& operand : folding_) whole = whole && operand.parts == parts;
+        return whole;
+    }
+    void add_in_order(const block& operand) {
+        folding_.add(operand);
+        for (std::size_t i = folding_.size(); --i != 0 && folding_[i - 1].sender > operand.sender;)
+            std::swap(folding_[i - 1], folding_[i]);
+    }
+    /// Drops the operands that end in `parts`, and their messages.
+    void release_operands(part_range parts) {
+        const auto drop = [parts](auto& from, auto parts_of) {
+            for (std::size_t i = 0; i < from.size();) {
+                const part_range each = parts_of(from[i]);
+                if (!overlap(each, parts) || each.last > parts.last) {
+                    ++i;
+                    continue;
+                }
+                std::swap(from[i], from.back());
+                from.pop_back();
+            }
+        };
+        drop(operands_, [](const block& b) { return b.parts; });
+        drop(call_->operands(), [](const arrival<message>& a) { return a.from.parts; });
+    }
+
+    void fold_blocks(part_range parts) {
+        if (collect_operands(parts)) return fold_operands(parts, when());
+        for (int p = parts.first; p < parts.last; ++p) fold_operands({p, p + 1}, when());
+    }
+    /// Folds a whole part in the forms that its chunks would have if they travelled by themselves: in as few folds as
+    /// there are stretches of one form.
+    void fold_as_cut(part_range part) {
+        regions_.clear();
+        std::size_t first = 0;
+        bool is_dense = false;
+        for (int p = part.first; p < part.last; p = regions_.back().last) {
+            const part_range region{p, reach_of_all(p)};
+            collect_operands(region);
+            views_.clear();
+            for (const block& operand : folding_) views_.add(operand.content);
+            const bool wants_dense = detail::folds_to_dense(std::as_const(views_).all(), when(), codings_.of_sums());
+            if (wants_dense != is_dense) {
+                fold_regions(std::as_const(regions_).all().subspan(first), is_dense);
+                first = regions_.size();
+            }
+            is_dense = wants_dense;
+            regions_.add(region);
+        }
+        fold_regions(std::as_const(regions_).all().subspan(first), is_dense);
+        if (!codings_.copy.is_lossless())
+            for (const part_range& region : regions_) cut_blocks(region);
+    }
+    /// Folds consecutive regions: at once if each operand is one block.
+    void fold_regions(std::span<const part_range> regions, bool is_dense) {
+        if (regions.empty()) return;
+        const dense_switch form{is_dense ? 0.0 : std::numeric_limits<double>::infinity()};
+        const part_range all{regions.front().first, regions.back().last};
+        if (collect_operands(all)) return fold_operands(all, form);
+        for (const part_range& region : regions) {
+            collect_operands(region);
+            fold_operands(region, form);
         }
     }
 
@@ -16740,18 +16993,18 @@ class stream_state {
         return codings_.when;
     }
 
-    void fold_operands(part_range parts) {
+    void fold_operands(part_range parts, dense_switch when) {
         views_.clear();
         contribution_sum total{0, 0, 0};
-        for (const block& operand : operands_) {
+        for (const block& operand : folding_) {
             if (!operand.parts.contains(parts.first)) continue;
             views_.add(clipped(operand, parts).content);
             total = total + operand.what;
         }
         stream<T, Index>& result = streams_.take();
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
-        fold_streams(std::as_const(views_).all(), result, fold_of(fold_), fold_.template identity<T>(), when(),
-                     scratch_, executor_, codings_.of_sums());
+        fold_streams(std::as_const(views_).all(), result, fold_of(fold_), fold_.template identity<T>(), when, scratch_,
+                     executor_, codings_.of_sums());
         add({.parts = parts, .content = result.view(), .what = total});
     }
 
@@ -16765,7 +17018,12 @@ class stream_state {
     std::size_t dimension_ = 0;
     plain_vector<block> blocks_;
     plain_vector<std::size_t> block_of_;
-    plain_vector<block> operands_;
+    cutting cut_{};
+    plain_vector<part_range> regions_;  ///< of a part: its chunks as far as the pieces of all operands reach
+    plain_vector<part_range> latest_;   ///< of each rank: which parts its latest message has brought
+    plain_vector<block> operands_;      ///< have arrived and are not folded whole
+    part_range folded_{};               ///< the latest chunks that were folded
+    plain_vector<block> folding_;
     plain_vector<view> views_;
     pool<stream<T, Index>> streams_;
     pool<frame_scratch<T, Index>> rooms_;
@@ -17477,8 +17735,9 @@ struct stream_call {
     std::size_t dimension;
     /// Returns the input as a view. Called inside the operation, so that its failure is every rank's.
     function_ref<stream_view<T, Index>()> give;
-    /// If the coding of contributions is lossy, called for each piece of the input as the receivers decode it.
-    function_ref<void(const stream_view<T, Index>&)> take_received;
+    /// If it is set and the coding of contributions is lossy, called for each part of the input as the receivers decode
+    /// it. The whole input is encoded before anything is sent then.
+    const function_ref<void(const stream_view<T, Index>&)>* take_received;
     function_ref<void(State&, part_range)> take;
     const stream_codings& codings;
     const frame_coder<T, Index, Exec>& coder;
@@ -17490,19 +17749,22 @@ template <class Lane, class T, class Index, class State, class Fold>
                                              const contribution& own,
                                              const stream_call<T, Index, State, typename Lane::executor_type>& of) {
     auto& state = lane.template workspace<State>();
-    const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
+    const auto whole = lane.shape().all_reduce(lane.size(), lane.rank());
+    const int chunks = chunks_of_stream(lane, whole, of.dimension, of.codings.message_entries);
+    const topology::chunked_schedule plan(whole, sends_chunks(lane.net()) ? chunks : 1);
+    const int parts = whole.parts() * chunks;
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
             const stream_view<T, Index> nothing({0, of.dimension}, sparse_view<T, Index>{});
-            state.begin(head, plan.parts(), own.weight == 0 ? nothing : of.give(), contribution_sum::of(own), fold,
-                        of.codings, lane.key(), of.coder);
-            if (own.weight != 0 && !of.codings.contribution.is_lossless())
-                state.for_each_piece({0, plan.parts()}, of.take_received);
+            state.begin(head, parts, own.weight == 0 ? nothing : of.give(), contribution_sum::of(own), fold, of.codings,
+                        lane.key(), of.coder, {.chunks = chunks, .at_once = chunks / plan.chunks()});
+            if (of.take_received != nullptr && own.weight != 0 && !of.codings.contribution.is_lossless())
+                state.for_each_contributed(*of.take_received);
         },
         [&](receipt& result) {
             state.total(0).describe(result);
-            of.take(state, part_range{0, plan.parts()});
+            of.take(state, part_range{0, parts});
         });
 }
 
@@ -17538,11 +17800,13 @@ template <class T, class State, class Lane, class Codec, class Fold>
     const stream_codings& codings = codec.codings();
     const std::size_t dimension = codec.coded_dimension();
     const auto give = [&]() -> stream_view<T, Index> { return attempt.give(); };
-    const auto take_received = [&](const stream_view<T, Index>& piece) { attempt.take_received(piece); };
+    const auto learn = [&](const stream_view<T, Index>& part) { attempt.take_received(part); };
+    const function_ref<void(const stream_view<T, Index>&)> take_received = learn;
     using exec = typename Lane::executor_type;
     const receipt done = all_reduce_streams<Lane, T, Index, State>(
         lane, stream_signature<T, Index>(dimension, of.aggregator, codings, fingerprint_of(codec)), fold, own,
-        {dimension, give, take_received, of.take, codings, coder_of<codings_of<Codec>, T, Index, exec>});
+        {dimension, give, learns_received<stream_view<T, Index>>(codec) ? &take_received : nullptr, of.take, codings,
+         coder_of<codings_of<Codec>, T, Index, exec>});
     of.accept(done) ? attempt.commit() : attempt.rollback();
     return done;
 }
@@ -17618,12 +17882,11 @@ auto all_reduce_call(Group& group, const stream<T, Index>& input, stream<T, Inde
         return [=, &input, &output](typename Group::lane_type& lane) {
             using exec = typename Group::executor_type;
             const auto give = [&] { return input.view(); };
-            const auto take_received = [](const stream_view<T, Index>&) {};
             const auto take = [&](auto& state, part_range parts) { take_finished(state, parts, output, fold); };
             return all_reduce_streams<typename Group::lane_type, T, Index,
                                       stream_state_of<typename Group::lane_type, T, Index, Fold>>(
                 lane, stream_signature<T, Index>(input.dimension(), fingerprint(fold), codings, 0), folding_for(fold),
-                own, {input.dimension(), give, take_received, take, codings, coder_of<coding_set{}, T, Index, exec>});
+                own, {input.dimension(), give, nullptr, take, codings, coder_of<coding_set{}, T, Index, exec>});
         };
     } else {
         return no_call{};
@@ -17674,10 +17937,11 @@ receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold
 
 /// Folds streams: the result is sparse until a fold finds the dense form to be the smaller one (`codings.when`).
 ///
-/// `codings.copy` codes the copy phase: the rounds in which finished parts are sent on unchanged. Otherwise as
-/// `all_reduce` of tensors. Source: SparCML, section 5.3. SSAR_Recursive_double, SSAR_Split_allgather and the sparse
-/// ring are this function with `recursive_doubling`, `split_allgather`, `ring`; DSAR_Split_allgather is
-/// `split_allgather` with a lossy `codings.copy`.
+/// `codings.copy` codes the copy phase: the rounds in which finished parts are sent on unchanged. A part of many
+/// entries may travel in several messages (`codings.message_entries`). Otherwise as `all_reduce` of tensors. Source:
+/// SparCML, section 5.3. SSAR_Recursive_double, SSAR_Split_allgather and the sparse ring are this function with
+/// `recursive_doubling`, `split_allgather`, `ring`; DSAR_Split_allgather is `split_allgather` with a lossy
+/// `codings.copy`.
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
     requires(!detail::MeantAsCodec<Fold>)
 receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
@@ -20176,8 +20440,9 @@ class error_feedback_codec {
     }
 
     /// See `LearnsReceived`.
+    bool learns_received() const { return unbiased_rounding_ || !codings().contribution.is_unbiased(); }
     void take_received(const stream_view<T, index_type>& piece) {
-        if (!unbiased_rounding_ && codings().contribution.is_unbiased()) return;
+        if (!learns_received()) return;
         received_.append(piece.values().data(), piece.values().size());
     }
 
@@ -20401,6 +20666,7 @@ class momentum_correction_codec {
         return sent_;
     }
 
+    bool learns_received() const { return rill::learns_received<stream_view<T, index_type>>(inner_); }
     void take_received(const stream_view<T, index_type>& piece)
         requires LearnsReceived<Codec, stream_view<T, index_type>>
     {
@@ -35663,13 +35929,16 @@ class group_center final : public shared_center<T> {
     /// `model`: of the group. The first pull tells this rank a version that it may push at.
     group_center(Group& group, Center& center, std::span<const T> model)
         : group_(group), center_(center), before_(model.begin(), model.end()), change_(model.size()) {
-        const auto held = center.pull(change_);
+        const auto held = pull_into(change_);
+        is_over_ = !held;
         if (!held) return;
         held_ = *held;
         began_elsewhere_ = held_.version == 0 && !std::equal(model.begin(), model.end(), change_.begin());
     }
     /// The center's first model is not that of the group. Known only where nobody has pushed to it yet.
     bool began_elsewhere() const { return began_elsewhere_; }
+    /// The center's run had ended before this rank joined it.
+    bool is_over() const { return is_over_; }
 
     bool meet(rank_t starter, std::span<T> model) override {
         const rank_t speaker = takes_models ? 0 : starter;
@@ -35690,8 +35959,9 @@ class group_center final : public shared_center<T> {
 
     /// The center's ranks have other numbers than the group's: its failure is told as this rank's own.
     bool exchange(std::span<T> model) {
+        for (std::size_t i = 0; i < model.size(); ++i) change_[i] = takes_models ? model[i] : model[i] - before_[i];
+        if (const auto bad = kernel::find_non_finite(std::span<const T>(change_))) refuse(*bad);
         try {
-            for (std::size_t i = 0; i < model.size(); ++i) change_[i] = takes_models ? model[i] : model[i] - before_[i];
             center_.push(change_, held_);
             const auto held = pull_into(model);
             while (center_.fate()) continue;
@@ -35707,6 +35977,16 @@ class group_center final : public shared_center<T> {
         }
     }
 
+    /// The center would drop what is not finite, and all that the group has changed beside it.
+    [[noreturn, gnu::cold]] void refuse(std::size_t coordinate) const {
+        throw_error(
+            {.context = group_.context(),
+             .kind = failure::invalid_value,
+             .culprit = group_.rank(),
+             .reason = text_of({"rank ", group_.rank(), ": what its group has changed is not finite at coordinate ",
+                                coordinate, "; the model between the groups does not take it"})});
+    }
+
     /// Where the center's run is ending, the other ranks of the group must be told before this one waits for the end.
     std::optional<held_version> pull_into(std::span<T> model) {
         if constexpr (requires { center_.pull_if_going(model); })
@@ -35719,6 +35999,7 @@ class group_center final : public shared_center<T> {
     Center& center_;
     held_version held_{};
     bool began_elsewhere_ = false;
+    bool is_over_ = false;
     aligned_vector<T> before_;  ///< what the center has given last
     aligned_vector<T> change_;
 };
@@ -36309,15 +36590,18 @@ class partial_all_reduce
     ///
     /// `center`: a `Replica` of as many parameters, made of the same first model by all ranks of all groups, and by
     /// those that only serve it. Its update adds changes (`aggregate::add`); one that is a `RankedUpdate`, such as the
-    /// paper's `aggregate::mean_of_latest`, is pushed models, always by the group's first rank. Until the run has ended
-    /// it belongs to this replica, which then retires from it; once the center's run is ending, the group's ends too,
-    /// at its next meeting. The timeout of a parameter server must be longer than the ends of the groups are apart.
+    /// paper's `aggregate::mean_of_latest`, is pushed models, always by the group's first rank. Its staleness is
+    /// `unbounded`, since ranks that do not speak for their group push nothing. Until the run has ended it belongs to
+    /// this replica, which then retires from it; once the center's run is ending, the group's ends too, at its next
+    /// meeting, or without a round where it had ended before. The timeout of a parameter server must be longer than the
+    /// ends of the groups are apart.
     ///
     /// Collective in the group, before the first `pull` and after `restore`. Cost of a meeting: a push and a pull of N
     /// elements on one rank, two broadcasts. Memory: two models more. Errors: `contract_violation` if `every` is 0, or
     /// if nobody has pushed to the center yet and its model is not the group's; `mismatch` if `every` differs. A group
     /// that fails leaves the others running: once its ranks have called `center.retire()`, they can pull the model of
-    /// the others to the end. If the center fails, each group does, and the error names the rank that met it. Source:
+    /// the others to the end. A group whose change is not finite fails so, with `invalid_value`, when it meets the
+    /// center. If the center fails, each group does, and the error names the rank that met it. Source:
     /// RNA (Yang et al. 2020), section 4.
     template <class Center>
     void through(Center& center, const through_options& options) {
@@ -36332,10 +36616,10 @@ class partial_all_reduce
         agree(group_, names, {option_hash(options.every)});
         auto joined =
             std::make_unique<detail::group_center<group_type, Center, T>>(group_, center, std::span<const T>(model_));
-        constexpr option_names relation{{"relation to the first model of the center"}};
-        agree(group_, relation, {option_hash(joined->began_elsewhere() ? 1 : 0)});
-        RILL_EXPECTS(!joined->began_elsewhere(),
-                     "partial_all_reduce: the center has another first model than the group");
+        std::array<std::int32_t, 2> found{joined->began_elsewhere() ? 1 : 0, joined->is_over() ? 1 : 0};
+        all_reduce(group_, found, found);
+        RILL_EXPECTS(found[0] == 0, "partial_all_reduce: the center has another first model than the group");
+        is_done_ = found[1] > 0;
         center_ = std::move(joined);
         every_ = options.every;
     }
@@ -39365,8 +39649,10 @@ namespace rill { inline namespace RILL_ABI { namespace cost {
 /// switched to the dense form.
 ///
 /// Follows what each rank holds in the same blocks as `stream_state`, so that the frames are the same. Sizes are exact
-/// if `entries` is, except for codings whose length depends on the coordinates (see `sparse_frame_bytes`). Memory: 16
-/// bytes for each rank and part.
+/// if `entries` is, except for codings whose length depends on the coordinates (see `sparse_frame_bytes`). Each part is
+/// one message: if it has more entries than `stream_codings::message_entries`, the collective sends it in pieces where
+/// the transport asks for chunks, with a header more for each, and the time of a prediction is then an upper bound.
+/// Memory: 16 bytes for each rank and part.
 template <UnionModel Union, Element T = float, IndexType Index = std::uint32_t>
 class stream_messages {
   public:

@@ -571,8 +571,9 @@ struct adam {
                                      "in [0, 1) in the type of the parameters");
         rill::detail::require_option(beta2 >= 0 && static_cast<T>(beta2) < 1, "train::adam: beta2", beta2,
                                      "in [0, 1) in the type of the parameters");
-        rill::detail::require_option(static_cast<T>(epsilon) > 0, "train::adam: epsilon", epsilon,
-                                     "above 0 in the type of the parameters");
+        rill::detail::require_option(static_cast<T>(epsilon) > 0 && std::isfinite(static_cast<T>(epsilon)),
+                                     "train::adam: epsilon", epsilon,
+                                     "above 0 and finite in the type of the parameters");
         return bound_adam<T>(*this, dimension);
     }
 
@@ -1019,6 +1020,7 @@ using gradient_of = std::conditional_t<SparseStrategy<S>, stream<T>&, std::span<
 /// finite skips the step of all ranks. Else it skips its own rank's contribution alone.
 /// `is_layered`: `step` calls `compute(ready)`, else `compute()`.
 /// `is_sparse`, which may be left out: the gradient is a `stream<T>&` instead of a span, of a `SparseObjective`.
+/// `name`, which may be left out: a checkpoint that names its strategy is refused by a strategy of another name.
 template <class S, class Net, class T = float>
 concept Strategy = std::copyable<S> &&
                    requires(const S& policy, Net& net, std::span<const layer> layers, const group_options& options) {
@@ -1026,6 +1028,17 @@ concept Strategy = std::copyable<S> &&
                        requires std::same_as<decltype(S::is_layered), const bool>;
                        { policy.template bind<T>(net, layers, options) } -> BoundStrategy<T, gradient_of<S, T>>;
                    };
+
+/// The name of a strategy, or of the one that it makes (`automatic`); empty if it has none.
+template <class S>
+constexpr std::string_view name_of_strategy() {
+    if constexpr (requires { S::name; })
+        return S::name;
+    else if constexpr (requires { typename S::strategy_type; })
+        return name_of_strategy<typename S::strategy_type>();
+    else
+        return {};
+}
 
 /// How many parameters a model with these layers has.
 inline std::size_t dimension_of(std::span<const layer> layers) { return layers.empty() ? 0 : layers.back().part.end; }
@@ -1046,11 +1059,13 @@ struct trainer_options {
 ///
 /// Each rank derives the first parameters from the key. With a strategy whose `replicas_equal` they stay the same bits
 /// on all ranks at all times, and a step in which any rank's gradient holds a NaN or an infinity moves none. With
-/// other strategies such a gradient is left out of the step.
+/// other strategies such a gradient is left out of the step. Finite gradients can still make parameters infinite, where
+/// their sum or the product with the rate is too large: only gradients and rates are looked at, no parameters.
 /// After an error of the exchange the strategy's sessions have ended: restore a checkpoint into a new trainer. Do so
 /// too after an exception of the model or the batches, on all ranks: let it leave the rank's body. A rank that catches
 /// it and calls `step` again makes the same step with its next batch if nothing of it was sent (`overlapped_bsp` sends
-/// buckets meanwhile, and has then ended), and the others have waited for it.
+/// buckets meanwhile, and has then ended), and the others have waited for it. What `mix_beside` has mixed meanwhile
+/// counts: the step that is made again does not mix.
 /// A strategy that is sparse takes the gradient of a `SparseObjective` as a stream.
 /// Memory: parameters and gradient, besides what model, batches and strategy hold. A step that is not skipped allocates
 /// nothing once the first ones are done.
@@ -1103,13 +1118,16 @@ class trainer {
     /// Everything that the next step depends on, on this rank: each rank writes a file of its own.
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
+        constexpr std::string_view strategy = name_of_strategy<Plan>();
+        if constexpr (!strategy.empty()) out.add(std::string(prefix) + "strategy", strategy);
         out.add(std::string(prefix) + "trainer", state());
         out.add(std::string(prefix) + "parameters", parameters_);
         batches_.save(out, prefix);
         strategy_.state().save(out, prefix);
     }
 
-    /// Continues bit for bit where the saved trainer stood; it had this rank, this number of ranks and this seed.
+    /// Continues bit for bit where the saved trainer stood; it had this rank, this number of ranks, this seed and a
+    /// strategy of this name. A file that names no strategy, as one of a strategy without a name, is read.
     /// Collective, before the first step or between the same two steps of all ranks: throws `data_error` on all ranks,
     /// and changes nothing, where the file of any rank does not fit, or their files hold different steps or, where the
     /// strategy keeps replicas equal, different parameters. The reason why a rank's own file is refused is thrown on
@@ -1123,6 +1141,7 @@ class trainer {
         auto state = strategy_.state();
         std::exception_ptr refused;
         try {
+            require_strategy(in, std::string(prefix) + "strategy");
             saved = read_state(in, std::string(prefix) + "trainer");
             in.read(std::string(prefix) + "parameters", parameters);
             batches.restore(in, prefix);
@@ -1159,6 +1178,16 @@ class trainer {
     saved_state state() const {
         return {static_cast<std::uint64_t>(net_->rank()), static_cast<std::uint64_t>(net_->size()), seed_, step_,
                 strategy_.position()};
+    }
+
+    /// Throws if the file names another strategy, whose state may have the same sections and means something else.
+    template <class Reader>
+    static void require_strategy(const Reader& in, const std::string& section) {
+        constexpr std::string_view own = name_of_strategy<Plan>();
+        std::string saved(in.count(section), ' ');
+        if (own.empty() || saved.empty()) return;
+        in.read(section, saved);
+        if (saved != own) throw data_error(in.path(), "section \"" + section + "\"", std::string(own), saved);
     }
 
     template <class Reader>
@@ -1407,6 +1436,7 @@ double norm(std::span<const T> values) {
 
 /// Scales a gradient down to the norm `most` if its norm is larger; the direction stays.
 struct clip_norm {
+    static constexpr const char* name = "clip_norm";
     static constexpr bool is_coordinatewise = false;
 
     double most = std::numeric_limits<double>::infinity();
@@ -1422,11 +1452,17 @@ struct clip_norm {
         }
         return length;
     }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("most", most);
+    }
     friend constexpr bool operator==(const clip_norm&, const clip_norm&) = default;
 };
 
 /// Limits each coordinate to `[-most, most]`; a NaN stays.
 struct clip_value {
+    static constexpr const char* name = "clip_value";
     static constexpr bool is_coordinatewise = true;
 
     double most = std::numeric_limits<double>::infinity();
@@ -1437,6 +1473,11 @@ struct clip_value {
         const T bound = static_cast<T>(most);
         for (T& value : gradient) value = std::clamp(value, -bound, bound);
     }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("most", most);
+    }
     friend constexpr bool operator==(const clip_value&, const clip_value&) = default;
 };
 
@@ -1444,6 +1485,7 @@ struct clip_value {
 /// norm of each bucket, and buckets may be scaled by different factors.
 template <class Clip>
 struct per_bucket {
+    static constexpr const char* name = "per_bucket";
     static constexpr bool is_coordinatewise = true;  ///< each part is clipped by itself
 
     Clip clip{};
@@ -1451,6 +1493,11 @@ struct per_bucket {
     template <std::floating_point T>
     void apply(std::span<T> part) const {
         clip.apply(part);
+    }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("clip", fingerprint_if_named(clip));
     }
     friend constexpr bool operator==(const per_bucket&, const per_bucket&) = default;
 };
@@ -1460,6 +1507,7 @@ per_bucket(C) -> per_bucket<C>;
 
 /// Leaves a gradient as it is.
 struct no_clip {
+    static constexpr const char* name = "no_clip";
     static constexpr bool is_coordinatewise = true;
 
     template <std::floating_point T>
@@ -1468,7 +1516,8 @@ struct no_clip {
 };
 
 /// What a strategy does to each rank's own finite gradient before it is sent: a value, a pure function.
-/// `is_coordinatewise`: it may be applied to the parts of a gradient one by one.
+/// `is_coordinatewise`: it may be applied to the parts of a gradient one by one. Ranks compare their clippings that
+/// have a name, and options (`HasOptions`).
 template <class C>
 concept Clipping = Regular<C> && requires(const C& clip, std::span<float> gradient) {
     clip.apply(gradient);
@@ -1494,12 +1543,14 @@ concept RateSchedule = Regular<S> && requires(const S& schedule, std::uint64_t s
     { schedule.rate(step) } -> std::same_as<double>;
 };
 
-/// The rate of a step. Throws `contract_violation` if it is not finite, before it makes parameters so.
-template <RateSchedule S>
+/// The rate of a step. Throws `contract_violation` if it is not finite in `T`, the type of the parameters, before it
+/// makes them so.
+template <std::floating_point T = double, RateSchedule S>
 double rate_at(const S& schedule, std::uint64_t step) {
     const double rate = schedule.rate(step);
-    if (!std::isfinite(rate))
-        rill::detail::require_option(false, text_of({"train: the rate of step ", step}), rate, "finite");
+    if (!std::isfinite(static_cast<T>(rate)))
+        rill::detail::require_option(false, text_of({"train: the rate of step ", step}), rate,
+                                     std::isfinite(rate) ? "finite in the type of the parameters" : "finite");
     return rate;
 }
 
@@ -1528,6 +1579,7 @@ struct step_decay {
 
     double rate(std::uint64_t step) const {
         rill::detail::require_option(every > 0, "train::step_decay: every", every, "at least 1");
+        rill::detail::require_option(std::isfinite(factor), "train::step_decay: factor", factor, "finite");
         const std::uint64_t decays = step / every;
         return initial * std::pow(factor, static_cast<double>(decays));
     }
@@ -1569,6 +1621,7 @@ struct warmup_cosine {
     std::uint64_t total = 1;
 
     double rate(std::uint64_t step) const {
+        rill::detail::require_option(std::isfinite(floor), "train::warmup_cosine: floor", floor, "finite");
         if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
         if (step >= total) return floor;
         const double progress = static_cast<double>(step - warmup) / static_cast<double>(total - warmup);
@@ -1596,8 +1649,12 @@ static_assert(RateSchedule<warmup_cosine>);
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// What bound strategies have in common whose ranks all take part in each step and move alike: the group, and how a
-/// step is skipped.
+/// What bound strategies have in common whose ranks all take part in each step and move alike: the group, the check
+/// that they do move alike, and how a step is skipped.
+///
+/// Making it is collective. Errors: `mismatch` on all ranks if one has another strategy, optimizer, rate or clipping,
+/// which names the odd rank and what differs. Policies are compared that have a name; of others the ranks must see to
+/// it that they are alike.
 ///
 /// A rank whose gradient holds a NaN or an infinity contributes with weight 0, by which all ranks see it at no cost;
 /// only then do they tell each other where.
@@ -1606,7 +1663,20 @@ class lockstep {
   public:
     using group_type = group<Net, Shape>;
 
-    lockstep(Net& net, const Shape& topology, const group_options& options) : workers_(net, topology, options) {}
+    /// `policy`: a strategy with `topology`. Its `optimizer`, `rate` and `clip` are compared, as far as it has them.
+    template <class Policy>
+    lockstep(Net& net, const Policy& policy, const group_options& options) : workers_(net, policy.topology, options) {
+        std::uint64_t optimizer = 0, rate = 0, clip = 0;
+        if constexpr (requires { policy.optimizer; }) optimizer = fingerprint_if_named(policy.optimizer);
+        if constexpr (requires { policy.rate; }) rate = fingerprint_if_named(policy.rate);
+        if constexpr (requires { policy.clip; }) clip = fingerprint_if_named(policy.clip);
+        const std::uint64_t first = position();
+        constexpr option_names names{{"strategy", "optimizer", "rate", "clipping"}};
+        agree(
+            workers_, names,
+            {option_hash(fingerprint_if_named(policy)), option_hash(optimizer), option_hash(rate), option_hash(clip)});
+        workers_.resume_at(first);  // the comparison takes no random numbers
+    }
 
     group_type& workers() { return workers_; }
 
@@ -1622,10 +1692,11 @@ class lockstep {
   protected:
     bool has_ended() const { return has_ended_; }
 
-    /// The rate of the step that begins, checked before anything is computed or sent. 0 after `end`.
-    template <RateSchedule Rate>
+    /// The rate of the step that begins, checked before anything is computed or sent. 0 after `end`. `T`: the type of
+    /// the parameters.
+    template <class T, RateSchedule Rate>
     double rate_of(const Rate& schedule, std::uint64_t number) const {
-        return has_ended_ ? 0 : rate_at(schedule, number);
+        return has_ended_ ? 0 : rate_at<T>(schedule, number);
     }
 
     bool is_complete(const receipt& done) const { return done.contributors == workers_.size(); }
@@ -1698,7 +1769,7 @@ template <class Net, class Policy, std::floating_point T>
 class bound_bsp : public lockstep<Net, decltype(Policy::topology)> {
   public:
     bound_bsp(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
-        : bound_bsp::lockstep(net, policy.topology, options),
+        : bound_bsp::lockstep(net, policy, options),
           policy_(policy),
           optimizer_(policy.optimizer.template bind<T>(dimension)) {}
 
@@ -1707,7 +1778,7 @@ class bound_bsp : public lockstep<Net, decltype(Policy::topology)> {
 
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
-        const double rate = this->rate_of(policy_.rate, number);
+        const double rate = this->template rate_of<T>(policy_.rate, number);
         const auto exchange = [&](const contribution& own) {
             if (own.weight > 0) policy_.clip.apply(gradient);
             return all_reduce(this->workers(), gradient, gradient, aggregate::mean{}, own);
@@ -1724,9 +1795,11 @@ class bound_bsp : public lockstep<Net, decltype(Policy::topology)> {
 /// Bulk-synchronous data-parallel descent: each step follows the mean of all ranks' gradients, sent in full.
 ///
 /// Models `Strategy`. Cost per step: one dense all-reduce of the parameters' size over `topology`. Memory: the
-/// optimizer's.
+/// optimizer's. Errors: `bind` throws `mismatch` on all ranks if one has another optimizer, rate or clipping
+/// (`lockstep`).
 template <Topology Shape, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip>
 struct bsp {
+    static constexpr const char* name = "bsp";
     static constexpr bool replicas_equal = true;
     static constexpr bool is_layered = false;
 
@@ -1851,7 +1924,7 @@ class rooted {
         if (record.is_over) return record;
         has_begun_ = true;
         record.step = position() - 1;
-        const double rate = rate_at(schedule, record.step);
+        const double rate = rate_at<T>(schedule, record.step);
         const duration waited = clock.lap();
         std::optional<std::size_t> bad;
         if (contributes) {
@@ -1943,6 +2016,7 @@ class bound_coded_bsp
 /// rank, and that of `coded_reduce`.
 template <TreeTopology Tree, GradientCode Code, Optimizer Descent, RateSchedule Rate>
 struct coded_bsp {
+    static constexpr const char* name = "coded_bsp";
     static constexpr bool replicas_equal = false;
     static constexpr bool is_layered = false;
 
@@ -2009,7 +2083,7 @@ template <class Net, class Policy, std::floating_point T>
 class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
   public:
     bound_compressed_bsp(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
-        : bound_compressed_bsp::lockstep(net, policy.topology, options),
+        : bound_compressed_bsp::lockstep(net, policy, options),
           policy_(policy),
           state_{policy.codec.template bind<T>(dimension), policy.optimizer.template bind<T>(dimension)} {
         if constexpr (!moves_along_stream) update_.resize(dimension);
@@ -2021,7 +2095,7 @@ class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
 
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
-        const double rate = this->rate_of(policy_.rate, number);
+        const double rate = this->template rate_of<T>(policy_.rate, number);
         const auto exchange = [&](const contribution& own) {
             if (own.weight > 0) {
                 policy_.clip.apply(gradient);
@@ -2071,10 +2145,12 @@ class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
 /// is needed: at a density of 1 %, 0.7 trains better than 0.9 with the same peak / (1 - momentum). An optimizer's
 /// weight decay is not multiplied by `rate`. When a step is skipped, the contributions of the other ranks return to
 /// their codecs. Models `Strategy`. Cost per step: one all-reduce of compressed streams over `topology`. Memory: the
-/// optimizer's, the codec's, one update: of the entries that arrived, where the optimizer takes a stream. Source:
-/// Renggli et al., SparCML, SC 2019, Algorithm 1, with a mean for the sum.
+/// optimizer's, the codec's, one update: of the entries that arrived, where the optimizer takes a stream. Errors:
+/// `bind` throws `mismatch` on all ranks if one has another optimizer, rate or clipping (`lockstep`). Source: Renggli
+/// et al., SparCML, SC 2019, Algorithm 1, with a mean for the sum.
 template <Topology Shape, class Codec, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip>
 struct compressed_bsp {
+    static constexpr const char* name = "compressed_bsp";
     static constexpr bool replicas_equal = true;
     static constexpr bool is_layered = false;
     static_assert(
@@ -2848,6 +2924,7 @@ class bound_decentralized {
     void resume_at(std::uint64_t position) {
         gossip_.resume_at(workers_, policy_.mixing, position);
         has_ended_ = false;
+        has_mixed_ = false;
     }
     void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
 
@@ -2855,11 +2932,11 @@ class bound_decentralized {
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
         const bool exchanges = policy_.exchange.exchanges(number);
         if (has_ended_) gossip_.end();
-        if (!has_ended_ && (exchanges || !contributes())) has_ended_ = !gossip_.next();
+        if (!has_ended_ && !has_mixed_ && (exchanges || !contributes())) has_ended_ = !gossip_.next();
         step_record record{.step = number, .is_over = has_ended_};
         if (has_ended_) return record;
-        const double rate = rate_at(policy_.rate, number);
-        begin_at(parameters, number);
+        const double rate = rate_at<T>(policy_.rate, number);
+        if (!has_mixed_) begin_at(parameters, number);
         stopwatch clock(workers_.net());
         const std::span<T> model = pushes ? span_of(state_.pushed) : parameters;
         const auto move = [&] {
@@ -2914,14 +2991,23 @@ class bound_decentralized {
         }
         return policy;
     }
-    /// Mixes beside `descend`, which reads the parameters: so a copy of them is mixed.
+    /// Mixes beside `descend`, which reads the parameters: so a copy of them is mixed. A step that an exception of
+    /// `descend` has left has mixed: when it is made again it only descends.
     template <class Descend>
     void mix_beside_of(std::span<T> model, bool exchanges, Descend&& descend) {
         if (!exchanges) return descend();
-        if constexpr (!pushes) std::copy(model.begin(), model.end(), mixed_.begin());
-        const std::span<T> mixes = pushes ? model : span_of(mixed_);
-        const auto mix = [&] { latest_ = models().mix(mixes, state_.codec); };
-        activity_.run(mix, descend);
+        if (has_mixed_) {
+            descend();
+        } else {
+            if constexpr (!pushes) std::copy(model.begin(), model.end(), mixed_.begin());
+            const std::span<T> mixes = pushes ? model : span_of(mixed_);
+            const auto mix = [&] {
+                latest_ = models().mix(mixes, state_.codec);
+                has_mixed_ = true;
+            };
+            activity_.run(mix, descend);
+        }
+        has_mixed_ = false;
         if constexpr (!pushes) std::copy(mixed_.begin(), mixed_.end(), model.begin());
     }
     /// The first step of a run begins with what all ranks have alike.
@@ -2930,7 +3016,7 @@ class bound_decentralized {
             if (!state_.codec.has_started()) state_.codec.start_at(parameters);
         if constexpr (pushes) {
             models().resume_at(models().round(), state_.weight);  // it may have been restored
-            if (number == 0) std::copy(parameters.begin(), parameters.end(), state_.pushed.begin());
+            if (number == 0 && !has_mixed_) std::copy(parameters.begin(), parameters.end(), state_.pushed.begin());
         }
     }
 
@@ -2956,6 +3042,7 @@ class bound_decentralized {
     aligned_vector<T> mixed_;  ///< what is mixed beside the gradient
     [[no_unique_address]] activity_type activity_;
     bool has_ended_ = false;
+    bool has_mixed_ = false;  ///< in the step under way, which an exception has left
 };
 
 /// Descent in which each rank has a model of its own, moves it along its own gradient, and mixes it with those of a few
@@ -2979,6 +3066,7 @@ class bound_decentralized {
 template <Mixing Mix, Optimizer Descent, RateSchedule Rate, class Codec = compress::keep_all,
           StepOrder Order = mix_after, Clipping Clip = no_clip>
 struct decentralized {
+    static constexpr const char* name = "decentralized";
     static constexpr bool replicas_equal = false;
     static constexpr bool is_layered = false;
 
@@ -3574,7 +3662,7 @@ class bound_descent {
 
   private:
     double scaled_rate(std::uint64_t round, double weight) const {
-        return rate_at(rate_, round) * (scales_by_weight_ ? weight : 1.0);
+        return rate_at<T>(rate_, round) * (scales_by_weight_ ? weight : 1.0);
     }
 
     optimizer_type optimizer_;
@@ -3651,8 +3739,7 @@ class bound_grouped_replica {
     /// Once the group's run has ended, waits for the other groups; `model` is then that of all.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
-        if (replica_ != nullptr && !has_joined_) replica_->through(center_, {.every = every_});
-        has_joined_ = true;
+        join();
         if (replica_ != nullptr && !is_over_)
             if (const auto held = replica_->pull(model)) return held;
         is_over_ = true;
@@ -3665,9 +3752,14 @@ class bound_grouped_replica {
         worker().push(gradient, held);
     }
     std::optional<push_fate> fate() { return replica_ == nullptr ? std::nullopt : replica_->fate(); }
-    void retire() { worker().retire(); }
+    /// Before the first `pull` it joins the groups, as `pull` and `end` do, which is collective in the group.
+    void retire() {
+        join();
+        worker().retire();
+    }
     /// Ends the run of this rank's group, and then those of the others, each at its next meeting with the shared model.
     void end() {
+        join();
         worker().end();
         ends_all_ = true;
     }
@@ -3692,6 +3784,12 @@ class bound_grouped_replica {
     }
 
   private:
+    /// Not earlier, so that it can be restored before.
+    void join() {
+        if (replica_ == nullptr || has_joined_) return;
+        replica_->through(center_, {.every = every_});
+        has_joined_ = true;
+    }
     replica_type& worker() {
         RILL_EXPECTS(replica_ != nullptr, "grouped_replica: a dedicated server pushes nothing and ends no run");
         return *replica_;
@@ -4568,7 +4666,7 @@ template <class Net, class Policy, std::floating_point T>
 class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
   public:
     bound_overlapped_bsp(Net& net, const Policy& policy, std::span<const layer> layers, const group_options& options)
-        : bound_overlapped_bsp::lockstep(net, policy.topology, options),
+        : bound_overlapped_bsp::lockstep(net, policy, options),
           policy_(policy),
           plan_(policy.buckets.bind(layer_sizes(layers), sizeof(T))),
           state_(bound_state(policy, plan_)),
@@ -4593,7 +4691,7 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
         step_record record{.step = number, .is_over = this->has_ended()};
         if (record.is_over) return record;
-        const double rate = rate_at(policy_.rate, number);
+        const double rate = rate_at<T>(policy_.rate, number);
         stopwatch clock(this->workers().net());
         std::fill(invalid_.begin(), invalid_.end(), std::nullopt);
         settlement attempt{this};  // after the operations, which a failure cancels
@@ -4710,10 +4808,12 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
 ///
 /// Cost per step: an all-reduce per bucket over `topology`, dense or of compressed streams. Memory: the optimizer's,
 /// the codecs', and the activities and scratch of as many operations as there are buckets. Errors: `mismatch` when it
-/// is bound, if a rank has other buckets, or codecs with other codings or other options that must be alike. Source: Li
-/// et al., PyTorch Distributed, VLDB 2020, section 3.2.3; a codec for each layer: Renggli et al., SparCML, SC 2019.
+/// is bound, if a rank has another optimizer, rate or clipping (`lockstep`), other buckets, or codecs with other
+/// codings or other options that must be alike. Source: Li et al., PyTorch Distributed, VLDB 2020, section 3.2.3; a
+/// codec for each layer: Renggli et al., SparCML, SC 2019.
 template <Topology Shape, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip, class Codecs = no_codecs>
 struct overlapped_bsp {
+    static constexpr const char* name = "overlapped_bsp";
     static constexpr bool replicas_equal = true;
     static constexpr bool is_layered = true;
     static_assert(
@@ -4780,7 +4880,13 @@ class paced {
     using scalar = typename Model::scalar;
     using batch = typename Model::batch;
 
-    paced(Net& net, Model model, const pace& chosen) : net_(&net), model_(std::move(model)), pace_(chosen) {}
+    /// Throws `contract_violation` if a time is below 0.
+    paced(Net& net, Model model, const pace& chosen) : net_(&net), model_(std::move(model)), pace_(chosen) {
+        rill::detail::require_option(chosen.forward.ns >= 0, "train::pace: forward", chosen.forward.ns,
+                                     "at least 0 ns");
+        rill::detail::require_option(chosen.backward.ns >= 0, "train::pace: backward", chosen.backward.ns,
+                                     "at least 0 ns");
+    }
 
     Model& model() { return model_; }
 
@@ -4911,6 +5017,7 @@ class bound_partial_bsp : public rooted<Net, decltype(Policy::topology), detail:
 template <TreeTopology Tree, Completion Enough, Optimizer Descent, RateSchedule Rate, Staleness Age = straggler::fresh,
           Clipping Clip = no_clip>
 struct partial_bsp {
+    static constexpr const char* name = "partial_bsp";
     static constexpr bool replicas_equal = false;
     static constexpr bool is_layered = false;
 
@@ -5408,7 +5515,7 @@ template <class Net, class Policy, std::floating_point T>
 class bound_sign_bsp : public lockstep<Net, decltype(Policy::topology)> {
   public:
     bound_sign_bsp(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
-        : bound_sign_bsp::lockstep(net, policy.topology, options),
+        : bound_sign_bsp::lockstep(net, policy, options),
           policy_(policy),
           codec_(votes{}.template bind<T>(dimension)),
           optimizer_(policy.optimizer.template bind<T>(dimension)) {}
@@ -5418,7 +5525,7 @@ class bound_sign_bsp : public lockstep<Net, decltype(Policy::topology)> {
 
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
-        const double rate = this->rate_of(policy_.rate, number);
+        const double rate = this->template rate_of<T>(policy_.rate, number);
         const auto exchange = [&](const contribution& own) {
             return all_reduce(this->workers(), gradient, gradient, codec_, aggregate::sign_of_sum{}, own);
         };
@@ -5440,10 +5547,12 @@ class bound_sign_bsp : public lockstep<Net, decltype(Policy::topology)> {
 ///
 /// Every coordinate moves by the rate in each step, so a suitable rate is far smaller than for `bsp`. One rank has one
 /// vote in each coordinate, however large its gradient is. Models `Strategy`. Cost per step: one dense all-reduce of
-/// the parameters' size over `topology`, which needs a copy phase. Memory: the optimizer's. Source: Bernstein et al.,
-/// signSGD, ICML 2018, Algorithm 1 with majority vote.
+/// the parameters' size over `topology`, which needs a copy phase. Memory: the optimizer's. Errors: `bind` throws
+/// `mismatch` on all ranks if one has another optimizer or rate (`lockstep`). Source: Bernstein et al., signSGD, ICML
+/// 2018, Algorithm 1 with majority vote.
 template <Topology Shape, Optimizer Descent, RateSchedule Rate>
 struct sign_bsp {
+    static constexpr const char* name = "sign_bsp";
     static constexpr bool replicas_equal = true;
     static constexpr bool is_layered = false;
 
@@ -5546,7 +5655,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
 
   public:
     bound_sparse_bsp(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
-        : base(net, policy.topology, options),
+        : base(net, policy, options),
           policy_(policy),
           state_{.optimizer = policy.optimizer.template bind<T>(dimension), .sent = stream<T>(dimension)} {
         rill::detail::require_option(
@@ -5554,10 +5663,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
             policy.staleness.rounds,
             ConcurrentTransport<Net> ? "bounded{0} or bounded{1}" : "bounded{0}, since the transport is not concurrent",
             net.rank());
-        constexpr option_names names{{"staleness", "optimizer", "rate"}};
-        agree(this->workers(), names,
-              {option_hash(fingerprint(policy_.staleness)), option_hash(fingerprint_if_named(policy_.optimizer)),
-               option_hash(fingerprint_if_named(policy_.rate))});
+        agree(this->workers(), {{"staleness"}}, {option_hash(fingerprint(policy_.staleness))});
     }
     bound_sparse_bsp(const bound_sparse_bsp&) = delete;
     bound_sparse_bsp& operator=(const bound_sparse_bsp&) = delete;
@@ -5581,7 +5687,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
         RILL_EXPECTS(state_.step_sent == 0,
                      "train::sparse_bsp: the checkpoint holds a gradient that is still to be "
                      "exchanged; go on with staleness 1");
-        const double rate = this->rate_of(policy_.rate, number);
+        const double rate = this->template rate_of<T>(policy_.rate, number);
         const auto exchange = [&](const contribution& own) {
             return all_reduce(this->workers(), gradient, mean_, aggregate::mean{}, policy_.codings, own);
         };
@@ -5594,7 +5700,8 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
     /// Computes while the exchange of the step before runs, moves by that one, and starts its own.
     template <class Compute>
     step_record step_beside(std::span<T> parameters, stream<T>& gradient, std::uint64_t number, Compute&& compute) {
-        this->rate_of(policy_.rate, number);  // checked before the gradient is sent; the next step moves by it
+        // Checked before the gradient is sent; the next step moves by it.
+        this->template rate_of<T>(policy_.rate, number);
         step_record record{.step = number, .is_over = this->has_ended()};
         stopwatch clock(this->workers().net());
         std::optional<std::size_t> bad;
@@ -5608,7 +5715,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
             record.exchange = under_way_.get();
             record.phases.exchange = clock.lap();
             this->complete(record, state_.invalid, clock,
-                           [&] { move(parameters, rate_at(policy_.rate, state_.step_sent - 1)); });
+                           [&] { move(parameters, rate_at<T>(policy_.rate, state_.step_sent - 1)); });
             state_.step_sent = 0;
         }
         if (!record.is_over) {
@@ -5658,10 +5765,11 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
 /// Models `Strategy`. Cost per step: one all-reduce of streams over `topology`, and a step of the optimizer; that of
 /// `sgd` passes over all parameters if it has momentum or weight decay. Memory: the optimizer's and the mean's entries;
 /// with staleness also a second gradient. Errors: `bind` throws `mismatch` on all ranks if one has another staleness,
-/// optimizer or rate; optimizers and rates are compared that have a name. Source: MPI-OPT (Renggli et al., SparCML, SC
+/// optimizer or rate (`lockstep`). Source: MPI-OPT (Renggli et al., SparCML, SC
 /// 2019, section 7).
 template <Topology Shape, Optimizer Descent, RateSchedule Rate>
 struct sparse_bsp {
+    static constexpr const char* name = "sparse_bsp";
     static constexpr bool replicas_equal = true;
     static constexpr bool is_layered = false;
     static constexpr bool is_sparse = true;

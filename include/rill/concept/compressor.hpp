@@ -52,15 +52,17 @@ concept Compressor = Element<T> && IndexType<typename C::index_type> &&
 /// A compressor that learns what the receivers decode of its contribution, as it needs to feed back what a lossy value
 /// coding rounds off. Between `encode` and `commit`, where the contribution's coding is lossy, `take_received` is
 /// called with consecutive slices of the view that `encode` gave, their values as decoded: all of them, or none. A
-/// compressor with a member `learns_received()` may say that it does without them; then parts of the contribution travel
-/// while others are encoded.
+/// compressor with a member `learns_received()` may say that it does without them; then parts of the contribution
+/// travel while others are encoded.
 template <class C, class View>
 concept LearnsReceived = requires(C& codec, const View& piece) { codec.take_received(piece); };
 
 /// Whether a codec wants to learn what the receivers decode.
 template <class View, class Codec>
 constexpr bool learns_received([[maybe_unused]] const Codec& codec) {
-    if constexpr (requires { { codec.learns_received() } -> std::same_as<bool>; })
+    if constexpr (requires {
+                      { codec.learns_received() } -> std::same_as<bool>;
+                  })
         return codec.learns_received();
     else
         return LearnsReceived<Codec, View>;

@@ -29,9 +29,8 @@ struct stream_codings {
 
     constexpr std::uint64_t fingerprint() const {
         std::uint64_t hash = contribution.fingerprint();
-        for (const std::uint64_t next :
-             {partial.fingerprint(), copy.fingerprint(), std::bit_cast<std::uint64_t>(when.factor),
-              std::uint64_t{message_entries}})
+        for (const std::uint64_t next : {partial.fingerprint(), copy.fingerprint(),
+                                         std::bit_cast<std::uint64_t>(when.factor), std::uint64_t{message_entries}})
             hash = mix64(hash, next);
         return hash;
     }
