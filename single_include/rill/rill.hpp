@@ -4194,8 +4194,8 @@ class exchange {
         added.handle = net_->post(peer, on_, pieces);
     }
 
-    /// Prepares for the next message of `peer` that is not expected yet, if one comes, to be received into `targets` if
-    /// the transport can.
+    /// Prepares for the next message of `peer` that is not expected yet, to be received into `targets` if the transport
+    /// can.
     void expect(rank_t peer, std::span<const byte_span> targets) {
         if constexpr (ExpectingTransport<Net>) {
             net_->expect(peer, on_, targets);
@@ -4282,7 +4282,6 @@ class exchange {
         for (; !kept_.empty(); kept_.pop_back())
             for (byte_view piece : kept_.back().pieces()) await_readers(piece);
         for (std::size_t i = oldest_; i < sent_.size(); ++i) await(sent_[i]);
-        forget_expected();
         forget();
     }
 
@@ -4290,7 +4289,8 @@ class exchange {
     [[gnu::noinline]] void settle() noexcept {
         arrivals_.clear();
         operands_.clear();
-        forget_expected();
+        if constexpr (ExpectingTransport<Net>)
+            if (std::exchange(expected_, 0) != 0) net_->forget(on_);
         for (; !kept_.empty(); kept_.pop_back())
             for (byte_view piece : kept_.back().pieces())
                 for (auto& s : sent_)
@@ -4357,10 +4357,6 @@ class exchange {
 
     static void withdraw(void* from, std::uint64_t number) noexcept { static_cast<window*>(from)->withdraw(number); }
 
-    void forget_expected() noexcept {
-        if constexpr (ExpectingTransport<Net>)
-            if (std::exchange(expected_, 0) != 0) net_->forget(on_);
-    }
     void forget() noexcept {
         sent_.clear();
         oldest_ = 0;
@@ -4628,12 +4624,15 @@ template <class Net, class Carrier>
                                   const state_view<Net>& state) {
     auto& arrivals = call.arrivals();
     const int ahead = plan.lookahead();
+    // How many messages come where the sender decides is not known beforehand.
+    [[maybe_unused]] const bool expects = ahead == 1 || !state.cuts();
     for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
         call.enter(round, !state.overwrites_nothing());
         int let_in = 0;
         for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
             send_round(by, plan, state, begun);
-            if constexpr (ExpectingTransport<Net>) let_in = expect_round(by, plan, state, begun, 0, ahead == 1);
+            if constexpr (ExpectingTransport<Net>)
+                if (expects) let_in = expect_round(by, plan, state, begun, 0, ahead == 1);
         }
         for (int i = 0; i < plan.receives(round); ++i) {
             const transfer from = plan.receive(round, i);

@@ -74,8 +74,8 @@ class exchange {
         added.handle = net_->post(peer, on_, pieces);
     }
 
-    /// Prepares for the next message of `peer` that is not expected yet, if one comes, to be received into `targets` if
-    /// the transport can.
+    /// Prepares for the next message of `peer` that is not expected yet, to be received into `targets` if the transport
+    /// can.
     void expect(rank_t peer, std::span<const byte_span> targets) {
         if constexpr (ExpectingTransport<Net>) {
             net_->expect(peer, on_, targets);
@@ -162,7 +162,6 @@ class exchange {
         for (; !kept_.empty(); kept_.pop_back())
             for (byte_view piece : kept_.back().pieces()) await_readers(piece);
         for (std::size_t i = oldest_; i < sent_.size(); ++i) await(sent_[i]);
-        forget_expected();
         forget();
     }
 
@@ -170,7 +169,8 @@ class exchange {
     [[gnu::noinline]] void settle() noexcept {
         arrivals_.clear();
         operands_.clear();
-        forget_expected();
+        if constexpr (ExpectingTransport<Net>)
+            if (std::exchange(expected_, 0) != 0) net_->forget(on_);
         for (; !kept_.empty(); kept_.pop_back())
             for (byte_view piece : kept_.back().pieces())
                 for (auto& s : sent_)
@@ -237,10 +237,6 @@ class exchange {
 
     static void withdraw(void* from, std::uint64_t number) noexcept { static_cast<window*>(from)->withdraw(number); }
 
-    void forget_expected() noexcept {
-        if constexpr (ExpectingTransport<Net>)
-            if (std::exchange(expected_, 0) != 0) net_->forget(on_);
-    }
     void forget() noexcept {
         sent_.clear();
         oldest_ = 0;

@@ -199,12 +199,15 @@ template <class Net, class Carrier>
                                   const state_view<Net>& state) {
     auto& arrivals = call.arrivals();
     const int ahead = plan.lookahead();
+    // How many messages come where the sender decides is not known beforehand.
+    [[maybe_unused]] const bool expects = ahead == 1 || !state.cuts();
     for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
         call.enter(round, !state.overwrites_nothing());
         int let_in = 0;
         for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
             send_round(by, plan, state, begun);
-            if constexpr (ExpectingTransport<Net>) let_in = expect_round(by, plan, state, begun, 0, ahead == 1);
+            if constexpr (ExpectingTransport<Net>)
+                if (expects) let_in = expect_round(by, plan, state, begun, 0, ahead == 1);
         }
         for (int i = 0; i < plan.receives(round); ++i) {
             const transfer from = plan.receive(round, i);
