@@ -8673,8 +8673,9 @@ template <coding_set Among, Element T, IndexType Index, Executor Exec>
 void require_input([[maybe_unused]] const stream_view<T, Index>& view, [[maybe_unused]] const stream_codings& codings,
                    [[maybe_unused]] const Exec& executor) {
     if constexpr (Among.rounds)
-        for (const coding* each : {&codings.contribution, &codings.copy})
-            if (!each->is_lossless() && (each == &codings.copy || each->values != codings.copy.values))
+        for (const coding* each : {&codings.copy, &codings.contribution})
+            if (!each->is_lossless() &&
+                (each == &codings.copy || each->values != codings.copy.values))  // once for both
                 require_roundable(view, *each, executor);
     if constexpr (Among.has(index_coding::whole_rows))
         for (const coding* each : {&codings.contribution, &codings.partial, &codings.copy})
@@ -12248,6 +12249,37 @@ request start(Group& group, Body&& body) {
 }
 
 }}  // namespace rill::RILL_ABI
+
+// ===== rill/collective/detail/pieces.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// How the parts of a stream are cut: each part has equally many chunks, alike on all ranks, and a piece is as many of
+/// them as have about `entries` entries. Numbers of chunks are powers of two.
+struct pieces {
+    int chunks = 1;           ///< of each part; 1: nothing is cut
+    int at_once = 1;          ///< that a part of the schedule has: one, or all of a part
+    std::size_t entries = 1;  ///< of a piece
+
+    bool any() const { return chunks > 1; }
+    /// Whether each piece travels in a message of its own.
+    bool travel_alone() const { return any() && at_once == 1; }
+
+    /// The chunks of the parts that a schedule names.
+    part_range chunks_of(part_range scheduled) const { return {scheduled.first * at_once, scheduled.last * at_once}; }
+    /// The chunks of the part to which a chunk belongs.
+    part_range part_of(int chunk) const {
+        const int first = chunk - chunk % chunks;
+        return {first, first + chunks};
+    }
+    /// How many chunks a piece has where `count` chunks have `total` entries.
+    int size(int count, std::size_t total) const {
+        const std::size_t made = std::clamp<std::size_t>(total / entries, 1, static_cast<std::size_t>(count));
+        return count / static_cast<int>(std::bit_floor(made));
+    }
+};
+
+}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/collective/join_frames.hpp
 
@@ -16518,23 +16550,18 @@ class stream_state {
         executor_ = executor;
     }
 
-    /// How parts are cut.
-    struct cutting {
-        int chunks = 1;   ///< of each part, which `parts` of `begin` counts: a power of two
-        int at_once = 1;  ///< of them that a part of the schedule has: one, or all
-    };
-
+    /// `parts` counts chunks where parts are cut.
     void begin(const wire::header& head, int parts, const view& input, contribution_sum own, const Fold& fold,
                const stream_codings& codings, random_key key,
                const frame_coder<T, Index, Exec>& coder = coder_of<coding_set{}, T, Index, Exec>,
-               const cutting& cut = {1, 1}) {
+               const detail::pieces& pieces = {}) {
         head_ = head;
         coder_ = &coder;
         fold_ = fold;
         codings_ = codings;
         key_ = key;
         dimension_ = input.range().size();
-        cut_ = cut;
+        pieces_ = pieces;
         latest_.assign(static_cast<std::size_t>(call_->net().size()), part_range{});
         folded_ = {};
         operands_.clear();
@@ -16546,7 +16573,7 @@ class stream_state {
         // Checked at the start, so that no owner of a part is blamed for a sum that it cannot write.
         coder.require_input(input, codings, executor_);
         add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
-        if (is_cut() || !codings.contribution.is_lossless()) cut_blocks({0, parts});
+        if (pieces_.travel_alone() || !codings.contribution.is_lossless()) cut_blocks({0, parts});
     }
 
     /// Right after `begin`: calls `visit(view)` for each part of the input as the receivers decode it, in ascending
@@ -16559,8 +16586,8 @@ class stream_state {
 
     byte_pieces outgoing(part_range scheduled, action kind) {
         if (scheduled.count() == 0) return empty_frame();
-        part_range parts = held(scheduled);
-        if (is_cut()) {
+        part_range parts = pieces_.chunks_of(scheduled);
+        if (pieces_.travel_alone()) {
             const part_range whole = block_at(parts.first).parts;
             if (whole.first != parts.first) return {};
             parts = whole;
@@ -16575,7 +16602,7 @@ class stream_state {
 
     bool awaits(const transfer& from) const {
         const part_range latest = latest_[static_cast<std::size_t>(from.peer)];
-        return !is_cut() || from.parts.first <= latest.first || latest.last <= from.parts.first;
+        return !pieces_.travel_alone() || from.parts.first <= latest.first || latest.last <= from.parts.first;
     }
 
     /// Decodes operands of the next fold.
@@ -16593,19 +16620,19 @@ class stream_state {
     /// A k-way fold of the operands that have arrived and this rank's own: of all parts at once if each operand is one
     /// block, else part by part; of chunks as far as the pieces of all operands reach.
     void close(part_range scheduled) {
-        part_range parts = held(scheduled);
+        part_range parts = pieces_.chunks_of(scheduled);
         if (parts.count() == 0) return;
         round_contribution(parts);
-        if (is_cut()) {
+        if (pieces_.travel_alone()) {
             if (folded_.first < parts.first && parts.first < folded_.last) return;
             folded_ = parts = {parts.first, reach_of_all(parts.first)};
         }
-        if (cut_.at_once > 1)
+        if (pieces_.at_once > 1)
             fold_as_cut(parts);
         else
             fold_blocks(parts);
         release_operands(parts);
-        if (is_cut()) cut_blocks(parts);
+        if (pieces_.travel_alone()) cut_blocks(parts);
     }
 
     void copy(std::span<arrival<message>> arrivals) {
@@ -16679,30 +16706,13 @@ class stream_state {
         std::size_t count() const { return is_coded ? static_cast<std::size_t>(coded.head.count) : content.count(); }
         bool is_dense() const { return is_coded ? coded.is_dense() : content.is_dense(); }
     };
+
     static bool overlap(part_range a, part_range b) { return a.first < b.last && b.first < a.last; }
-    bool has_chunks() const { return cut_.chunks > 1; }
-    /// Whether each piece travels in a message of its own.
-    bool is_cut() const { return has_chunks() && cut_.at_once == 1; }
-    /// The parts, or the chunks of the parts, that the schedule means.
-    part_range held(part_range scheduled) const {
-        return {scheduled.first * cut_.at_once, scheduled.last * cut_.at_once};
-    }
-    /// The part to which a chunk belongs.
-    part_range part_of(int chunk) const {
-        const int first = chunk - chunk % cut_.chunks;
-        return {first, first + cut_.chunks};
-    }
-    /// Of how many chunks a piece is, of so many chunks with so many entries.
-    int chunks_of_piece(int chunks, std::size_t entries) const {
-        const std::size_t pieces =
-            std::clamp<std::size_t>(entries / codings_.message_entries, 1, static_cast<std::size_t>(chunks));
-        return chunks / static_cast<int>(std::bit_floor(pieces));
-    }
     /// Where the piece of an operand ends that has this chunk.
     int reach(const block& operand, int chunk) const {
-        const part_range part = part_of(chunk);
+        const part_range part = pieces_.part_of(chunk);
         if (operand.parts.first > part.first || operand.parts.last < part.last) return operand.parts.last;
-        const int each = chunks_of_piece(cut_.chunks, clipped(operand, part).content.count());
+        const int each = pieces_.size(pieces_.chunks, clipped(operand, part).content.count());
         return chunk - chunk % each + each;
     }
     int reach_of_all(int chunk) {
@@ -16713,7 +16723,7 @@ class stream_state {
     }
 
     segment range(part_range parts) const {
-        return detail::range_of_chunks(dimension_, block_of_.size(), static_cast<std::size_t>(cut_.chunks), parts);
+        return detail::range_of_chunks(dimension_, block_of_.size(), static_cast<std::size_t>(pieces_.chunks), parts);
     }
     const block& block_at(int part) const { return blocks_[block_of_[static_cast<std::size_t>(part)]]; }
     block& block_at(int part) { return blocks_[block_of_[static_cast<std::size_t>(part)]]; }
@@ -16725,11 +16735,11 @@ class stream_state {
 
     /// Cuts what this rank has of each part in `parts` into pieces of equally many chunks.
     [[gnu::noinline]] void cut_blocks(part_range parts) {
-        if (!has_chunks()) return;
+        if (!pieces_.any()) return;
         for (int p = parts.first, end = 0; p < parts.last; p = end) {
-            end = std::min(part_of(p).last, parts.last);
+            end = std::min(pieces_.part_of(p).last, parts.last);
             const block whole = clipped(block_at(p), {p, end});
-            const int each = chunks_of_piece(end - p, whole.content.count());
+            const int each = pieces_.size(end - p, whole.content.count());
             for (; p < end; p += each) add(clipped(whole, {p, std::min(p + each, end)}));
         }
     }
@@ -16850,7 +16860,7 @@ class stream_state {
     /// takes the decoded values as its content. `contributed`: only parts of this rank's contribution.
     [[gnu::noinline]] void code_parts(part_range parts, const coding& codes, bool contributed = false) {
         for (int p = parts.first, next = 0; p < parts.last; p = next) {
-            next = has_chunks() ? block_at(p).parts.last : p + 1;
+            next = pieces_.any() ? block_at(p).parts.last : p + 1;
             if (block_at(p).coded.bytes.count() != 0) continue;
             if (contributed && block_at(p).from != source::contribution) continue;
             block b = clipped(block_at(p), {p, next});
@@ -16876,10 +16886,10 @@ class stream_state {
     [[gnu::noinline]] part_range read_frames(const arrival<message>& a, const coding& due,
                                              function_ref<void(block&)> take) {
         frame_reader reader(a.pieces());
-        const part_range asked = held(a.from.parts);
-        const bool may_bring_more = is_cut() && asked.count() != 0;
+        const part_range asked = pieces_.chunks_of(a.from.parts);
+        const bool may_bring_more = pieces_.travel_alone() && asked.count() != 0;
         int p = asked.first;
-        int end = may_bring_more ? part_of(p).last : asked.last;
+        int end = may_bring_more ? pieces_.part_of(p).last : asked.last;
         do {
             const auto place = p == asked.first ? detail::frame_place::of_part(p) : detail::frame_place::unknown();
             const frame f = next_frame<T, Index>(*call_, a.from.peer, reader, place);
@@ -17017,7 +17027,7 @@ class stream_state {
     std::size_t dimension_ = 0;
     plain_vector<block> blocks_;
     plain_vector<std::size_t> block_of_;
-    cutting cut_{};
+    detail::pieces pieces_{};
     plain_vector<part_range> regions_;  ///< of a part: its chunks as far as the pieces of all operands reach
     plain_vector<part_range> latest_;   ///< of each rank: which parts its latest message has brought
     plain_vector<block> operands_;      ///< have arrived and are not folded whole
@@ -17757,7 +17767,8 @@ template <class Lane, class T, class Index, class State, class Fold>
         [&](const wire::header& head) {
             const stream_view<T, Index> nothing({0, of.dimension}, sparse_view<T, Index>{});
             state.begin(head, parts, own.weight == 0 ? nothing : of.give(), contribution_sum::of(own), fold, of.codings,
-                        lane.key(), of.coder, {.chunks = chunks, .at_once = chunks / plan.chunks()});
+                        lane.key(), of.coder,
+                        {.chunks = chunks, .at_once = chunks / plan.chunks(), .entries = of.codings.message_entries});
             if (of.take_received != nullptr && own.weight != 0 && !of.codings.contribution.is_lossless())
                 state.for_each_contributed(*of.take_received);
         },

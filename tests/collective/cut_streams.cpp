@@ -1,8 +1,17 @@
 // Streams whose parts are cut: a part of many entries travels in several messages.
 #include <rill/aggregate/max.hpp>
 #include <rill/aggregate/mean.hpp>
+#include <rill/aggregate/sign_of_sum.hpp>
 #include <rill/aggregate/sum.hpp>
 #include <rill/collective/all_reduce.hpp>
+#include <rill/compress/encoded.hpp>
+#include <rill/compress/error_feedback.hpp>
+#include <rill/compress/indices.hpp>
+#include <rill/compress/keep_all.hpp>
+#include <rill/compress/own_values.hpp>
+#include <rill/compress/signs.hpp>
+#include <rill/compress/top_k.hpp>
+#include <rill/compress/values.hpp>
 #include <rill/core/random.hpp>
 #include <rill/topology/split_allgather.hpp>
 #include <rill/transport/fault_plan.hpp>
@@ -137,6 +146,63 @@ TEST_CASE("cut streams: rounded sums are near the sum") {
         for (std::size_t i = 0; i < n; ++i) far += std::abs(got[i] - exact[i]) > exact[i] / 64 ? 1 : 0;
         CHECK(far == 0);
     });
+}
+
+/// Two sums of what a codec sends, over `net`, and of what it keeps back; long enough to be cut.
+template <class Net, class Policy, class Fold>
+std::vector<float> trained(Net& net, const Policy& policy, const Fold& fold) {
+    constexpr std::size_t dimension = 140'000;
+    rill::group workers{net, rill::topology::split_allgather{}};
+    auto codec = policy.template bind<float>(dimension);
+    std::vector<float> gradient(dimension), sum(dimension), all;
+    for (std::size_t i = 0; i < dimension; ++i)
+        gradient[i] = rill::counter_rng(rill::random_key{9}.derive(net.rank())).uniform(i) - 0.5F;
+    for (int step = 0; step < 2; ++step) {
+        const rill::receipt done = rill::all_reduce(workers, gradient, sum, codec, fold);
+        all.insert(all.end(), sum.begin(), sum.end());
+        all.push_back(static_cast<float>(done.contributors));
+    }
+    return all;
+}
+
+template <class Policy, class Fold>
+void compare_codec(const Policy& policy, const Fold& fold) {
+    cases::failures all;
+    rill::in_process::run(2, [&](rill::in_process::endpoint& net) {
+        foresight::choosy<rill::in_process::endpoint> cutting(net, 20);
+        const auto before = cutting.counted().messages_sent;
+        if (!same_bits(trained(net, policy, fold), trained(cutting, policy, fold))) all.add("other bits");
+        if (cutting.counted().messages_sent - before < 12) all.add("nothing was cut");
+    });
+    CHECK(all.text() == "");
+}
+
+TEST_CASE("cut streams: what codecs send, and keep back, is the same") {
+    using namespace rill::compress;
+    compare_codec(error_feedback{encoded{top_k{.density = 0.9}, qsgd{.bits = 4}, elias_fano{}}},
+                  rill::aggregate::sum{});
+    compare_codec(error_feedback{encoded{keep_all{}, bf16{}}}, rill::aggregate::mean{});
+    SUBCASE("with votes, which the owner finishes") {
+        compare_codec(encoded<keep_all, own_values<signs>, raw_indices, own_values<signs>>{},
+                      rill::aggregate::sign_of_sum{});
+    }
+}
+
+TEST_CASE("cut streams: pieces may cut rows") {
+    const rill::coding rows{.indices = rill::index_coding::whole_rows, .row = 7};
+    cases::failures all;
+    rill::in_process::run(3, [&](rill::in_process::endpoint& net) {
+        foresight::choosy<rill::in_process::endpoint> cutting(net, 20);
+        stream<float> input(n);
+        for (std::size_t i = 0; i < n; ++i)
+            if (cases::is_present(net.rank(), i / 7, 2)) input.push_back(i, static_cast<float>(net.rank() + 1));
+        const stream_codings by_rows{.contribution = rows, .partial = rows, .copy = rows, .message_entries = 5};
+        const stream<float> whole = folded(net, input, rill::aggregate::sum{}, by_rows);
+        if (!same(whole, folded(cutting, input, rill::aggregate::sum{}, by_rows))) all.add("another sum");
+        if (cases::dense_copy(whole, 0.0F) != cases::dense_copy(folded(net, input, rill::aggregate::sum{}, {}), 0.0F))
+            all.add("a wrong sum");
+    });
+    CHECK(all.text() == "");
 }
 
 /// The messages that each of two ranks sends over `split_allgather` if one contributes all coordinates.

@@ -107,7 +107,8 @@ template <class Lane, class T, class Index, class State, class Fold>
         [&](const wire::header& head) {
             const stream_view<T, Index> nothing({0, of.dimension}, sparse_view<T, Index>{});
             state.begin(head, parts, own.weight == 0 ? nothing : of.give(), contribution_sum::of(own), fold, of.codings,
-                        lane.key(), of.coder, {.chunks = chunks, .at_once = chunks / plan.chunks()});
+                        lane.key(), of.coder,
+                        {.chunks = chunks, .at_once = chunks / plan.chunks(), .entries = of.codings.message_entries});
             if (of.take_received != nullptr && own.weight != 0 && !of.codings.contribution.is_lossless())
                 state.for_each_contributed(*of.take_received);
         },

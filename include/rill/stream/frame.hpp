@@ -236,8 +236,9 @@ template <coding_set Among, Element T, IndexType Index, Executor Exec>
 void require_input([[maybe_unused]] const stream_view<T, Index>& view, [[maybe_unused]] const stream_codings& codings,
                    [[maybe_unused]] const Exec& executor) {
     if constexpr (Among.rounds)
-        for (const coding* each : {&codings.contribution, &codings.copy})
-            if (!each->is_lossless() && (each == &codings.copy || each->values != codings.copy.values))
+        for (const coding* each : {&codings.copy, &codings.contribution})
+            if (!each->is_lossless() &&
+                (each == &codings.copy || each->values != codings.copy.values))  // once for both
                 require_roundable(view, *each, executor);
     if constexpr (Among.has(index_coding::whole_rows))
         for (const coding* each : {&codings.contribution, &codings.partial, &codings.copy})
