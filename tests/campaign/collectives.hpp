@@ -83,7 +83,7 @@ class job {
             case call::all_reduce_dense: return rill::all_reduce(lane, input_, output_);
             case call::all_reduce_stream:
                 return rill::all_reduce(lane, sparse_input_, sparse_output_, rill::aggregate::sum{},
-                                        {.message_entries = salt_ % 2 == 0 ? 4U : 16'384U});
+                                        {.message_entries = salt_ % 2 == 0 ? 4U : 4'096U});
             case call::all_reduce_codec: return rill::all_reduce(lane, input_, output_, *codec_);
             case call::reduce_dense: return rill::reduce(lane, input_, output_, root_);
             case call::reduce_stream: return rill::reduce(lane, sparse_input_, sparse_output_, root_);

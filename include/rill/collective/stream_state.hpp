@@ -42,8 +42,8 @@ namespace rill { inline namespace RILL_ABI {
 /// with the values that the others will decode. A finished part that is not sent on is decoded where the result takes
 /// it.
 ///
-/// Where parts are cut into chunks, each rank cuts its contribution, and then its sums, into pieces of as many chunks
-/// as have about `message_entries` entries. Pieces that end elsewhere are folded as far as all of them reach. A message
+/// Where parts are cut into chunks, each rank cuts its contribution into pieces of as many chunks as have about
+/// `message_entries` entries, and then its sums into pieces of four times as many. Pieces that end elsewhere are folded as far as all of them reach. A message
 /// brings one piece; or a whole part, where the transport asks for no chunks. Then the sums have the same bits and the
 /// same forms all the same.
 template <Transport Net, Element T, IndexType Index, class Fold, Executor Exec = serial>
@@ -82,7 +82,8 @@ class stream_state {
         // Checked at the start, so that no owner of a part is blamed for a sum that it cannot write.
         coder.require_input(input, codings, executor_);
         add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
-        if (pieces_.travel_alone() || !codings.contribution.is_lossless()) cut_blocks({0, parts});
+        if (pieces_.travel_alone() || !codings.contribution.is_lossless())
+            cut_blocks({0, parts}, pieces_.entries);
     }
 
     /// Right after `begin`: calls `visit(view)` for each part of the input as the receivers decode it, in ascending
@@ -141,7 +142,7 @@ class stream_state {
         else
             fold_blocks(parts);
         release_operands(parts);
-        if (pieces_.travel_alone()) cut_blocks(parts);
+        if (pieces_.travel_alone()) cut_blocks(parts, pieces_.sum_entries());
     }
 
     void copy(std::span<arrival<message>> arrivals) {
@@ -221,7 +222,7 @@ class stream_state {
     int reach(const block& operand, int chunk) const {
         const part_range part = pieces_.part_of(chunk);
         if (operand.parts.first > part.first || operand.parts.last < part.last) return operand.parts.last;
-        const int each = pieces_.size(pieces_.chunks, clipped(operand, part).content.count());
+        const int each = pieces_.size(pieces_.chunks, clipped(operand, part).content.count(), pieces_.entries);
         return chunk - chunk % each + each;
     }
     int reach_of_all(int chunk) {
@@ -242,13 +243,13 @@ class stream_state {
         blocks_.add(b);
     }
 
-    /// Cuts what this rank has of each part in `parts` into pieces of equally many chunks.
-    [[gnu::noinline]] void cut_blocks(part_range parts) {
+    /// Cuts what this rank has of each part in `parts` into pieces of equally many chunks and about `entries` entries.
+    [[gnu::noinline]] void cut_blocks(part_range parts, std::size_t entries) {
         if (!pieces_.any()) return;
         for (int p = parts.first, end = 0; p < parts.last; p = end) {
             end = std::min(pieces_.part_of(p).last, parts.last);
             const block whole = clipped(block_at(p), {p, end});
-            const int each = pieces_.size(end - p, whole.content.count());
+            const int each = pieces_.size(end - p, whole.content.count(), entries);
             for (; p < end; p += each) add(clipped(whole, {p, std::min(p + each, end)}));
         }
     }
@@ -489,7 +490,7 @@ class stream_state {
         }
         fold_regions(std::as_const(regions_).all().subspan(first), is_dense);
         if (!codings_.copy.is_lossless())
-            for (const part_range& region : regions_) cut_blocks(region);
+            for (const part_range& region : regions_) cut_blocks(region, pieces_.sum_entries());
     }
     /// Folds consecutive regions: at once if each operand is one block.
     void fold_regions(std::span<const part_range> regions, bool is_dense) {

@@ -18,10 +18,11 @@ struct stream_codings {
     coding partial{};       ///< of partial sums: their values are raw
     coding copy{};          ///< of finished parts: applied once, by the owner, then forwarded verbatim
     dense_switch when{};    ///< judges sums in the coding `of_sums`
-    /// A part with more entries is cut into pieces of about so many each, at most 16, if the topology folds parts at
-    /// their owners. Where the transport asks for chunks of dense vectors, pieces travel by themselves: one is coded,
-    /// folded and decoded while others travel. 0: never. Where codings round, the bits depend on it.
-    std::size_t message_entries = 16'384;
+    /// A part of a contribution is cut into pieces of about so many entries, and the sum of a part into pieces of four
+    /// times as many, at most 16 each, if the topology folds parts at their owners. Where the transport asks for chunks
+    /// of dense vectors, pieces travel by themselves: one is coded and folded while others travel. 0: never. Where
+    /// codings round, the bits depend on it.
+    std::size_t message_entries = 4'096;
 
     /// The coding by which a sum is found to be smaller in the sparse or in the dense form: that of the copy phase if
     /// it is lossy, since finished sums make up most of the traffic; otherwise that of partial sums.

@@ -14,7 +14,10 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 struct pieces {
     int chunks = 1;           ///< of each part; 1: nothing is cut
     int at_once = 1;          ///< that a part of the schedule has: one, or all of a part
-    std::size_t entries = 1;  ///< of a piece
+    std::size_t entries = 1;  ///< of a piece of a contribution
+
+    /// Of a piece of a sum. Contributions are cut finer, because a fold waits for a piece of each rank.
+    std::size_t sum_entries() const { return 4 * entries; }
 
     bool any() const { return chunks > 1; }
     /// Whether each piece travels in a message of its own.
@@ -27,9 +30,9 @@ struct pieces {
         const int first = chunk - chunk % chunks;
         return {first, first + chunks};
     }
-    /// How many chunks a piece has where `count` chunks have `total` entries.
-    int size(int count, std::size_t total) const {
-        const std::size_t made = std::clamp<std::size_t>(total / entries, 1, static_cast<std::size_t>(count));
+    /// How many chunks a piece of about `each` entries has where `count` chunks have `total` entries.
+    static int size(int count, std::size_t total, std::size_t each) {
+        const std::size_t made = std::clamp<std::size_t>(total / each, 1, static_cast<std::size_t>(count));
         return count / static_cast<int>(std::bit_floor(made));
     }
 };
