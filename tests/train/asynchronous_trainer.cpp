@@ -292,6 +292,19 @@ TEST_CASE("asynchronous_trainer: where one rank's file does not fit, all ranks t
     CHECK(has(exchanged[1], "rank 2 calls with another state"));
 }
 
+TEST_CASE("asynchronous_trainer: a file of another plan is refused, and the message names both") {
+    const scratch_directory directory;
+    saved_at(4, rna, directory);
+    const train::pair_replica in_pairs{topology::anyone{}, train::descent{train::sgd{}, train::constant_rate{0.02}}};
+    simulated::run(3, {}, [&](auto& net) {
+        auto trainer = make(net, in_pairs);
+        const auto file = train::checkpoint::load(directory / std::to_string(net.rank()).c_str());
+        const std::string message = message_of<train::data_error>([&] { trainer.restore(file, "run."); });
+        CHECK_MESSAGE(has(message, "section \"run.plan\": expected pair_replica, found partial_replica"), message);
+        CHECK(trainer.step_number() == 0);
+    });
+}
+
 TEST_CASE("asynchronous_trainer: where one rank's file is missing, all ranks throw at once") {
     const auto check = [](const auto& plan, int ranks) {
         const scratch_directory directory;

@@ -388,6 +388,23 @@ TEST_CASE("trainer: a file that names no strategy is read") {
     CHECK(read_by(dense_plan, nameless_bsp{}) == std::pair(std::string(), std::uint64_t{1}));
 }
 
+TEST_CASE("trainer: a rank that starts with other parameters is refused on all ranks") {
+    for_each_plan([](const auto& plan) {
+        on_transports(3, [&](auto& net) {
+            const std::uint64_t key = net.rank() == 1 ? 4 : 3;
+            const auto make = [&] {
+                train::trainer{net,
+                        train::perceptron<float>{{12, 9, 3}},
+                        train::minibatches{data(), {.batch = 8, .rank = net.rank(), .ranks = net.size(), .key = {2}}},
+                        plan,
+                        {.initial = {key}}};
+            };
+            const std::string message = message_of<mismatch>(make);
+            CHECK_MESSAGE(has(message, "rank 1 calls with another first model"), message);
+        });
+    });
+}
+
 TEST_CASE("trainer: a step allocates nothing once the first ones are done") {
     for_each_plan([](const auto& plan) {
         unsigned long count = 0;  // on all ranks, which share a thread

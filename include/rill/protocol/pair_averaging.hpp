@@ -185,9 +185,9 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         auto model = held_.values;
         auto update = update_;
         const std::exception_ptr refused = detail::thrown_by([&] {
+            also();
             in.read(std::string(prefix) + "replica", saved);
             in.read(std::string(prefix) + "model", model);
-            also();
             detail::restore_part(in, std::string(prefix) + "update", update);
             require_place(saved);
         });

@@ -233,8 +233,8 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         RILL_EXPECTS(!worker_.has_begun() && !has_served_, "parameter_server: it is restored before the first pull");
         aligned_vector<T> model(works() ? dimension_ : own_part().size());
         const std::exception_ptr refused = detail::thrown_by([&] {
-            in.read(std::string(prefix) + "model", model);
             also();
+            in.read(std::string(prefix) + "model", model);
             if (serves()) service_->shard().restore(in, std::string(prefix) + "server.", own_part_of(model));
         });
         agree_on_state(model, refused);

@@ -276,9 +276,9 @@ class partial_all_reduce
         auto model = model_;
         auto update = update_;
         const std::exception_ptr refused = detail::thrown_by([&] {
+            also();
             in.read(std::string(prefix) + "replica", saved);
             in.read(std::string(prefix) + "model", model);
-            also();
             detail::restore_part(in, std::string(prefix) + "update", update);
             detail::restore_part(in, std::string(prefix) + "codec", codec_);
         });

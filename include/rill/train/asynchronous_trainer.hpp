@@ -78,9 +78,8 @@ class asynchronous_trainer {
     const push_counts& counts() const { return counts_; }
 
     /// Takes the newest parameters, computes the gradient of the next batch at them and hands it over. Then calls the
-    /// hook. Once the run has ended
-    /// the record is false, and `parameters()` are the final ones. On a rank that only serves, the first step is over
-    /// when the run is.
+    /// hook. Once the run has ended the record is false, and `parameters()` are the final ones. On a rank that only
+    /// serves, the first step is over when the run is.
     ///
     /// In the record `phases.exchange` is the time that this rank waited for newer parameters, and `invalid` names
     /// gradients of this rank that were found not to be finite since its last step.
@@ -118,11 +117,14 @@ class asynchronous_trainer {
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
         replica_.save(out, prefix);
+        constexpr std::string_view plan = name_of_strategy<Plan>();
+        if constexpr (!plan.empty()) out.add(std::string(prefix) + "plan", plan);
         out.add(std::string(prefix) + "trainer", state());
         batches_.save(out, prefix);
     }
 
-    /// Goes on where the saved trainer had ended; it had this rank, this number of ranks and this seed. Only before the
+    /// Goes on where the saved trainer had ended; it had this rank, this number of ranks, this seed and a plan of this
+    /// name. Only before the
     /// first step: from then on other ranks and activities move the model. Collective: throws on all ranks where the
     /// file of any rank does not fit or their files do not belong together; the trainer cannot be used then.
     /// `data_error` on the rank whose file it is. `in`: of `checkpoint::open`, so that a rank whose file is missing
@@ -132,6 +134,7 @@ class asynchronous_trainer {
         saved_state saved{};
         auto batches = batches_;
         replica_.restore(in, prefix, [&] {
+            detail::require_same_plan(in, std::string(prefix) + "plan", name_of_strategy<Plan>());
             saved = read_state(in, std::string(prefix) + "trainer");
             batches.restore(in, prefix);
         });

@@ -92,8 +92,8 @@ class bound_grouped_replica {
             if (replica_ != nullptr) replica_->restore(in, std::string(prefix) + "group.");
         });
         center_.restore(in, prefix, [&] {
-            if (refused != nullptr) std::rethrow_exception(refused);
             also();
+            if (refused != nullptr) std::rethrow_exception(refused);
         });
     }
 
@@ -124,6 +124,8 @@ class bound_grouped_replica {
 /// `ReplicaPlan`. All ranks have the same model once all groups have ended.
 template <class Within, class Shared = aggregate::add>
 struct grouped_replica {
+    static constexpr const char* name = "grouped_replica";
+
     Within within{};
     grouping groups{};
     Shared shared{};

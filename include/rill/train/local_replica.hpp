@@ -41,6 +41,8 @@ class bound_local_replica : detail::outer_replica<Net, Policy, T>, public detail
 /// Models `ReplicaPlan`. `update`: how a gradient moves a rank's own model.
 template <class Outer, class Move>
 struct local_replica {
+    static constexpr const char* name = "local_replica";
+
     Outer replica{};
     local_step_options steps{};
     Move update{};

@@ -4,7 +4,9 @@
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/concept/named_span.hpp>
+#include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
+#include <rill/core/checksum.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/types.hpp>
@@ -43,12 +45,15 @@ class lockstep {
         if constexpr (requires { policy.optimizer; }) optimizer = fingerprint_if_named(policy.optimizer);
         if constexpr (requires { policy.rate; }) rate = fingerprint_if_named(policy.rate);
         if constexpr (requires { policy.clip; }) clip = fingerprint_if_named(policy.clip);
-        const std::uint64_t first = position();
-        constexpr option_names names{{"strategy", "optimizer", "rate", "clipping"}};
-        agree(
-            workers_, names,
+        compare(
+            option_names{{"strategy", "optimizer", "rate", "clipping"}},
             {option_hash(fingerprint_if_named(policy)), option_hash(optimizer), option_hash(rate), option_hash(clip)});
-        workers_.resume_at(first);  // the comparison takes no random numbers
+    }
+
+    /// Collective, before the first step. Throws `mismatch` on all ranks, naming the odd one, unless they start with the
+    /// same bits.
+    void require_same_start(byte_view parameters) {
+        compare(option_names{{"first model"}}, {option_hash(checksum(parameters))});
     }
 
     group_type& workers() { return workers_; }
@@ -117,6 +122,12 @@ class lockstep {
     }
 
   private:
+    void compare(const option_names& names, const option_hashes& hashes) {
+        const std::uint64_t first = position();
+        agree(workers_, names, hashes);
+        workers_.resume_at(first);  // the comparison takes no random numbers
+    }
+
     /// Every rank learns whose gradients cannot be used: coordinate + 1 at the place of each such rank.
     void explain_skip(std::optional<std::size_t> bad, step_record& record) {
         std::vector<std::int64_t> places(static_cast<std::size_t>(workers_.size()));

@@ -14,6 +14,8 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// Models `ReplicaPlan`. Each rank has a model of its own, so that each has other parameters at the end.
 template <class Who, class Move>
 struct pair_replica {
+    static constexpr const char* name = "pair_replica";
+
     Who pairing{};
     Move update{};
 

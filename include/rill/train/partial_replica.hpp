@@ -45,6 +45,8 @@ class bound_partial_replica : detail::replica_group<group<Net, decltype(Policy::
 /// Models `ReplicaPlan`. All ranks have the same model after each round.
 template <class Shape, Trigger Start, Staleness Age, Backlog Sum, class Move, class Codec = no_codec>
 struct partial_replica {
+    static constexpr const char* name = "partial_replica";
+
     Shape topology{};
     Start trigger{};
     Age staleness{};

@@ -19,6 +19,8 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// step is over when the run is, computes nothing, and leaves `parameters()` as they were at first.
 template <Staleness Age, class Move>
 struct server_replica {
+    static constexpr const char* name = "server_replica";
+
     server_options servers{};
     Age staleness{};
     Move update{};

@@ -38,8 +38,9 @@ struct trainer_options {
 /// One rank of data-parallel training, with its replica of the model. Making one is collective, and so is each step.
 ///
 /// Each rank derives the first parameters from the key. With a strategy whose `replicas_equal` they stay the same bits
-/// on all ranks at all times, and a step in which any rank's gradient holds a NaN or an infinity moves none. With
-/// other strategies such a gradient is left out of the step. Finite gradients can still make parameters infinite, where
+/// on all ranks at all times. Making the trainer throws `mismatch` on all ranks if one starts with others, and a step in
+/// which any rank's gradient holds a NaN or an infinity moves none. With other strategies such a gradient is left out of
+/// the step. Finite gradients can still make parameters infinite, where
 /// their sum or the product with the rate is too large: only gradients and rates are looked at, no parameters.
 /// After an error of the exchange the strategy's sessions have ended: restore a checkpoint into a new trainer. Do so
 /// too after an exception of the model or the batches, on all ranks: let it leave the rank's body. A rank that catches
@@ -66,6 +67,8 @@ class trainer {
           gradient_(model_.dimension()),
           hook_(std::move(hook)) {
         model_.initialise(parameters_, options.initial);
+        if constexpr (requires { strategy_.require_same_start(std::as_bytes(std::span(parameters_))); })
+            strategy_.require_same_start(std::as_bytes(std::span(parameters_)));
     }
 
     auto& strategy() { return strategy_; }
@@ -121,7 +124,7 @@ class trainer {
         auto state = strategy_.state();
         std::exception_ptr refused;
         try {
-            require_strategy(in, std::string(prefix) + "strategy");
+            detail::require_same_plan(in, std::string(prefix) + "strategy", name_of_strategy<Plan>());
             saved = read_state(in, std::string(prefix) + "trainer");
             in.read(std::string(prefix) + "parameters", parameters);
             batches.restore(in, prefix);
@@ -158,16 +161,6 @@ class trainer {
     saved_state state() const {
         return {static_cast<std::uint64_t>(net_->rank()), static_cast<std::uint64_t>(net_->size()), seed_, step_,
                 strategy_.position()};
-    }
-
-    /// Throws if the file names another strategy, whose state may have the same sections and means something else.
-    template <class Reader>
-    static void require_strategy(const Reader& in, const std::string& section) {
-        constexpr std::string_view own = name_of_strategy<Plan>();
-        std::string saved(in.count(section), ' ');
-        if (own.empty() || saved.empty()) return;
-        in.read(section, saved);
-        if (saved != own) throw data_error(in.path(), "section \"" + section + "\"", std::string(own), saved);
     }
 
     template <class Reader>
