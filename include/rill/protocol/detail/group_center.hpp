@@ -61,8 +61,8 @@ class group_center final : public shared_center<T> {
         std::array<std::int32_t, 1> goes_on{1};
         if (group_.rank() == speaker) goes_on[0] = exchange(model) ? 1 : 0;
         broadcast(group_, goes_on, speaker);
-        broadcast(group_, model, speaker);
-        before_.assign(model.begin(), model.end());
+        broadcast(group_, before_, speaker);
+        std::copy(before_.begin(), before_.end(), model.begin());  // at last: a meeting that fails leaves it whole
         return goes_on[0] != 0;
     }
     void leave() override { center_.retire(); }
@@ -74,12 +74,13 @@ class group_center final : public shared_center<T> {
     };
 
     /// The center's ranks have other numbers than the group's: its failure is told as this rank's own.
-    bool exchange(std::span<T> model) {
+    bool exchange(std::span<const T> model) {
         for (std::size_t i = 0; i < model.size(); ++i) change_[i] = takes_models ? model[i] : model[i] - before_[i];
         if (const auto bad = kernel::find_non_finite(std::span<const T>(change_))) refuse(*bad);
+        before_.assign(model.begin(), model.end());
         try {
             center_.push(change_, held_);
-            const auto held = pull_into(model);
+            const auto held = pull_into(before_);
             while (center_.fate()) continue;
             if (held) held_ = *held;
             return held.has_value();
