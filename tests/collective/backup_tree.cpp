@@ -180,12 +180,12 @@ TEST_CASE("backup_tree: the root goes on though both its links are cut, and so d
 
 TEST_CASE("backup_tree: a cut is remembered, and a link that is healed is used again") {
     const rill::fault_plan plan{
-        {faults::cut_between(2, 1).at(milliseconds(3)), faults::heal_between(2, 1).at(rill::seconds(3))}};
+        {faults::cut_between(2, 1).at(milliseconds(3)), faults::heal_between(2, 1).at(milliseconds(500))}};
     const backup_tree tree{2, rill::detect::fixed(milliseconds(100))};
     const outcome cut = run(tree, 7, plan, 2);
     CHECK(cut.silent[2] == std::vector<rank_t>{1});
     CHECK(cut.last[2].silent_links == 1);
-    const outcome long_run = run(tree, 7, plan, 1000);
+    const outcome long_run = run(tree, 7, plan, 400);
     const auto late = static_cast<std::size_t>(std::count_if(
         long_run.steps.begin(), long_run.steps.end(), [](rill::duration took) { return took > milliseconds(100); }));
     CHECK(late == 1);  // the step in which the link was cut

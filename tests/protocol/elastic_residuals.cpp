@@ -178,7 +178,7 @@ TEST_CASE("a rank that gives up a step which the others commit keeps what the st
     constexpr int ranks = 3;
     constexpr std::uint64_t few = 6;
     int caught_up = 0;
-    for (std::int64_t cut = 1260; cut < 1400; ++cut) {
+    for (std::int64_t cut = 1260; cut < 1400; cut += 4) {
         CAPTURE(cut);
         std::vector<rill::fault> plan;
         for (const rank_t other : {0, 1}) {
