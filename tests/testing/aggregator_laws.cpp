@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -62,7 +63,23 @@ struct naive_max : rill::aggregate::max {
     }
 };
 
+/// A maximum that takes the lowest finite value for its identity.
+struct finite_max : rill::aggregate::max {
+    template <class T>
+    static constexpr T identity() {
+        return std::numeric_limits<T>::lowest();
+    }
+};
+
 }  // namespace
+
+TEST_CASE("an identity that is not neutral to infinity breaks a law") {
+    std::string names;
+    testing::for_each_aggregator_law<float>(finite_max{}, [&](const char* name, const testing::law_outcome& outcome) {
+        if (!outcome.held) names += std::string(name) + "; ";
+    });
+    CHECK(names == "the identity is neutral; ");
+}
 
 TEST_CASE("a fold that ignores NaN and signed zeros breaks a law") {
     std::string names;
