@@ -49,6 +49,7 @@ network read_links(const std::string& file) {
     std::ifstream in(file);
     if (!in) throw std::runtime_error("cannot read " + file);
     network found;
+    std::vector<std::size_t> lengths;
     std::string line;
     while (std::getline(in, line)) {
         std::replace(line.begin(), line.end(), ',', ' ');
@@ -58,13 +59,20 @@ network read_links(const std::string& file) {
         if (!numbers.eof())
             throw std::runtime_error(file + ": row " + std::to_string(found.ranks + 1) +
                                      " has something else than numbers");
-        if (found.links.size() > before) ++found.ranks;
+        if (found.links.size() == before) continue;
+        lengths.push_back(found.links.size() - before);
+        ++found.ranks;
     }
     const auto size = static_cast<std::size_t>(found.ranks);
     if (size < 2 || found.links.size() != size * size)
         throw std::runtime_error(file +
                                  ": needs as many numbers in each row as there are rows, two or more; there are " +
                                  std::to_string(found.links.size()) + " in " + std::to_string(size) + " rows");
+    const auto uneven =
+        std::find_if(lengths.begin(), lengths.end(), [&](std::size_t length) { return length != size; });
+    if (uneven != lengths.end())
+        throw std::runtime_error(file + ": row " + std::to_string(uneven - lengths.begin() + 1) + " has " +
+                                 std::to_string(*uneven) + " numbers, not " + std::to_string(size));
     return found;
 }
 

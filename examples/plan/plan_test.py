@@ -207,7 +207,8 @@ class Files(unittest.TestCase):
         self.require_gossip()
         file = self.folder / "links"
         for text, message in {"0 1\n1\n": "there are 3 in 2 rows", "0 1\n1 fast\n": "row 2 has something else than numbers",
-                              "": "there are 0 in 0 rows", "0 1 1\n1 0 -1\n1 1 0": "row 1"}.items():
+                              "": "there are 0 in 0 rows",
+                              "0 1 1 1\n1 0\n1 1 0\n": "row 1 has 4 numbers, not 3", "0 1 1\n1 0 -1\n1 1 0": "row 1"}.items():
             with self.subTest(text=text):
                 file.write_text(text)
                 done = run("--gossip", "--links", str(file))
@@ -277,6 +278,8 @@ class Files(unittest.TestCase):
             ("--gradients", "/nowhere/at/all"): "File does not exist",
             ("--stragglers", "uniform:0.5"): "needs --compute",
             ("--stragglers", "uniform:2", "--compute", "1s"): "is none of none, uniform:SPREAD",
+            ("--stragglers", "slow:1.5:2", "--compute", "1s"): "RANKS a whole number",
+            ("--stragglers", "slow:1:inf", "--compute", "1s"): "FACTOR from 1 to 1e6",
             ("--csv", "/nowhere/at/all"): "/nowhere/at/all: cannot be written",
             ("--ranks", "4096", "--verify"): "at most 200 million",
             ("--code", "circle, none"): "'circle, none' is no row",

@@ -63,7 +63,7 @@ void print_assumptions(const arguments& chosen, const computing_costs& costs, co
 #endif
     }
     std::printf("  selecting takes %s (%s), coding and folding %s; pass --select and --fold to change them\n",
-                time_text(all.best(true).select).c_str(), chosen.select ? "given" : "measured",
+                time_text(chosen.select.value_or(all.best(true).select)).c_str(), chosen.select ? "given" : "measured",
                 chosen.fold ? ("a second for " + factor_text(*chosen.fold * 1e-9) + " GB (given)").c_str()
                             : (time_text(all.best(true).computing - all.best(true).select) + " (measured)").c_str());
 }
