@@ -157,7 +157,7 @@ void check_streams(const O& policy) {
 
 /// Checks an optimizer against the laws of the concept, on parameters of type T. Calls `visit(const char* name, const
 /// law_outcome&)` once per law.
-template <class T = float, class O, class Visit>
+template <class T = float, train::Optimizer<T> O, class Visit>
 void for_each_optimizer_law(const O& policy, Visit&& visit) {
     const auto law = [&](const char* name, auto&& check) {
         law_outcome outcome;
