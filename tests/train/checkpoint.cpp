@@ -1,3 +1,4 @@
+#include "../support/file_limit.hpp"
 #include "../support/scratch.hpp"
 
 #include <rill/train/checkpoint.hpp>
@@ -5,13 +6,10 @@
 #include <doctest/doctest.h>
 
 #include <array>
-#include <csignal>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
-
-#include <sys/resource.h>
 
 using namespace rill;
 using namespace rill::train;
@@ -176,14 +174,11 @@ TEST_CASE("checkpoint: a failed save keeps the old file, and leaves no other") {
     checkpoint::writer large;
     large.add("parameters", std::vector<float>(100'000));
 
-    rlimit before{};
-    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-    const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit small{.rlim_cur = 65'536, .rlim_max = before.rlim_max};
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
-    const std::string message = message_of<data_error>([&] { large.save(here / "saved"); });
-    ::setrlimit(RLIMIT_FSIZE, &before);
-    std::signal(SIGXFSZ, old_handler);
+    std::string message;
+    {
+        const file_limit full(65'536);
+        message = message_of<data_error>([&] { large.save(here / "saved"); });
+    }
 
     CHECK_MESSAGE(has(message, (here / "saved") + ": cannot be written: File too large"), message);
     CHECK(checkpoint::load(here / "saved").read<std::uint64_t>("step") == 42);

@@ -1,5 +1,6 @@
 #include <rill/train/csv_metrics.hpp>
 
+#include "../support/file_limit.hpp"
 #include "jobs.hpp"
 #include "metrics.hpp"
 
@@ -58,6 +59,23 @@ TEST_CASE("csv_metrics: a file that cannot be opened or written is named") {
           "rill: " + absent + ": cannot be opened: No such file or directory");
     CHECK(message_of<data_error>([] { csv_metrics{"/dev/full"}; }) ==
           "rill: /dev/full: cannot be written: No space left on device");
+}
+
+TEST_CASE("csv_metrics: of a line for which there is no room nothing stays, and the next one stands by itself") {
+    const scratch_directory here;
+    const std::string path = here / "steps.csv";
+    csv_metrics write(path);
+    write(full_record());
+    std::string message;
+    {
+        const file_limit full(names.size() + written.size() + 10);
+        message = message_of<data_error>([&] { write(full_record()); });
+    }
+    CHECK(message == "rill: " + path + ": cannot be written: File too large");
+    CHECK(text_of(path) == names + written);
+    write(full_record());
+    csv_metrics(path, {.append = true})(full_record());
+    CHECK(text_of(path) == names + written + written + written);
 }
 
 TEST_CASE("csv_metrics: gets each step of a trainer") {

@@ -40,19 +40,21 @@ class descriptor {
     int number_;
 };
 
-inline bool write_all(int file, byte_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t count = ::write(file, bytes.data(), bytes.size());
+/// How many bytes were written: all, or fewer if it failed, with the reason in `errno`.
+inline std::size_t write_all(int file, byte_view bytes) {
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+        const ssize_t count = ::write(file, bytes.data() + done, bytes.size() - done);
         if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return false;
-        bytes = bytes.subspan(static_cast<std::size_t>(count));
+        if (count < 0) break;
+        done += static_cast<std::size_t>(count);
     }
-    return true;
+    return done;
 }
 
 inline bool write_durably(const std::string& path, byte_view bytes) {
     descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
-    return file.is_open() && write_all(file.get(), bytes) && ::fsync(file.get()) == 0 && file.close();
+    return file.is_open() && write_all(file.get(), bytes) == bytes.size() && ::fsync(file.get()) == 0 && file.close();
 }
 
 inline void sync_directory_of(const std::string& path) {

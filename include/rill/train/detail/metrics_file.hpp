@@ -4,7 +4,9 @@
 #include <rill/train/file.hpp>
 #include <rill/train/step_record.hpp>
 
+#include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <iterator>
 #include <span>
 #include <string>
@@ -13,10 +15,13 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 namespace rill { inline namespace RILL_ABI { namespace train { namespace detail {
 
-/// A file to which each line is written as a whole, as soon as it is there.
+/// A file to which each line is written as a whole, as soon as it is there. Of a line for which there is no room
+/// nothing stays.
 class metrics_file {
   public:
     metrics_file(std::string path, bool append)
@@ -30,10 +35,21 @@ class metrics_file {
     }
 
     void write(std::string_view line) {
-        if (!write_all(file_.get(), std::as_bytes(std::span(line)))) file_failed(path_, "cannot be written");
+        const std::size_t done = write_all(file_.get(), std::as_bytes(std::span(line)));
+        if (done == line.size()) return;
+        const int reason = errno;
+        take_back(static_cast<off_t>(done));
+        errno = reason;
+        file_failed(path_, "cannot be written");
     }
 
   private:
+    /// Removes a part of a line, behind which the next line would stand. A pipe or a device keeps it.
+    void take_back(off_t bytes) {
+        const off_t end = ::lseek(file_.get(), 0, SEEK_CUR) - bytes;
+        if (end >= 0 && ::ftruncate(file_.get(), end) == 0) ::lseek(file_.get(), end, SEEK_SET);
+    }
+
     std::string path_;
     descriptor file_;
 };
