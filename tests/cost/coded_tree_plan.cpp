@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 using namespace rill::cost;
@@ -76,4 +77,6 @@ TEST_CASE("coded_tree_plan: without a tail coding never pays") {
     CHECK(plan.reason.find("A longer tail does not change that.") != std::string::npos);
     CHECK_THROWS_AS(plan_coded_tree(network, 1), rill::contract_violation);
     CHECK_THROWS_AS(plan_coded_tree({.points = 0}, 3), rill::contract_violation);
+    CHECK_THROWS_AS(plan_coded_tree({.points = 10}, 3), rill::contract_violation);  // nothing takes time
+    CHECK_THROWS_AS(plan_coded_tree({.points = 10, .message = HUGE_VAL}, 3), rill::contract_violation);
 }

@@ -28,6 +28,7 @@ TEST_CASE("step_model: loads are Theorem 1's") {
     CHECK_THROWS_AS(coded_tree(12, 2, 12), rill::contract_violation);
     CHECK_THROWS_AS(coded_tree(12, 2, -1), rill::contract_violation);
     CHECK_THROWS_AS(coded_tree(12, 0, 1), rill::contract_violation);
+    CHECK_THROWS_AS(expected_time(network, {.width = 3, .missing = 3}), rill::contract_violation);
 }
 
 TEST_CASE("step_model: sums of reciprocals, exact and by series") {

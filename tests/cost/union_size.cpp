@@ -88,4 +88,8 @@ TEST_CASE("shared support: the union of all ranks is the one that was measured, 
     CHECK(cost::shared_support::of(0, 8, 3)(all, 8) == 0);
     CHECK_THROWS_AS(cost::shared_support::of(0.01, 8, 9), contract_violation);
     CHECK_THROWS_AS(cost::shared_support::of(0.01, 8, 0.5), contract_violation);
+    for (const cost::shared_support wrong :
+         {cost::shared_support{.density = 5}, cost::shared_support{.density = -1},
+          cost::shared_support{.density = 0.1, .share = 0.05}, cost::shared_support{.density = 0.1, .share = 2}})
+        CHECK_THROWS_AS(wrong(all, 8), contract_violation);
 }

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -157,9 +158,11 @@ inline bool is_faster(const planned_step& a, const planned_step& b) { return a.s
 /// see `default_code` for the widths at which float messages need a larger load.
 inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sampling how = {}) {
     RILL_EXPECTS(workers >= 2, "plan_coded_tree: at least two workers");
-    RILL_EXPECTS(model.points > 0 && model.least_per_point >= 0 && model.tail_per_point >= 0 && model.message >= 0 &&
-                     model.latency >= 0,
-                 "plan_coded_tree: times are not negative, and there is data");
+    const auto times = {model.least_per_point, model.tail_per_point, model.message, model.latency};
+    RILL_EXPECTS(model.points > 0 && std::isfinite(model.points), "plan_coded_tree: there is data");
+    RILL_EXPECTS(std::all_of(times.begin(), times.end(), [](double t) { return t >= 0 && std::isfinite(t); }) &&
+                     *std::max_element(times.begin(), times.end()) > 0,
+                 "plan_coded_tree: times are finite and not negative, and one of them is above 0");
     coded_tree_plan found;
     const auto step = [&](const char* name, const gather_plan& plan) {
         return planned_step{name, plan, expected_time(model, plan), simulate_step(model, plan, how)};

@@ -124,6 +124,8 @@ inline double tree_wait(const gather_plan& plan) {
 /// · depth) for some hundred points of an integral. Source: the order statistics of CodedReduce, appendix D; the queues
 /// are ours.
 inline double expected_time(const step_model& model, const gather_plan& plan) {
+    RILL_EXPECTS(0 <= plan.missing && plan.missing < plan.width && plan.depth > 0,
+                 "cost: fewer children are missing than a parent has");
     const int n = plan.width, waits = plan.waits_for();
     const double own = plan.load * model.points;
     double last_layer = 0, sum = 0;  // sum: 1/n + 1/(n-1) + …

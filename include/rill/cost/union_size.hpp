@@ -4,7 +4,6 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -52,8 +51,10 @@ struct shared_support {
     }
 
     double operator()(segment range, int contributors) const {
-        if (share <= 0) return 0;
-        return share * uniform_density{std::min(density / share, 1.0)}(range, contributors);
+        RILL_EXPECTS(0 <= density && density <= share && share <= 1,
+                     "cost::shared_support: a density is at least 0, and a share between it and 1");
+        if (share == 0) return 0;
+        return share * uniform_density{density / share}(range, contributors);
     }
     friend bool operator==(shared_support, shared_support) = default;
 };
