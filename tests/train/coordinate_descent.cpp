@@ -222,8 +222,19 @@ TEST_CASE("coordinate_descent: other options or samples on one rank are refused 
             "number of samples");
     train::sparse_columns mislabelled = data;
     mislabelled.labels[7] = -mislabelled.labels[7];
+    const coding rounded{.values = value_coding::qsgd4};
     refused([&](auto& net) { train::coordinate_descent<>{}.bind(net, net.rank() == 1 ? mislabelled : data); },
             "samples");
+    refused([&](auto& net) { train::coordinate_descent<>{.codes = own(net, coding{}, rounded)}.bind(net, data); },
+            "loss or coding of the moves");
+    refused(
+        [&](auto& net) {
+            if (net.rank() == 1)
+                train::coordinate_descent<train::squared>{}.bind(net, data);
+            else
+                train::coordinate_descent<train::logistic>{}.bind(net, data);
+        },
+        "loss or coding of the moves");
 }
 
 TEST_CASE("coordinate_descent: tiny values make no infinite moves") {

@@ -9,6 +9,7 @@
 #include <rill/core/call.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/fingerprint.hpp>
 #include <rill/core/option_range.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/receipt.hpp>
@@ -67,10 +68,11 @@ class bound_coordinate_descent {
         RILL_EXPECTS(are_finite(data.values) && are_finite(data.labels),
                      "coordinate_descent: values and labels that are finite");
         constexpr option_names names{
-            {"number of coordinates in a step", "l2", "number of samples", "number of entries", "samples"}};
+            {"number of coordinates in a step", "l2", "loss or coding of the moves", "number of samples", "samples"}};
         agree(workers_, names,
               {option_hash(policy.coordinates), option_hash(std::bit_cast<std::uint64_t>(policy.l2)),
-               option_hash(data.rows), option_hash(data.indices.size()), option_hash(data.fingerprint())});
+               option_hash(mix64(fingerprint(loss_type::name), policy.codes.fingerprint())), option_hash(data.rows),
+               option_hash(data.fingerprint())});
         if (!own_.empty())
             order_.emplace(sampler::options{.rows = own_.size(),
                                             .batch = std::min(policy.coordinates, own_.size()),
@@ -218,7 +220,7 @@ class bound_coordinate_descent {
 /// Cost per step: an `all_gather` of streams over `topology`; the entries of the own columns once, those of all moved
 /// columns once. Memory: parameters, a score per sample, twice the moves. Deterministic: parameters and scores are the
 /// same bits on all ranks. A column whose values T can hardly tell from 0 does not move. Errors: `bind` throws
-/// `mismatch` if ranks differ in options, or in the samples; `step` throws as `all_gather` does,
+/// `mismatch` if ranks differ in options, in the loss, or in the samples; `step` throws as `all_gather` does,
 /// and the model is then as before the step.
 /// Source: SparCML (Renggli et al., SC 2019), section 8.2, after Wright, Coordinate descent algorithms, Mathematical
 /// Programming 2015; the length of a step: Richtárik and Takáč, Parallel coordinate descent methods for big data
