@@ -184,6 +184,35 @@ TEST_CASE("a newcomer with other options gets no state, and the others train on"
              });
 }
 
+TEST_CASE("a newcomer that gets the state more slowly than the members change it is told that it lacks the state") {
+    struct wide_model : model {
+        rill::buffer pack() const { return rill::buffer(400'000); }
+        rill::buffer changes() const { return rill::buffer(100'000); }
+    };
+    sim::network slow = with({faults::start(2).at(rill::milliseconds(10))});
+    slow.seats = 3;
+    slow.bandwidth = 10e6;  // the state takes 40 ms
+    std::string why;
+    sim::run(2, slow, [&](auto& net) {
+        wide_model state;
+        rill::elastic team{
+            net, rill::topology::ring{}, {.timeout = rill::milliseconds(500), .catch_up_bytes = 300'000}};
+        try {
+            while (team.step() < 400) {
+                team.settle(state);
+                net.sleep_until(net.now() + rill::milliseconds(1));
+                std::vector<double> own(20, 1.0), sum(20);
+                if (team.attempt([&](auto& workers) { rill::all_reduce(workers, own, sum); })) state.add(sum);
+            }
+            team.finish();
+        } catch (const rill::timeout& thrown) {
+            CHECK(net.rank() == 2);
+            why = thrown.what();
+        }
+    });
+    CHECK(why == "rill: elastic: rank 2 has not got the state of the others within 0.500000 s");
+}
+
 TEST_CASE("a rank that comes when all steps are done has the state, or an error") {
     int late = 0;
     sim::run(3, with({faults::kill(1).at(rill::microseconds(4200)), faults::restart(1).at(rill::milliseconds(100))}),

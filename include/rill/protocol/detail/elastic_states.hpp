@@ -35,9 +35,11 @@ class elastic_states {
         exchange_.begin_fetch(members_->view().epoch, nearest_first(members_->others()), std::nullopt);
         const time_point end = now() + options_.timeout;
         members_->ask_at_once();
+        bool has_state = false;
         while (!members_->has_entered()) {
-            if (now() >= end) members_->throw_alone();
-            if (exchange_.fetch(state, now() + options_.repeat))
+            if (now() >= end) has_state ? members_->throw_alone() : members_->throw_no_state();
+            has_state = exchange_.fetch(state, now() + options_.repeat);
+            if (has_state)
                 members_->ask_for_seat(end);
             else
                 members_->pump(deadline::immediate);
