@@ -8424,10 +8424,11 @@ struct stream_codings {
     coding partial{};       ///< of partial sums: their values are raw
     coding copy{};          ///< of finished parts: applied once, by the owner, then forwarded verbatim
     dense_switch when{};    ///< judges sums in the coding `of_sums`
-    /// A part with more entries is cut into pieces of about so many each, at most 16, if the topology folds parts at
-    /// their owners. Where the transport asks for chunks of dense vectors, pieces travel by themselves: one is coded,
-    /// folded and decoded while others travel. 0: never. Where codings round, the bits depend on it.
-    std::size_t message_entries = 16'384;
+    /// A part of a contribution is cut into pieces of about so many entries, and the sum of a part into pieces of four
+    /// times as many, at most 16 each, if the topology folds parts at their owners. Where the transport asks for chunks
+    /// of dense vectors, pieces travel by themselves: one is coded and folded while others travel. 0: never. Where
+    /// codings round, the bits depend on it.
+    std::size_t message_entries = 4'096;
 
     /// The coding by which a sum is found to be smaller in the sparse or in the dense form: that of the copy phase if
     /// it is lossy, since finished sums make up most of the traffic; otherwise that of partial sums.
@@ -12259,7 +12260,10 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 struct pieces {
     int chunks = 1;           ///< of each part; 1: nothing is cut
     int at_once = 1;          ///< that a part of the schedule has: one, or all of a part
-    std::size_t entries = 1;  ///< of a piece
+    std::size_t entries = 1;  ///< of a piece of a contribution
+
+    /// Of a piece of a sum. Contributions are cut finer, because a fold waits for a piece of each rank.
+    std::size_t sum_entries() const { return 4 * entries; }
 
     bool any() const { return chunks > 1; }
     /// Whether each piece travels in a message of its own.
@@ -12272,9 +12276,9 @@ struct pieces {
         const int first = chunk - chunk % chunks;
         return {first, first + chunks};
     }
-    /// How many chunks a piece has where `count` chunks have `total` entries.
-    int size(int count, std::size_t total) const {
-        const std::size_t made = std::clamp<std::size_t>(total / entries, 1, static_cast<std::size_t>(count));
+    /// How many chunks a piece of about `each` entries has where `count` chunks have `total` entries.
+    static int size(int count, std::size_t total, std::size_t each) {
+        const std::size_t made = std::clamp<std::size_t>(total / each, 1, static_cast<std::size_t>(count));
         return count / static_cast<int>(std::bit_floor(made));
     }
 };
@@ -16533,10 +16537,10 @@ namespace rill { inline namespace RILL_ABI {
 /// with the values that the others will decode. A finished part that is not sent on is decoded where the result takes
 /// it.
 ///
-/// Where parts are cut into chunks, each rank cuts its contribution, and then its sums, into pieces of as many chunks
-/// as have about `message_entries` entries. Pieces that end elsewhere are folded as far as all of them reach. A message
-/// brings one piece; or a whole part, where the transport asks for no chunks. Then the sums have the same bits and the
-/// same forms all the same.
+/// Where parts are cut into chunks, each rank cuts its contribution into pieces of as many chunks as have about
+/// `message_entries` entries, and then its sums into pieces of four times as many. Pieces that end elsewhere are folded
+/// as far as all of them reach. A message brings one piece; or a whole part, where the transport asks for no chunks.
+/// Then the sums have the same bits and the same forms all the same.
 template <Transport Net, Element T, IndexType Index, class Fold, Executor Exec = serial>
 class stream_state {
   public:
@@ -16573,7 +16577,7 @@ class stream_state {
         // Checked at the start, so that no owner of a part is blamed for a sum that it cannot write.
         coder.require_input(input, codings, executor_);
         add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
-        if (pieces_.travel_alone() || !codings.contribution.is_lossless()) cut_blocks({0, parts});
+        if (pieces_.travel_alone() || !codings.contribution.is_lossless()) cut_blocks({0, parts}, pieces_.entries);
     }
 
     /// Right after `begin`: calls `visit(view)` for each part of the input as the receivers decode it, in ascending
@@ -16632,7 +16636,7 @@ class stream_state {
         else
             fold_blocks(parts);
         release_operands(parts);
-        if (pieces_.travel_alone()) cut_blocks(parts);
+        if (pieces_.travel_alone()) cut_blocks(parts, pieces_.sum_entries());
     }
 
     void copy(std::span<arrival<message>> arrivals) {
@@ -16712,7 +16716,7 @@ class stream_state {
     int reach(const block& operand, int chunk) const {
         const part_range part = pieces_.part_of(chunk);
         if (operand.parts.first > part.first || operand.parts.last < part.last) return operand.parts.last;
-        const int each = pieces_.size(pieces_.chunks, clipped(operand, part).content.count());
+        const int each = pieces_.size(pieces_.chunks, clipped(operand, part).content.count(), pieces_.entries);
         return chunk - chunk % each + each;
     }
     int reach_of_all(int chunk) {
@@ -16733,13 +16737,13 @@ class stream_state {
         blocks_.add(b);
     }
 
-    /// Cuts what this rank has of each part in `parts` into pieces of equally many chunks.
-    [[gnu::noinline]] void cut_blocks(part_range parts) {
+    /// Cuts what this rank has of each part in `parts` into pieces of equally many chunks and about `entries` entries.
+    [[gnu::noinline]] void cut_blocks(part_range parts, std::size_t entries) {
         if (!pieces_.any()) return;
         for (int p = parts.first, end = 0; p < parts.last; p = end) {
             end = std::min(pieces_.part_of(p).last, parts.last);
             const block whole = clipped(block_at(p), {p, end});
-            const int each = pieces_.size(end - p, whole.content.count());
+            const int each = pieces_.size(end - p, whole.content.count(), entries);
             for (; p < end; p += each) add(clipped(whole, {p, std::min(p + each, end)}));
         }
     }
@@ -16980,7 +16984,7 @@ class stream_state {
         }
         fold_regions(std::as_const(regions_).all().subspan(first), is_dense);
         if (!codings_.copy.is_lossless())
-            for (const part_range& region : regions_) cut_blocks(region);
+            for (const part_range& region : regions_) cut_blocks(region, pieces_.sum_entries());
     }
     /// Folds consecutive regions: at once if each operand is one block.
     void fold_regions(std::span<const part_range> regions, bool is_dense) {
@@ -32888,9 +32892,11 @@ class elastic_states {
         exchange_.begin_fetch(members_->view().epoch, nearest_first(members_->others()), std::nullopt);
         const time_point end = now() + options_.timeout;
         members_->ask_at_once();
+        bool has_state = false;
         while (!members_->has_entered()) {
-            if (now() >= end) members_->throw_alone();
-            if (exchange_.fetch(state, now() + options_.repeat))
+            if (now() >= end) has_state ? members_->throw_alone() : members_->throw_no_state();
+            has_state = exchange_.fetch(state, now() + options_.repeat);
+            if (has_state)
                 members_->ask_for_seat(end);
             else
                 members_->pump(deadline::immediate);
@@ -34463,9 +34469,9 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         auto model = held_.values;
         auto update = update_;
         const std::exception_ptr refused = detail::thrown_by([&] {
+            also();
             in.read(std::string(prefix) + "replica", saved);
             in.read(std::string(prefix) + "model", model);
-            also();
             detail::restore_part(in, std::string(prefix) + "update", update);
             require_place(saved);
         });
@@ -35724,8 +35730,8 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         RILL_EXPECTS(!worker_.has_begun() && !has_served_, "parameter_server: it is restored before the first pull");
         aligned_vector<T> model(works() ? dimension_ : own_part().size());
         const std::exception_ptr refused = detail::thrown_by([&] {
-            in.read(std::string(prefix) + "model", model);
             also();
+            in.read(std::string(prefix) + "model", model);
             if (serves()) service_->shard().restore(in, std::string(prefix) + "server.", own_part_of(model));
         });
         agree_on_state(model, refused);
@@ -35955,8 +35961,8 @@ class group_center final : public shared_center<T> {
         std::array<std::int32_t, 1> goes_on{1};
         if (group_.rank() == speaker) goes_on[0] = exchange(model) ? 1 : 0;
         broadcast(group_, goes_on, speaker);
-        broadcast(group_, model, speaker);
-        before_.assign(model.begin(), model.end());
+        broadcast(group_, before_, speaker);
+        std::copy(before_.begin(), before_.end(), model.begin());  // at last: a meeting that fails leaves it whole
         return goes_on[0] != 0;
     }
     void leave() override { center_.retire(); }
@@ -35968,12 +35974,13 @@ class group_center final : public shared_center<T> {
     };
 
     /// The center's ranks have other numbers than the group's: its failure is told as this rank's own.
-    bool exchange(std::span<T> model) {
+    bool exchange(std::span<const T> model) {
         for (std::size_t i = 0; i < model.size(); ++i) change_[i] = takes_models ? model[i] : model[i] - before_[i];
         if (const auto bad = kernel::find_non_finite(std::span<const T>(change_))) refuse(*bad);
+        before_.assign(model.begin(), model.end());
         try {
             center_.push(change_, held_);
-            const auto held = pull_into(model);
+            const auto held = pull_into(before_);
             while (center_.fate()) continue;
             if (held) held_ = *held;
             return held.has_value();
@@ -36722,9 +36729,9 @@ class partial_all_reduce
         auto model = model_;
         auto update = update_;
         const std::exception_ptr refused = detail::thrown_by([&] {
+            also();
             in.read(std::string(prefix) + "replica", saved);
             in.read(std::string(prefix) + "model", model);
-            also();
             detail::restore_part(in, std::string(prefix) + "update", update);
             detail::restore_part(in, std::string(prefix) + "codec", codec_);
         });
@@ -39639,8 +39646,10 @@ struct shared_support {
     }
 
     double operator()(segment range, int contributors) const {
-        if (share <= 0) return 0;
-        return share * uniform_density{std::min(density / share, 1.0)}(range, contributors);
+        RILL_EXPECTS(0 <= density && density <= share && share <= 1,
+                     "cost::shared_support: a density is at least 0, and a share between it and 1");
+        if (share == 0) return 0;
+        return share * uniform_density{density / share}(range, contributors);
     }
     friend bool operator==(shared_support, shared_support) = default;
 };
@@ -40450,6 +40459,8 @@ inline double tree_wait(const gather_plan& plan) {
 /// · depth) for some hundred points of an integral. Source: the order statistics of CodedReduce, appendix D; the queues
 /// are ours.
 inline double expected_time(const step_model& model, const gather_plan& plan) {
+    RILL_EXPECTS(0 <= plan.missing && plan.missing < plan.width && plan.depth > 0,
+                 "cost: fewer children are missing than a parent has");
     const int n = plan.width, waits = plan.waits_for();
     const double own = plan.load * model.points;
     double last_layer = 0, sum = 0;  // sum: 1/n + 1/(n-1) + …
@@ -40727,9 +40738,11 @@ inline bool is_faster(const planned_step& a, const planned_step& b) { return a.s
 /// see `default_code` for the widths at which float messages need a larger load.
 inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sampling how = {}) {
     RILL_EXPECTS(workers >= 2, "plan_coded_tree: at least two workers");
-    RILL_EXPECTS(model.points > 0 && model.least_per_point >= 0 && model.tail_per_point >= 0 && model.message >= 0 &&
-                     model.latency >= 0,
-                 "plan_coded_tree: times are not negative, and there is data");
+    const auto times = {model.least_per_point, model.tail_per_point, model.message, model.latency};
+    RILL_EXPECTS(model.points > 0 && std::isfinite(model.points), "plan_coded_tree: there is data");
+    RILL_EXPECTS(std::all_of(times.begin(), times.end(), [](double t) { return t >= 0 && std::isfinite(t); }) &&
+                     *std::max_element(times.begin(), times.end()) > 0,
+                 "plan_coded_tree: times are finite and not negative, and one of them is above 0");
     coded_tree_plan found;
     const auto step = [&](const char* name, const gather_plan& plan) {
         return planned_step{name, plan, expected_time(model, plan), simulate_step(model, plan, how)};

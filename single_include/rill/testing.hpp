@@ -262,9 +262,10 @@ bool identity_is_neutral(const Fold& fold) {
     const T neutral = fold.template identity<T>();
     for (T a : law_samples<T>())
         if (fold.fold(neutral, a) != a || fold.fold(a, neutral) != a) return false;
+    // Zeros of both signs count as equal here: 0 + -0 is +0.
+    const auto stays = [](T a, T folded) { return a == a ? folded == a : folded != folded; };
     for (T a : law_special_samples<T>())
-        if (a != a && (!is_same_value(fold.fold(neutral, a), a) || !is_same_value(fold.fold(a, neutral), a)))
-            return false;
+        if (!stays(a, fold.fold(neutral, a)) || !stays(a, fold.fold(a, neutral))) return false;
     return true;
 }
 
@@ -1662,19 +1663,21 @@ class descriptor {
     int number_;
 };
 
-inline bool write_all(int file, byte_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t count = ::write(file, bytes.data(), bytes.size());
+/// How many bytes were written: all, or fewer if it failed, with the reason in `errno`.
+inline std::size_t write_all(int file, byte_view bytes) {
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+        const ssize_t count = ::write(file, bytes.data() + done, bytes.size() - done);
         if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return false;
-        bytes = bytes.subspan(static_cast<std::size_t>(count));
+        if (count < 0) break;
+        done += static_cast<std::size_t>(count);
     }
-    return true;
+    return done;
 }
 
 inline bool write_durably(const std::string& path, byte_view bytes) {
     descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
-    return file.is_open() && write_all(file.get(), bytes) && ::fsync(file.get()) == 0 && file.close();
+    return file.is_open() && write_all(file.get(), bytes) == bytes.size() && ::fsync(file.get()) == 0 && file.close();
 }
 
 inline void sync_directory_of(const std::string& path) {
@@ -2154,7 +2157,7 @@ void check_streams(const O& policy) {
 
 /// Checks an optimizer against the laws of the concept, on parameters of type T. Calls `visit(const char* name, const
 /// law_outcome&)` once per law.
-template <class T = float, class O, class Visit>
+template <class T = float, train::Optimizer<T> O, class Visit>
 void for_each_optimizer_law(const O& policy, Visit&& visit) {
     const auto law = [&](const char* name, auto&& check) {
         law_outcome outcome;

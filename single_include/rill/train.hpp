@@ -191,19 +191,21 @@ class descriptor {
     int number_;
 };
 
-inline bool write_all(int file, byte_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t count = ::write(file, bytes.data(), bytes.size());
+/// How many bytes were written: all, or fewer if it failed, with the reason in `errno`.
+inline std::size_t write_all(int file, byte_view bytes) {
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+        const ssize_t count = ::write(file, bytes.data() + done, bytes.size() - done);
         if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return false;
-        bytes = bytes.subspan(static_cast<std::size_t>(count));
+        if (count < 0) break;
+        done += static_cast<std::size_t>(count);
     }
-    return true;
+    return done;
 }
 
 inline bool write_durably(const std::string& path, byte_view bytes) {
     descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
-    return file.is_open() && write_all(file.get(), bytes) && ::fsync(file.get()) == 0 && file.close();
+    return file.is_open() && write_all(file.get(), bytes) == bytes.size() && ::fsync(file.get()) == 0 && file.close();
 }
 
 inline void sync_directory_of(const std::string& path) {
@@ -655,6 +657,16 @@ inline void require_same_place(const std::string& path, const std::string& name,
                              std::to_string(saved[i]));
 }
 
+/// Throws if a file's section names another strategy or plan than `own`, whose state may have the same sections and
+/// means something else. An empty name, or a file without one, fits any.
+template <class Reader>
+void require_same_plan(const Reader& in, const std::string& section, std::string_view own) {
+    std::string saved(in.count(section), ' ');
+    if (own.empty() || saved.empty()) return;
+    in.read(section, saved);
+    if (saved != own) throw data_error(in.path(), "section \"" + section + "\"", std::string(own), saved);
+}
+
 }}}  // namespace rill::RILL_ABI::train::detail
 
 // ===== rill/train/detail/shuffled_rows.hpp
@@ -1058,17 +1070,17 @@ struct trainer_options {
 /// One rank of data-parallel training, with its replica of the model. Making one is collective, and so is each step.
 ///
 /// Each rank derives the first parameters from the key. With a strategy whose `replicas_equal` they stay the same bits
-/// on all ranks at all times, and a step in which any rank's gradient holds a NaN or an infinity moves none. With
-/// other strategies such a gradient is left out of the step. Finite gradients can still make parameters infinite, where
-/// their sum or the product with the rate is too large: only gradients and rates are looked at, no parameters.
-/// After an error of the exchange the strategy's sessions have ended: restore a checkpoint into a new trainer. Do so
-/// too after an exception of the model or the batches, on all ranks: let it leave the rank's body. A rank that catches
-/// it and calls `step` again makes the same step with its next batch if nothing of it was sent (`overlapped_bsp` sends
-/// buckets meanwhile, and has then ended), and the others have waited for it. What `mix_beside` has mixed meanwhile
-/// counts: the step that is made again does not mix.
-/// A strategy that is sparse takes the gradient of a `SparseObjective` as a stream.
-/// Memory: parameters and gradient, besides what model, batches and strategy hold. A step that is not skipped allocates
-/// nothing once the first ones are done.
+/// on all ranks at all times. Making the trainer throws `mismatch` on all ranks if one starts with others, and a step
+/// in which any rank's gradient holds a NaN or an infinity moves none. With other strategies such a gradient is left
+/// out of the step. Finite gradients can still make parameters infinite, where their sum or the product with the rate
+/// is too large: only gradients and rates are looked at, no parameters. After an error of the exchange the strategy's
+/// sessions have ended: restore a checkpoint into a new trainer. Do so too after an exception of the model or the
+/// batches, on all ranks: let it leave the rank's body. A rank that catches it and calls `step` again makes the same
+/// step with its next batch if nothing of it was sent (`overlapped_bsp` sends buckets meanwhile, and has then ended),
+/// and the others have waited for it. What `mix_beside` has mixed meanwhile counts: the step that is made again does
+/// not mix. A strategy that is sparse takes the gradient of a `SparseObjective` as a stream. Memory: parameters and
+/// gradient, besides what model, batches and strategy hold. A step that is not skipped allocates nothing once the first
+/// ones are done.
 template <Transport Net, Trainable Model, BatchSource<typename Model::batch> Batches, class Plan,
           StepHook Hook = no_hook>
 class trainer {
@@ -1086,6 +1098,8 @@ class trainer {
           gradient_(model_.dimension()),
           hook_(std::move(hook)) {
         model_.initialise(parameters_, options.initial);
+        if constexpr (requires { strategy_.require_same_start(std::as_bytes(std::span(parameters_))); })
+            strategy_.require_same_start(std::as_bytes(std::span(parameters_)));
     }
 
     auto& strategy() { return strategy_; }
@@ -1141,7 +1155,7 @@ class trainer {
         auto state = strategy_.state();
         std::exception_ptr refused;
         try {
-            require_strategy(in, std::string(prefix) + "strategy");
+            detail::require_same_plan(in, std::string(prefix) + "strategy", name_of_strategy<Plan>());
             saved = read_state(in, std::string(prefix) + "trainer");
             in.read(std::string(prefix) + "parameters", parameters);
             batches.restore(in, prefix);
@@ -1178,16 +1192,6 @@ class trainer {
     saved_state state() const {
         return {static_cast<std::uint64_t>(net_->rank()), static_cast<std::uint64_t>(net_->size()), seed_, step_,
                 strategy_.position()};
-    }
-
-    /// Throws if the file names another strategy, whose state may have the same sections and means something else.
-    template <class Reader>
-    static void require_strategy(const Reader& in, const std::string& section) {
-        constexpr std::string_view own = name_of_strategy<Plan>();
-        std::string saved(in.count(section), ' ');
-        if (own.empty() || saved.empty()) return;
-        in.read(section, saved);
-        if (saved != own) throw data_error(in.path(), "section \"" + section + "\"", std::string(own), saved);
     }
 
     template <class Reader>
@@ -1294,9 +1298,8 @@ class asynchronous_trainer {
     const push_counts& counts() const { return counts_; }
 
     /// Takes the newest parameters, computes the gradient of the next batch at them and hands it over. Then calls the
-    /// hook. Once the run has ended
-    /// the record is false, and `parameters()` are the final ones. On a rank that only serves, the first step is over
-    /// when the run is.
+    /// hook. Once the run has ended the record is false, and `parameters()` are the final ones. On a rank that only
+    /// serves, the first step is over when the run is.
     ///
     /// In the record `phases.exchange` is the time that this rank waited for newer parameters, and `invalid` names
     /// gradients of this rank that were found not to be finite since its last step.
@@ -1334,11 +1337,14 @@ class asynchronous_trainer {
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
         replica_.save(out, prefix);
+        constexpr std::string_view plan = name_of_strategy<Plan>();
+        if constexpr (!plan.empty()) out.add(std::string(prefix) + "plan", plan);
         out.add(std::string(prefix) + "trainer", state());
         batches_.save(out, prefix);
     }
 
-    /// Goes on where the saved trainer had ended; it had this rank, this number of ranks and this seed. Only before the
+    /// Goes on where the saved trainer had ended; it had this rank, this number of ranks, this seed and a plan of this
+    /// name. Only before the
     /// first step: from then on other ranks and activities move the model. Collective: throws on all ranks where the
     /// file of any rank does not fit or their files do not belong together; the trainer cannot be used then.
     /// `data_error` on the rank whose file it is. `in`: of `checkpoint::open`, so that a rank whose file is missing
@@ -1348,6 +1354,7 @@ class asynchronous_trainer {
         saved_state saved{};
         auto batches = batches_;
         replica_.restore(in, prefix, [&] {
+            detail::require_same_plan(in, std::string(prefix) + "plan", name_of_strategy<Plan>());
             saved = read_state(in, std::string(prefix) + "trainer");
             batches.restore(in, prefix);
         });
@@ -1670,12 +1677,15 @@ class lockstep {
         if constexpr (requires { policy.optimizer; }) optimizer = fingerprint_if_named(policy.optimizer);
         if constexpr (requires { policy.rate; }) rate = fingerprint_if_named(policy.rate);
         if constexpr (requires { policy.clip; }) clip = fingerprint_if_named(policy.clip);
-        const std::uint64_t first = position();
-        constexpr option_names names{{"strategy", "optimizer", "rate", "clipping"}};
-        agree(
-            workers_, names,
+        compare(
+            option_names{{"strategy", "optimizer", "rate", "clipping"}},
             {option_hash(fingerprint_if_named(policy)), option_hash(optimizer), option_hash(rate), option_hash(clip)});
-        workers_.resume_at(first);  // the comparison takes no random numbers
+    }
+
+    /// Collective, before the first step. Throws `mismatch` on all ranks, naming the odd one, unless they start with
+    /// the same bits.
+    void require_same_start(byte_view parameters) {
+        compare(option_names{{"first model"}}, {option_hash(checksum(parameters))});
     }
 
     group_type& workers() { return workers_; }
@@ -1744,6 +1754,12 @@ class lockstep {
     }
 
   private:
+    void compare(const option_names& names, const option_hashes& hashes) {
+        const std::uint64_t first = position();
+        agree(workers_, names, hashes);
+        workers_.resume_at(first);  // the comparison takes no random numbers
+    }
+
     /// Every rank learns whose gradients cannot be used: coordinate + 1 at the place of each such rank.
     void explain_skip(std::optional<std::size_t> bad, step_record& record) {
         std::vector<std::int64_t> places(static_cast<std::size_t>(workers_.size()));
@@ -2428,10 +2444,11 @@ class bound_coordinate_descent {
         RILL_EXPECTS(are_finite(data.values) && are_finite(data.labels),
                      "coordinate_descent: values and labels that are finite");
         constexpr option_names names{
-            {"number of coordinates in a step", "l2", "number of samples", "number of entries", "samples"}};
+            {"number of coordinates in a step", "l2", "loss or coding of the moves", "number of samples", "samples"}};
         agree(workers_, names,
               {option_hash(policy.coordinates), option_hash(std::bit_cast<std::uint64_t>(policy.l2)),
-               option_hash(data.rows), option_hash(data.indices.size()), option_hash(data.fingerprint())});
+               option_hash(mix64(fingerprint(loss_type::name), policy.codes.fingerprint())), option_hash(data.rows),
+               option_hash(data.fingerprint())});
         if (!own_.empty())
             order_.emplace(sampler::options{.rows = own_.size(),
                                             .batch = std::min(policy.coordinates, own_.size()),
@@ -2579,7 +2596,7 @@ class bound_coordinate_descent {
 /// Cost per step: an `all_gather` of streams over `topology`; the entries of the own columns once, those of all moved
 /// columns once. Memory: parameters, a score per sample, twice the moves. Deterministic: parameters and scores are the
 /// same bits on all ranks. A column whose values T can hardly tell from 0 does not move. Errors: `bind` throws
-/// `mismatch` if ranks differ in options, or in the samples; `step` throws as `all_gather` does,
+/// `mismatch` if ranks differ in options, in the loss, or in the samples; `step` throws as `all_gather` does,
 /// and the model is then as before the step.
 /// Source: SparCML (Renggli et al., SC 2019), section 8.2, after Wright, Coordinate descent algorithms, Mathematical
 /// Programming 2015; the length of a step: Richtárik and Takáč, Parallel coordinate descent methods for big data
@@ -3193,10 +3210,13 @@ class mixing_session<Net, coordinated_mixing<Mix>> {
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 namespace rill { inline namespace RILL_ABI { namespace train { namespace detail {
 
-/// A file to which each line is written as a whole, as soon as it is there.
+/// A file to which each line is written as a whole, as soon as it is there. Of a line for which there is no room
+/// nothing stays.
 class metrics_file {
   public:
     metrics_file(std::string path, bool append)
@@ -3210,10 +3230,21 @@ class metrics_file {
     }
 
     void write(std::string_view line) {
-        if (!write_all(file_.get(), std::as_bytes(std::span(line)))) file_failed(path_, "cannot be written");
+        const std::size_t done = write_all(file_.get(), std::as_bytes(std::span(line)));
+        if (done == line.size()) return;
+        const int reason = errno;
+        take_back(static_cast<off_t>(done));
+        errno = reason;
+        file_failed(path_, "cannot be written");
     }
 
   private:
+    /// Removes a part of a line, behind which the next line would stand. A pipe or a device keeps it.
+    void take_back(off_t bytes) {
+        const off_t end = ::lseek(file_.get(), 0, SEEK_CUR) - bytes;
+        if (end >= 0 && ::ftruncate(file_.get(), end) == 0) ::lseek(file_.get(), end, SEEK_SET);
+    }
+
     std::string path_;
     descriptor file_;
 };
@@ -3272,7 +3303,8 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 ///
 /// A hook for `trainer`; each rank needs a file of its own. A line is in the file when the call returns. Texts that
 /// hold commas, quotes or line breaks are quoted (RFC 4180, with `\n`). Throws `data_error` where the file cannot be
-/// opened or written. Cost: one write to the file for each step; it allocates nothing but for a skipped step.
+/// opened or written; of that line nothing stays. Cost: one write to the file for each step; it allocates nothing but
+/// for a skipped step.
 class csv_metrics {
   public:
     explicit csv_metrics(const std::string& path, metrics_options options = {})
@@ -3778,8 +3810,8 @@ class bound_grouped_replica {
             if (replica_ != nullptr) replica_->restore(in, std::string(prefix) + "group.");
         });
         center_.restore(in, prefix, [&] {
-            if (refused != nullptr) std::rethrow_exception(refused);
             also();
+            if (refused != nullptr) std::rethrow_exception(refused);
         });
     }
 
@@ -3810,6 +3842,8 @@ class bound_grouped_replica {
 /// `ReplicaPlan`. All ranks have the same model once all groups have ended.
 template <class Within, class Shared = aggregate::add>
 struct grouped_replica {
+    static constexpr const char* name = "grouped_replica";
+
     Within within{};
     grouping groups{};
     Shared shared{};
@@ -4063,7 +4097,8 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// Writes the record of each step to a file as one JSON object on a line of its own.
 ///
 /// A hook for `trainer`; each rank needs a file of its own. A line is in the file when the call returns. JSON has no
-/// NaN and no infinity: they are `null`. Throws `data_error` where the file cannot be opened or written. Cost: one
+/// NaN and no infinity: they are `null`. Throws `data_error` where the file cannot be opened or written; of that line
+/// nothing stays. Cost: one
 /// write to the file for each step; it allocates nothing but for a skipped step.
 class json_metrics {
   public:
@@ -4444,6 +4479,8 @@ class bound_local_replica : detail::outer_replica<Net, Policy, T>, public detail
 /// Models `ReplicaPlan`. `update`: how a gradient moves a rank's own model.
 template <class Outer, class Move>
 struct local_replica {
+    static constexpr const char* name = "local_replica";
+
     Outer replica{};
     local_step_options steps{};
     Move update{};
@@ -4941,6 +4978,8 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// Models `ReplicaPlan`. Each rank has a model of its own, so that each has other parameters at the end.
 template <class Who, class Move>
 struct pair_replica {
+    static constexpr const char* name = "pair_replica";
+
     Who pairing{};
     Move update{};
 
@@ -5085,6 +5124,8 @@ class bound_partial_replica : detail::replica_group<group<Net, decltype(Policy::
 /// Models `ReplicaPlan`. All ranks have the same model after each round.
 template <class Shape, Trigger Start, Staleness Age, Backlog Sum, class Move, class Codec = no_codec>
 struct partial_replica {
+    static constexpr const char* name = "partial_replica";
+
     Shape topology{};
     Start trigger{};
     Age staleness{};
@@ -5361,6 +5402,8 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// step is over when the run is, computes nothing, and leaves `parameters()` as they were at first.
 template <Staleness Age, class Move>
 struct server_replica {
+    static constexpr const char* name = "server_replica";
+
     server_options servers{};
     Age staleness{};
     Move update{};

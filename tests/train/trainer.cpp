@@ -393,11 +393,12 @@ TEST_CASE("trainer: a rank that starts with other parameters is refused on all r
         on_transports(3, [&](auto& net) {
             const std::uint64_t key = net.rank() == 1 ? 4 : 3;
             const auto make = [&] {
-                train::trainer{net,
-                        train::perceptron<float>{{12, 9, 3}},
-                        train::minibatches{data(), {.batch = 8, .rank = net.rank(), .ranks = net.size(), .key = {2}}},
-                        plan,
-                        {.initial = {key}}};
+                train::trainer{
+                    net,
+                    train::perceptron<float>{{12, 9, 3}},
+                    train::minibatches{data(), {.batch = 8, .rank = net.rank(), .ranks = net.size(), .key = {2}}},
+                    plan,
+                    {.initial = {key}}};
             };
             const std::string message = message_of<mismatch>(make);
             CHECK_MESSAGE(has(message, "rank 1 calls with another first model"), message);

@@ -43,9 +43,9 @@ namespace rill { inline namespace RILL_ABI {
 /// it.
 ///
 /// Where parts are cut into chunks, each rank cuts its contribution into pieces of as many chunks as have about
-/// `message_entries` entries, and then its sums into pieces of four times as many. Pieces that end elsewhere are folded as far as all of them reach. A message
-/// brings one piece; or a whole part, where the transport asks for no chunks. Then the sums have the same bits and the
-/// same forms all the same.
+/// `message_entries` entries, and then its sums into pieces of four times as many. Pieces that end elsewhere are folded
+/// as far as all of them reach. A message brings one piece; or a whole part, where the transport asks for no chunks.
+/// Then the sums have the same bits and the same forms all the same.
 template <Transport Net, Element T, IndexType Index, class Fold, Executor Exec = serial>
 class stream_state {
   public:
@@ -82,8 +82,7 @@ class stream_state {
         // Checked at the start, so that no owner of a part is blamed for a sum that it cannot write.
         coder.require_input(input, codings, executor_);
         add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
-        if (pieces_.travel_alone() || !codings.contribution.is_lossless())
-            cut_blocks({0, parts}, pieces_.entries);
+        if (pieces_.travel_alone() || !codings.contribution.is_lossless()) cut_blocks({0, parts}, pieces_.entries);
     }
 
     /// Right after `begin`: calls `visit(view)` for each part of the input as the receivers decode it, in ascending

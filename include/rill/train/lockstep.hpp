@@ -50,8 +50,8 @@ class lockstep {
             {option_hash(fingerprint_if_named(policy)), option_hash(optimizer), option_hash(rate), option_hash(clip)});
     }
 
-    /// Collective, before the first step. Throws `mismatch` on all ranks, naming the odd one, unless they start with the
-    /// same bits.
+    /// Collective, before the first step. Throws `mismatch` on all ranks, naming the odd one, unless they start with
+    /// the same bits.
     void require_same_start(byte_view parameters) {
         compare(option_names{{"first model"}}, {option_hash(checksum(parameters))});
     }
