@@ -1073,14 +1073,17 @@ struct trainer_options {
 /// on all ranks at all times. Making the trainer throws `mismatch` on all ranks if one starts with others, and a step
 /// in which any rank's gradient holds a NaN or an infinity moves none. With other strategies such a gradient is left
 /// out of the step. Finite gradients can still make parameters infinite, where their sum or the product with the rate
-/// is too large: only gradients and rates are looked at, no parameters. After an error of the exchange the strategy's
-/// sessions have ended: restore a checkpoint into a new trainer. Do so too after an exception of the model or the
-/// batches, on all ranks: let it leave the rank's body. A rank that catches it and calls `step` again makes the same
-/// step with its next batch if nothing of it was sent (`overlapped_bsp` sends buckets meanwhile, and has then ended),
-/// and the others have waited for it. What `mix_beside` has mixed meanwhile counts: the step that is made again does
-/// not mix. A strategy that is sparse takes the gradient of a `SparseObjective` as a stream. Memory: parameters and
-/// gradient, besides what model, batches and strategy hold. A step that is not skipped allocates nothing once the first
-/// ones are done.
+/// is too large: only gradients and rates are looked at, no parameters.
+///
+/// After an error of the exchange the strategy's sessions have ended: restore a checkpoint into a new trainer. Do so
+/// too after an exception of the model or the batches, on all ranks: let it leave the rank's body. A rank that catches
+/// it and calls `step` again makes the same step with its next batch if nothing of it was sent (`overlapped_bsp` sends
+/// buckets meanwhile, and has then ended), and the others have waited for it. What `mix_beside` has mixed meanwhile
+/// counts: the step that is made again does not mix.
+///
+/// A strategy that is sparse takes the gradient of a `SparseObjective` as a stream. Memory: parameters and gradient,
+/// besides what model, batches and strategy hold. A step that is not skipped allocates nothing once the first ones are
+/// done.
 template <Transport Net, Trainable Model, BatchSource<typename Model::batch> Batches, class Plan,
           StepHook Hook = no_hook>
 class trainer {
