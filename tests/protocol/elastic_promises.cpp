@@ -186,8 +186,8 @@ TEST_CASE("a newcomer with other options gets no state, and the others train on"
 
 TEST_CASE("a newcomer that gets the state more slowly than the members change it is told that it lacks the state") {
     struct wide_model : model {
-        rill::buffer pack() const { return rill::buffer(400'000); }
-        rill::buffer changes() const { return rill::buffer(100'000); }
+        rill::buffer pack() const { return rill::buffer(400'000, std::byte{}); }
+        rill::buffer changes() const { return rill::buffer(100'000, std::byte{}); }
     };
     sim::network slow = with({faults::start(2).at(rill::milliseconds(10))});
     slow.seats = 3;
