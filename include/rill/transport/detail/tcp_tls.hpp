@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <new>
 #include <span>
@@ -47,6 +48,7 @@ class tls_context {
                 SSL_SESSION_set1_master_key(known_.get(), reinterpret_cast<const unsigned char*>(secret.data()),
                                             secret.size()) == 1 &&
                 SSL_CTX_set_app_data(all, known_.get()) == 1);
+        SSL_SESSION_set_time(known_.get(), 1);  // long ago: only what a handshake gets is fresh
         SSL_CTX_set_psk_use_session_callback(all, offer);
         SSL_CTX_set_psk_find_session_callback(all, find);
     }
@@ -70,9 +72,12 @@ class tls_context {
         ERR_clear_error();
         return text;
     }
-    /// The dialer's connection changes what it is given.
+    /// For one handshake. The dialer's connection changes what it is given, and libssl lets a session expire after some
+    /// minutes, which a secret does not.
     static SSL_SESSION* copy_of_known(SSL* of) {
-        return SSL_SESSION_dup(static_cast<SSL_SESSION*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(of))));
+        SSL_SESSION* const made = SSL_SESSION_dup(static_cast<SSL_SESSION*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(of))));
+        if (made != nullptr) SSL_SESSION_set_time(made, static_cast<long>(std::time(nullptr)));
+        return made;
     }
     static int offer(SSL* of, const EVP_MD*, const unsigned char** name, std::size_t* size, SSL_SESSION** session) {
         *name = identity;
