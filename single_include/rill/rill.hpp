@@ -40375,6 +40375,12 @@ struct gather_plan {
         for (int l = 0; l < depth; ++l) all += layer *= width;
         return all;
     }
+    /// Throws `contract_violation` unless there are children and each parent waits for at least one of its own.
+    void require_children() const {
+        RILL_EXPECTS(depth > 0 && 0 <= missing && missing < width,
+                     "cost::gather_plan: the depth is at least 1, and a parent waits for at least one of its "
+                     "children");
+    }
     friend bool operator==(const gather_plan&, const gather_plan&) = default;
 };
 
@@ -40459,8 +40465,7 @@ inline double tree_wait(const gather_plan& plan) {
 /// · depth) for some hundred points of an integral. Source: the order statistics of CodedReduce, appendix D; the queues
 /// are ours.
 inline double expected_time(const step_model& model, const gather_plan& plan) {
-    RILL_EXPECTS(0 <= plan.missing && plan.missing < plan.width && plan.depth > 0,
-                 "cost: fewer children are missing than a parent has");
+    plan.require_children();
     const int n = plan.width, waits = plan.waits_for();
     const double own = plan.load * model.points;
     double last_layer = 0, sum = 0;  // sum: 1/n + 1/(n-1) + …
@@ -40561,8 +40566,7 @@ sampled_time mean_of(sampling how, OneStep&& one_step) {
 ///
 /// Cost: O(steps · workers · log width). Determinism: on one machine, a function of the arguments.
 inline sampled_time simulate_step(const step_model& model, const gather_plan& plan, sampling how = {}) {
-    RILL_EXPECTS(0 <= plan.missing && plan.missing < plan.width && plan.depth > 0,
-                 "cost: fewer children are missing than a parent has");
+    plan.require_children();
     const auto workers = static_cast<std::size_t>(plan.workers());
     const auto width = static_cast<std::size_t>(plan.width);
     std::vector<double> sent(workers + 1);  // when each rank of the tree sends; for the master: the time of the step
@@ -40739,7 +40743,8 @@ inline bool is_faster(const planned_step& a, const planned_step& b) { return a.s
 inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sampling how = {}) {
     RILL_EXPECTS(workers >= 2, "plan_coded_tree: at least two workers");
     const auto times = {model.least_per_point, model.tail_per_point, model.message, model.latency};
-    RILL_EXPECTS(model.points > 0 && std::isfinite(model.points), "plan_coded_tree: there is data");
+    RILL_EXPECTS(model.points > 0 && std::isfinite(model.points),
+                 "plan_coded_tree: the number of points is finite and above 0");
     RILL_EXPECTS(std::all_of(times.begin(), times.end(), [](double t) { return t >= 0 && std::isfinite(t); }) &&
                      *std::max_element(times.begin(), times.end()) > 0,
                  "plan_coded_tree: times are finite and not negative, and one of them is above 0");

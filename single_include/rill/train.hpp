@@ -1003,6 +1003,8 @@ struct any_computation {
 /// - `position()`, `resume_at(position)`, collective between two steps: where the sessions stand in their numbers of
 ///   steps and in random numbers.
 /// - `add_up(table)`, collective: the sum over all ranks, on all ranks. For the trainer's own agreements.
+/// - `require_same_start(bytes)`, which may be left out, collective before the first step: throws on all ranks unless
+///   all give the same bytes. A trainer calls it with the first parameters.
 template <class B, class T, class Gradient = std::span<T>>
 concept BoundStrategy =
     requires(B& bound, const B& constant, std::span<T> parameters, Gradient gradient, std::uint64_t number,
@@ -1070,10 +1072,11 @@ struct trainer_options {
 /// One rank of data-parallel training, with its replica of the model. Making one is collective, and so is each step.
 ///
 /// Each rank derives the first parameters from the key. With a strategy whose `replicas_equal` they stay the same bits
-/// on all ranks at all times. Making the trainer throws `mismatch` on all ranks if one starts with others, and a step
-/// in which any rank's gradient holds a NaN or an infinity moves none. With other strategies such a gradient is left
-/// out of the step. Finite gradients can still make parameters infinite, where their sum or the product with the rate
-/// is too large: only gradients and rates are looked at, no parameters.
+/// on all ranks at all times, and a step in which any rank's gradient holds a NaN or an infinity moves none. With other
+/// strategies such a gradient is left out of the step. If the strategy has `require_same_start`, as those in lockstep
+/// have, making the trainer throws `mismatch` on all ranks where one starts with other parameters. Finite gradients can
+/// still make parameters infinite, where their sum or the product with the rate is too large: only gradients and rates
+/// are looked at, no parameters.
 ///
 /// After an error of the exchange the strategy's sessions have ended: restore a checkpoint into a new trainer. Do so
 /// too after an exception of the model or the batches, on all ranks: let it leave the rank's body. A rank that catches
@@ -3306,8 +3309,8 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 ///
 /// A hook for `trainer`; each rank needs a file of its own. A line is in the file when the call returns. Texts that
 /// hold commas, quotes or line breaks are quoted (RFC 4180, with `\n`). Throws `data_error` where the file cannot be
-/// opened or written; of that line nothing stays. Cost: one write to the file for each step; it allocates nothing but
-/// for a skipped step.
+/// opened or written; no part of that line stays in the file. Cost: one write to the file for each step; it allocates
+/// nothing but for a skipped step.
 class csv_metrics {
   public:
     explicit csv_metrics(const std::string& path, metrics_options options = {})
@@ -4100,9 +4103,8 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// Writes the record of each step to a file as one JSON object on a line of its own.
 ///
 /// A hook for `trainer`; each rank needs a file of its own. A line is in the file when the call returns. JSON has no
-/// NaN and no infinity: they are `null`. Throws `data_error` where the file cannot be opened or written; of that line
-/// nothing stays. Cost: one
-/// write to the file for each step; it allocates nothing but for a skipped step.
+/// NaN and no infinity: they are `null`. Throws `data_error` where the file cannot be opened or written; no part of
+/// that line stays in the file. Cost: one write to the file for each step; it allocates nothing but for a skipped step.
 class json_metrics {
   public:
     explicit json_metrics(const std::string& path, metrics_options options = {})

@@ -222,9 +222,9 @@ TEST_CASE("coordinate_descent: other options or samples on one rank are refused 
             "number of samples");
     train::sparse_columns mislabelled = data;
     mislabelled.labels[7] = -mislabelled.labels[7];
-    const coding rounded{.values = value_coding::qsgd4};
     refused([&](auto& net) { train::coordinate_descent<>{}.bind(net, net.rank() == 1 ? mislabelled : data); },
             "samples");
+    const coding rounded{.values = value_coding::qsgd4};
     refused([&](auto& net) { train::coordinate_descent<>{.codes = own(net, coding{}, rounded)}.bind(net, data); },
             "loss or coding of the moves");
     refused(

@@ -159,7 +159,8 @@ inline bool is_faster(const planned_step& a, const planned_step& b) { return a.s
 inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sampling how = {}) {
     RILL_EXPECTS(workers >= 2, "plan_coded_tree: at least two workers");
     const auto times = {model.least_per_point, model.tail_per_point, model.message, model.latency};
-    RILL_EXPECTS(model.points > 0 && std::isfinite(model.points), "plan_coded_tree: there is data");
+    RILL_EXPECTS(model.points > 0 && std::isfinite(model.points),
+                 "plan_coded_tree: the number of points is finite and above 0");
     RILL_EXPECTS(std::all_of(times.begin(), times.end(), [](double t) { return t >= 0 && std::isfinite(t); }) &&
                      *std::max_element(times.begin(), times.end()) > 0,
                  "plan_coded_tree: times are finite and not negative, and one of them is above 0");

@@ -65,8 +65,7 @@ sampled_time mean_of(sampling how, OneStep&& one_step) {
 ///
 /// Cost: O(steps · workers · log width). Determinism: on one machine, a function of the arguments.
 inline sampled_time simulate_step(const step_model& model, const gather_plan& plan, sampling how = {}) {
-    RILL_EXPECTS(0 <= plan.missing && plan.missing < plan.width && plan.depth > 0,
-                 "cost: fewer children are missing than a parent has");
+    plan.require_children();
     const auto workers = static_cast<std::size_t>(plan.workers());
     const auto width = static_cast<std::size_t>(plan.width);
     std::vector<double> sent(workers + 1);  // when each rank of the tree sends; for the master: the time of the step

@@ -40,6 +40,12 @@ struct gather_plan {
         for (int l = 0; l < depth; ++l) all += layer *= width;
         return all;
     }
+    /// Throws `contract_violation` unless there are children and each parent waits for at least one of its own.
+    void require_children() const {
+        RILL_EXPECTS(depth > 0 && 0 <= missing && missing < width,
+                     "cost::gather_plan: the depth is at least 1, and a parent waits for at least one of its "
+                     "children");
+    }
     friend bool operator==(const gather_plan&, const gather_plan&) = default;
 };
 
@@ -124,8 +130,7 @@ inline double tree_wait(const gather_plan& plan) {
 /// · depth) for some hundred points of an integral. Source: the order statistics of CodedReduce, appendix D; the queues
 /// are ours.
 inline double expected_time(const step_model& model, const gather_plan& plan) {
-    RILL_EXPECTS(0 <= plan.missing && plan.missing < plan.width && plan.depth > 0,
-                 "cost: fewer children are missing than a parent has");
+    plan.require_children();
     const int n = plan.width, waits = plan.waits_for();
     const double own = plan.load * model.points;
     double last_layer = 0, sum = 0;  // sum: 1/n + 1/(n-1) + …

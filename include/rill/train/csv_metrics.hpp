@@ -15,8 +15,8 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 ///
 /// A hook for `trainer`; each rank needs a file of its own. A line is in the file when the call returns. Texts that
 /// hold commas, quotes or line breaks are quoted (RFC 4180, with `\n`). Throws `data_error` where the file cannot be
-/// opened or written; of that line nothing stays. Cost: one write to the file for each step; it allocates nothing but
-/// for a skipped step.
+/// opened or written; no part of that line stays in the file. Cost: one write to the file for each step; it allocates
+/// nothing but for a skipped step.
 class csv_metrics {
   public:
     explicit csv_metrics(const std::string& path, metrics_options options = {})

@@ -16,9 +16,8 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// Writes the record of each step to a file as one JSON object on a line of its own.
 ///
 /// A hook for `trainer`; each rank needs a file of its own. A line is in the file when the call returns. JSON has no
-/// NaN and no infinity: they are `null`. Throws `data_error` where the file cannot be opened or written; of that line
-/// nothing stays. Cost: one
-/// write to the file for each step; it allocates nothing but for a skipped step.
+/// NaN and no infinity: they are `null`. Throws `data_error` where the file cannot be opened or written; no part of
+/// that line stays in the file. Cost: one write to the file for each step; it allocates nothing but for a skipped step.
 class json_metrics {
   public:
     explicit json_metrics(const std::string& path, metrics_options options = {})

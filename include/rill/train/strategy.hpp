@@ -39,6 +39,8 @@ struct any_computation {
 /// - `position()`, `resume_at(position)`, collective between two steps: where the sessions stand in their numbers of
 ///   steps and in random numbers.
 /// - `add_up(table)`, collective: the sum over all ranks, on all ranks. For the trainer's own agreements.
+/// - `require_same_start(bytes)`, which may be left out, collective before the first step: throws on all ranks unless
+///   all give the same bytes. A trainer calls it with the first parameters.
 template <class B, class T, class Gradient = std::span<T>>
 concept BoundStrategy =
     requires(B& bound, const B& constant, std::span<T> parameters, Gradient gradient, std::uint64_t number,

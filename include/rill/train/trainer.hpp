@@ -38,10 +38,11 @@ struct trainer_options {
 /// One rank of data-parallel training, with its replica of the model. Making one is collective, and so is each step.
 ///
 /// Each rank derives the first parameters from the key. With a strategy whose `replicas_equal` they stay the same bits
-/// on all ranks at all times. Making the trainer throws `mismatch` on all ranks if one starts with others, and a step
-/// in which any rank's gradient holds a NaN or an infinity moves none. With other strategies such a gradient is left
-/// out of the step. Finite gradients can still make parameters infinite, where their sum or the product with the rate
-/// is too large: only gradients and rates are looked at, no parameters.
+/// on all ranks at all times, and a step in which any rank's gradient holds a NaN or an infinity moves none. With other
+/// strategies such a gradient is left out of the step. If the strategy has `require_same_start`, as those in lockstep
+/// have, making the trainer throws `mismatch` on all ranks where one starts with other parameters. Finite gradients can
+/// still make parameters infinite, where their sum or the product with the rate is too large: only gradients and rates
+/// are looked at, no parameters.
 ///
 /// After an error of the exchange the strategy's sessions have ended: restore a checkpoint into a new trainer. Do so
 /// too after an exception of the model or the batches, on all ranks: let it leave the rank's body. A rank that catches

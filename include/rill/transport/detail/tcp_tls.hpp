@@ -48,7 +48,7 @@ class tls_context {
                 SSL_SESSION_set1_master_key(known_.get(), reinterpret_cast<const unsigned char*>(secret.data()),
                                             secret.size()) == 1 &&
                 SSL_CTX_set_app_data(all, known_.get()) == 1);
-        SSL_SESSION_set_time(known_.get(), 1);  // long ago: only what a handshake gets is fresh
+        SSL_SESSION_set_time(known_.get(), 1);  // expired on purpose: each handshake needs a fresh copy
         SSL_CTX_set_psk_use_session_callback(all, offer);
         SSL_CTX_set_psk_find_session_callback(all, find);
     }
