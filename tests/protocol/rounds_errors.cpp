@@ -137,9 +137,9 @@ TEST_CASE("rounds: a rank with other arguments is named on all ranks") {
     check_all(errors_of(4,
                         [](auto& workers) {
                             rill::rounds steps{workers, star{}};
-                            std::vector<std::int64_t> model(workers.rank() == 3 ? 4 : 5);
+                            std::vector<std::int64_t> model(workers.rank() == 3 ? 4 : 5), update(2);
                             steps.next(model);
-                            steps.reduce(numbers(2), numbers(2));
+                            steps.reduce(numbers(2), update);
                             steps.next(model);
                         }),
               {"rill: round 1: rank 3 takes a state of 4 elements of int64 where the root gives 5 of int64", 3});
@@ -147,9 +147,10 @@ TEST_CASE("rounds: a rank with other arguments is named on all ranks") {
         rill::rounds steps{workers, star{}};
         std::vector<double> doubles(5);
         std::vector<float> floats(5);
+        std::vector<std::int64_t> update(2);
         const auto next = [&] { return workers.rank() == 3 ? steps.next(floats) : steps.next(doubles); };
         next();
-        steps.reduce(numbers(2), numbers(2));
+        steps.reduce(numbers(2), update);
         next();
     });
     check_all(of_another_type,

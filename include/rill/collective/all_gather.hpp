@@ -93,7 +93,7 @@ auto all_gather_call(Group&, const stream<T, Index>& input, stream<T, Index>& ou
 template <class Group, class In, class Out>
     requires detail::Tensors<In, Out>
 receipt all_gather(Group& group, const In& input, Out&& output) {
-    return detail::all_gather_call(group, input, output)(group);
+    return detail::all_gather_call(group, input, std::forward<Out>(output))(group);
 }
 
 /// Concatenates sparse streams over one dimension whose coordinates are disjoint: every rank gets their union.

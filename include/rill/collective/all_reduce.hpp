@@ -272,8 +272,9 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold
 ///
 /// `input`, `output`: tensors of N elements (contiguous ranges, types that an adapter knows, `tensors`), in the same
 /// memory or without overlap. An input without a view of its memory (an expression, a strided block) is evaluated into
-/// memory of the group; an output without one is computed there and then copied. Cost: rounds, messages and bytes of
-/// the topology. If ranks reach each other's memory (`SharedMemoryTransport`) and the topology `folds_at_owners`,
+/// memory of the group; an output without one is computed there and then copied. A temporary output is a view; one
+/// that owns its values does not compile, because the result would be lost. Cost: rounds, messages and bytes of the
+/// topology. If ranks reach each other's memory (`SharedMemoryTransport`) and the topology `folds_at_owners`,
 /// nothing is sent: one pass over all inputs and outputs gives the same bits, and each access counts as a message of
 /// the topology. Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors:
 /// `mismatch`, `timeout`, `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged
@@ -282,7 +283,7 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold
 template <class Group, class In, class Out, class Fold = aggregate::sum, class Own = contribution>
     requires(detail::Tensors<In, Out> && !detail::MeantAsCodec<Fold>)
 receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const Own& own = {}) {
-    return detail::all_reduce_call(group, input, output, fold, own)(group);
+    return detail::all_reduce_call(group, input, std::forward<Out>(output), fold, own)(group);
 }
 
 /// Folds streams: the result is sparse until a fold finds the dense form to be the smaller one (`codings.when`).
@@ -317,7 +318,8 @@ template <class Group, class In, class Out, class Codec, class Fold = aggregate:
     requires detail::MeantAsCodec<Codec>
 receipt all_reduce(Group& group, const In& input, Out&& output, Codec&& codec, const Fold& fold = {},
                    const contribution& own = {}, const Accept& accept = {}) {
-    return detail::all_reduce_call(group, input, output, std::forward<Codec>(codec), fold, own, accept)(group);
+    return detail::all_reduce_call(group, input, std::forward<Out>(output), std::forward<Codec>(codec), fold, own,
+                                   accept)(group);
 }
 
 /// Start the three forms of `all_reduce` in the background, with the same arguments.

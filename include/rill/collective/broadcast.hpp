@@ -83,7 +83,7 @@ auto broadcast_call(Group& group, stream<T, Index>& data, rank_t root, const cod
 /// calls something else is an error on every rank. Errors: as in `all_reduce`.
 template <class Group, class Data>
 receipt broadcast(Group& group, Data&& data, rank_t root) {
-    return detail::broadcast_call(group, data, root)(group);
+    return detail::broadcast_call(group, std::forward<Data>(data), root)(group);
 }
 
 /// Broadcasts a stream, sparse or dense; on ranks other than the root, `data` needs only the dimension.

@@ -101,7 +101,7 @@ auto reduce_call(Group& group, const stream<T, Index>& input, stream<T, Index>& 
 template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires detail::Tensors<In, Out>
 receipt reduce(Group& group, const In& input, Out&& output, rank_t root, const Fold& fold = {}) {
-    return detail::reduce_call(group, input, output, root, fold)(group);
+    return detail::reduce_call(group, input, std::forward<Out>(output), root, fold)(group);
 }
 
 /// Reduces streams; on ranks other than the root, `output` becomes empty.

@@ -89,7 +89,7 @@ auto reduce_scatter_call(Group&, const stream<T, Index>& input, stream<T, Index>
 template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires detail::Tensors<In, Out>
 receipt reduce_scatter(Group& group, const In& input, Out&& output, const Fold& fold = {}) {
-    return detail::reduce_scatter_call(group, input, output, fold)(group);
+    return detail::reduce_scatter_call(group, input, std::forward<Out>(output), fold)(group);
 }
 
 /// Folds streams and leaves rank r with part r; `output` covers `split(N, P, rank)`.

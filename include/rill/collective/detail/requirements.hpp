@@ -18,7 +18,9 @@
 #include <rill/stream/stream.hpp>
 
 #include <concepts>
+#include <span>
 #include <type_traits>
+#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -33,6 +35,7 @@ consteval bool require_input() {
     return met;
 }
 
+/// Checks an output. `X`: the type of the argument, a reference unless the argument is a temporary.
 template <class X>
 consteval bool require_output() {
     constexpr bool known = Tensor<X>;
@@ -45,7 +48,12 @@ consteval bool require_output() {
         static_assert(OutputTensor<X>,
                       "rill::collective: the output cannot be written to, because it is const or an expression; pass a "
                       "vector, matrix, map, block or view that is not const");
-        return OutputTensor<X>;
+        constexpr bool stays = is_lasting<X>;
+        static_assert(stays || !OutputTensor<X>,
+                      "rill::collective: the output is a temporary that owns its values, so the result would be lost; "
+                      "pass a variable or a span of one (if its type is a view, say so by is_view in its "
+                      "rill::tensor_traits)");
+        return OutputTensor<X> && stays;
     }
     return false;
 }
@@ -173,7 +181,8 @@ consteval bool require_all_reduce() {
     }
 }
 
-/// What an output counts as when its type is compared with the input's: a stream as the vector that it stands for.
+/// What an output counts as when its type is compared with the input's: a stream as the vector that it stands for, and
+/// a temporary one as a temporary vector.
 template <class Out>
 struct vector_of {
     using type = Out;
@@ -181,6 +190,10 @@ struct vector_of {
 template <class T, class Index>
 struct vector_of<stream<T, Index>&> {
     using type = std::span<T>;
+};
+template <class T, class Index>
+struct vector_of<stream<T, Index>> {
+    using type = std::vector<T>;
 };
 template <class Out>
 constexpr bool is_stream_output = is_stream<std::remove_reference_t<Out>> && std::is_lvalue_reference_v<Out>;

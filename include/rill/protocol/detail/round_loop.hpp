@@ -74,7 +74,7 @@ class round_loop {
     /// `reduce`: commits its contribution if that was in a result, else rolls it back.
     template <class State>
     bool next(State&& state) {
-        if constexpr (require_output<State>()) {
+        if constexpr (require_output<State&>()) {  // the root may begin with a temporary
             using T = tensor_element<State>;
             if (links_.machine().has_ended()) {
                 settle(was_in());
