@@ -365,6 +365,7 @@ void libsvm_seeds(const folder& to) {
     write("beyond", "1 3:1 4:1\n", 3);
     write("no-value", "1 3:\n");
     write("infinite", "1 3:1e39 4:1e999\n");
+    write("tiny", "1e-60 1:1e-5000 2:-1e-99999999999 3:0.0001e-45\n1 1:1e99999999999\n");
     write("other", "1 qid:2 3;4\n");
     write("blank", " \n\n#\n");
 }

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -141,13 +142,28 @@ TEST_CASE("libsvm: a line longer than any buffer") {
     CHECK(read_libsvm(here.directory / "samples", 1, 2).rows == 1);
 }
 
-TEST_CASE("libsvm: a value too small for a float is 0") {
+TEST_CASE("libsvm: a number too small for a float is 0, or a denormal number") {
     const text_files here;
-    const auto data = read_libsvm(here.write("1 1:1e-400 2:-1e-60"), 0, 1);
-    REQUIRE(data.values.size() == 2);
-    CHECK(data.values[0] == 0);
-    CHECK(data.values[1] == 0);
-    CHECK(here.error_of("1 1:1e400") == "line 1, column 5: expected a value (a finite number), found \"1e400\"");
+    const std::string zeros(6'000, '0');
+    for (const std::string small : {"1e-400", "1e-60", "1e-5000", "7e-46", "1e-99999999999999999999"})
+        CHECK_MESSAGE(read_libsvm(here.write("1 1:" + small)).values == std::vector<float>{0}, small);
+    CHECK(read_libsvm(here.write("1 1:0." + zeros + "1")).values == std::vector<float>{0});
+    CHECK(read_libsvm(here.write("-1e-5000 1:2")).labels == std::vector<float>{0});
+    CHECK(std::signbit(read_libsvm(here.write("1 1:-1e-5000")).values[0]));
+    CHECK(read_libsvm(here.write("1 1:1.4e-45 2:-1e-40")).values == std::vector<float>{1.4e-45F, -1e-40F});
+    CHECK(read_libsvm(here.write("1 1:0." + zeros + "2e+6001")).values == std::vector<float>{2});
+}
+
+TEST_CASE("libsvm: a number too large for a float is an error that says so") {
+    const text_files here;
+    const std::string too_large = "expected a value that a float holds (this one is too large), found ";
+    for (const std::string large : {"1e39", "1e400", "-1e5000", "3.5E+38", "1e99999999999999999999", "0.0001e43"})
+        CHECK(here.error_of("1 2\n1 1:" + large) == "line 2, column 5: " + too_large + '"' + large + '"');
+    const std::string zeros(39, '0');
+    CHECK(here.error_of("1 2\n1 1:1" + zeros) == "line 2, column 5: " + too_large + "\"1" + zeros + '"');
+    CHECK(here.error_of("1e39 1:1") ==
+          "line 1, column 1: expected a label that a float holds (this one is too large), found \"1e39\"");
+    CHECK(here.error_of("1 1:inf") == "line 1, column 5: expected a value (a finite number), found \"inf\"");
 }
 
 TEST_CASE("libsvm: an error names the line and the column") {
@@ -162,7 +178,6 @@ TEST_CASE("libsvm: an error names the line and the column") {
     CHECK(here.error_of("\n\n1 8:3", {.columns = 8, .first_index = 0}) ==
           "line 3, column 3: expected a column from 0 to 7, found \"8:3\"");
     CHECK(here.error_of("1 2:") == "line 1, column 5: expected a value (a finite number), found the end of the line");
-    CHECK(here.error_of("1 2:1e39") == "line 1, column 5: expected a value (a finite number), found \"1e39\"");
     CHECK(here.error_of("1 2:+-1") == "line 1, column 5: expected a value (a finite number), found \"+-1\"");
     CHECK(here.error_of("1 2;1") ==
           "line 1, column 4: expected \":\" and a value, or a blank, behind the column, found \";1\"");

@@ -124,7 +124,7 @@ class libsvm_line {
 
     /// Appends the sample. Throws `problem`.
     void read(sparse_dataset& to) {
-        to.labels.push_back(number("a label (a finite number)"));
+        to.labels.push_back(number("a label"));
         require_blank("a blank behind the label");
         std::uint64_t least = 0;
         for (skip_blanks(); !at_end(); skip_blanks()) {
@@ -158,20 +158,41 @@ class libsvm_line {
     }
 
     template <class N>
-    bool parse(N& value) {
+    std::errc parse(N& value) {
         const char* const end = text_.data() + text_.size();
         const auto [stop, error] = std::from_chars(text_.data() + at_, end, value);
-        if (error != std::errc()) return false;
         at_ = static_cast<std::size_t>(stop - text_.data());
-        return true;
+        return error;
     }
 
-    float number(const char* expected) {
+    /// Whether a number that no float holds is too large, not too small.
+    static bool is_large(std::string_view number) {
+        const std::size_t exponent_at = std::min(number.find_first_of("eE"), number.size());
+        const std::string_view digits = number.substr(0, exponent_at);
+        const auto point = static_cast<std::ptrdiff_t>(std::min(digits.find('.'), digits.size()));
+        const auto first = static_cast<std::ptrdiff_t>(digits.find_first_of("123456789"));
+        std::int32_t exponent = 0;
+        std::string_view rest = number.substr(std::min(exponent_at + 1, number.size()));
+        if (rest.starts_with('+')) rest.remove_prefix(1);
+        if (std::from_chars(rest.data(), rest.data() + rest.size(), exponent).ec == std::errc::result_out_of_range)
+            return !rest.starts_with('-');
+        return point - first + exponent > 0;
+    }
+
+    /// `what`: "a label" or "a value".
+    float number(const std::string& what) {
         const std::size_t begin = at_;
         if (!at_end() && text_[at_] == '+' && (at_ + 1 == text_.size() || text_[at_ + 1] != '-')) ++at_;
-        long double value = 0;  // its range holds what is 0 in a float, such as 1e-400
-        if (!parse(value) || !std::isfinite(static_cast<float>(value))) fail(begin, expected);
-        return static_cast<float>(value);
+        const std::size_t first = at_;
+        float value = 0;
+        const std::errc error = parse(value);
+        if (error == std::errc::result_out_of_range) {
+            if (is_large(text_.substr(first, at_ - first)))
+                fail(begin, what + " that a float holds (this one is too large)");
+            return text_[first] == '-' ? -0.0F : 0.0F;
+        }
+        if (error != std::errc() || !std::isfinite(value)) fail(begin, what + " (a finite number)");
+        return value;
     }
 
     std::uint32_t read_column(std::uint64_t least) {
@@ -180,7 +201,7 @@ class libsvm_line {
         const std::uint64_t most =
             options_->columns != 0 ? options_->columns : std::numeric_limits<std::uint32_t>::max();
         std::uint64_t index = 0;
-        if (!parse(index)) fail(begin, "the number of a column");
+        if (parse(index) != std::errc()) fail(begin, "the number of a column");
         if (index < first + least || index - first >= most)
             fail(begin, "a column from " + std::to_string(first + least) + " to " + std::to_string(first + most - 1) +
                             (least > 0 ? " (columns ascend)" : ""));
@@ -191,7 +212,7 @@ class libsvm_line {
         float value = 1;
         if (at_ < text_.size() && text_[at_] == ':') {
             ++at_;
-            value = number("a value (a finite number)");
+            value = number("a value");
         }
         require_blank("\":\" and a value, or a blank, behind the column");
         if (value != 1 && to.values.empty()) to.values.assign(to.indices.size() - 1, 1.0F);
@@ -208,10 +229,11 @@ class libsvm_line {
 /// Reads the share of `rank` of a text file in LIBSVM's format, plain or gzip.
 ///
 /// A line holds a label and pairs `column:value` whose columns ascend; `column` alone stands for `column:1`. What
-/// follows a `#` is a comment. A line belongs to the rank in whose part `split(bytes, size, rank)` of the unpacked file
-/// it begins, so each line belongs to one rank, and a packed file is divided as the plain one. If all values are 1, the
-/// dataset holds none. Where `options.columns` is 0, ranks may find different numbers of columns: give all of them the
-/// largest (`all_reduce` with `aggregate::max`).
+/// follows a `#` is a comment. A number too small for a float is 0; one that is too large is an error. A line belongs
+/// to the rank in whose part `split(bytes, size, rank)` of the unpacked file it begins, so each line belongs to one
+/// rank, and a packed file is divided as the plain one. If all values are 1, the dataset holds none. Where
+/// `options.columns` is 0, ranks may find different numbers of columns: give all of them the largest (`all_reduce` with
+/// `aggregate::max`).
 ///
 /// Cost: a rank reads its own part of a plain file. A gzip file has no places to begin at: with several ranks, each of
 /// them unpacks all of it to learn its size, and then again from the beginning to the end of its own part. Memory: the
