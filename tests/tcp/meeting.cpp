@@ -258,7 +258,9 @@ TEST_CASE("two of one rank, and ranks that differ, are refused on rank 0 and whe
         {"rank 1 has another value of chunk_bytes", [](tcp::options& own) { own.chunk_bytes = 2048; }},
         {"rank 1 has another value of mailbox_bytes", [](tcp::options& own) { own.mailbox_bytes = 2048; }},
         {"rank 1 has another value of window_bytes", [](tcp::options& own) { own.window_bytes = 2048; }},
-        {"rank 1 has another value of security", [](tcp::options& own) { own.security = tcp::security::open; }}};
+        {"rank 1 has another value of security", [](tcp::options& own) { own.security = tcp::security::open; }},
+        {"rank 1 has another value of interfaces: all ranks choose some, or none does",
+         [](tcp::options& own) { own.interfaces = "127.0.0.1"; }}};
     for (const auto& [text, change] : changes) {
         said = meet(2, [&, apply = change](tcp::options& own) {
             if (own.rank == 1) apply(own);

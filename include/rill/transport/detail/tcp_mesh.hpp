@@ -95,7 +95,8 @@ inline mesh mesh_of(const options& chosen) {
                   {"window_bytes", chosen.window_bytes},
                   {"ranks", static_cast<std::uint64_t>(chosen.ranks)},
                   {"seats", static_cast<std::uint64_t>(chosen.seats)},
-                  {"security", static_cast<std::uint64_t>(chosen.security)}};
+                  {"security", static_cast<std::uint64_t>(chosen.security)},
+                  {"interfaces: all ranks choose some, or none does", std::uint64_t{!chosen.interfaces.empty()}}};
     if (chosen.security != security::open) made.secret = chosen.key;
     if (chosen.security == security::encrypted && made.ranks > 1)
         made.encrypts = std::make_unique<tls_context>(made.secret.tls_secret());

@@ -30,7 +30,8 @@ enum class security : std::uint8_t {
 
 /// Which rank this process is, where the ranks meet, and how they exchange messages. `ranks`, `seats`, `meeting`,
 /// `job`, `security`, `key`, `mailbox_bytes`, `eager_bytes`, `chunk_bytes` and `window_bytes` must be equal on all
-/// ranks; where they are not, the meeting fails.
+/// ranks, and either all of them choose `interfaces` or none; where that is not so, the meeting fails. The other
+/// options may differ between ranks.
 struct options {
     rank_t rank = 0;
     /// How many ranks meet at the start.
@@ -51,7 +52,8 @@ struct options {
     /// host, separated by commas, such as `eth0,eth1`. Two ranks have a connection over the first interface of either,
     /// one over the second, and so on. A large message goes over all of them, over each as much as it carries; while
     /// one is silent or lost, the others carry all. Each rank reaches the others' addresses by the routes of its host.
-    /// Empty: one connection, at the addresses of the meeting. Either all ranks choose interfaces or none.
+    /// Empty: one connection, at the addresses of the meeting. Ranks may choose different interfaces, and different
+    /// numbers of them.
     std::string interfaces{};
     std::string job{};  ///< ranks of other jobs are refused
     /// Equal on all ranks: others are refused.
