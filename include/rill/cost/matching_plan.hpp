@@ -74,19 +74,16 @@ inline std::vector<matching_forecast> forecast_matchings(topology::bandwidth_mat
     for (const double least : candidates) {
         mixing.least = least;
         matching_forecast found{.least = least};
-        auto bound = mixing.bind(ranks, key);
-        mixing_row row;
-        for (std::uint64_t number = 0; number < rounds; ++number) {
+        const auto drawn = topology::detail::mixing_rounds(mixing, ranks, rounds, key);
+        for (const auto& rows : drawn) {
             double slowest = speeds.back();
-            for (rank_t rank = 0; rank < ranks; ++rank) {
-                bound.fill(number, rank, row);
-                for (const rank_t peer : row.receivers)
-                    slowest = std::min(slowest, speed(static_cast<std::size_t>(rank), static_cast<std::size_t>(peer)));
-            }
+            for (std::size_t rank = 0; rank < size; ++rank)
+                for (const rank_t peer : rows[rank].receivers)
+                    slowest = std::min(slowest, speed(rank, static_cast<std::size_t>(peer)));
             found.slowest += slowest / static_cast<double>(rounds);
             found.seconds += (round.bytes / slowest + round.seconds_besides) / static_cast<double>(rounds);
         }
-        found.factor = 1 - (1 - topology::mixing_rate(mixing, ranks, rounds, key)) * round.density;
+        found.factor = 1 - (1 - topology::detail::rate_of_rounds(drawn)) * round.density;
         all.push_back(found);
     }
     return all;

@@ -34,6 +34,38 @@ inline void add_twice_mixed(const std::vector<mixing_row>& rows, const std::vect
     }
 }
 
+/// The rows of all ranks in each of the first `rounds` rounds.
+template <Mixing M>
+std::vector<std::vector<mixing_row>> mixing_rounds(const M& mixing, int size, std::uint64_t rounds, random_key key) {
+    auto bound = mixing.bind(size, key);
+    std::vector<std::vector<mixing_row>> all(static_cast<std::size_t>(rounds),
+                                             std::vector<mixing_row>(static_cast<std::size_t>(size)));
+    for (std::size_t round = 0; round < all.size(); ++round)
+        for (rank_t rank = 0; rank < size; ++rank) bound.fill(round, rank, all[round][static_cast<std::size_t>(rank)]);
+    return all;
+}
+
+/// See `topology::mixing_rate`. `all`: what `mixing_rounds` returns, of at least one round.
+inline double rate_of_rounds(const std::vector<std::vector<mixing_row>>& all) {
+    random_sequence random(random_key{1});
+    std::vector<double> now(all.front().size()), next(now.size());
+    for (double& each : now) each = random.uniform() - 0.5;
+    double rate = 0;
+    for (int step = 0; step < 20'000; ++step) {
+        detail::take_from_mean(now);
+        const double length = std::sqrt(std::inner_product(now.begin(), now.end(), now.begin(), 0.0));
+        if (length < 1e-150) return 0;
+        for (double& each : now) each /= length;
+        std::fill(next.begin(), next.end(), 0.0);
+        for (const auto& rows : all) detail::add_twice_mixed(rows, now, next);
+        for (double& each : next) each /= static_cast<double>(all.size());
+        const double before = std::exchange(rate, std::inner_product(now.begin(), now.end(), next.begin(), 0.0));
+        now.swap(next);
+        if (step > 10 && std::abs(rate - before) <= 1e-13 * rate) break;
+    }
+    return rate;
+}
+
 }  // namespace detail
 
 /// By which factor a mixing shrinks the squared distance of the models from their mean in a round, on average, in the
@@ -48,29 +80,7 @@ double mixing_rate(const M& mixing, int size, std::uint64_t rounds, random_key k
                   "is_doubly_stochastic the distance from the mean has a rate");
     RILL_EXPECTS(rounds >= 1, "topology::mixing_rate: there is at least one round");
     if (size == 1) return 0;
-    auto bound = mixing.bind(size, key);
-    std::vector<std::vector<mixing_row>> all(static_cast<std::size_t>(rounds),
-                                             std::vector<mixing_row>(static_cast<std::size_t>(size)));
-    for (std::size_t round = 0; round < all.size(); ++round)
-        for (rank_t rank = 0; rank < size; ++rank) bound.fill(round, rank, all[round][static_cast<std::size_t>(rank)]);
-
-    random_sequence random(random_key{1});
-    std::vector<double> now(static_cast<std::size_t>(size)), next(now.size());
-    for (double& each : now) each = random.uniform() - 0.5;
-    double rate = 0;
-    for (int step = 0; step < 20'000; ++step) {
-        detail::take_from_mean(now);
-        const double length = std::sqrt(std::inner_product(now.begin(), now.end(), now.begin(), 0.0));
-        if (length < 1e-150) return 0;
-        for (double& each : now) each /= length;
-        std::fill(next.begin(), next.end(), 0.0);
-        for (const auto& rows : all) detail::add_twice_mixed(rows, now, next);
-        for (double& each : next) each /= static_cast<double>(rounds);
-        const double before = std::exchange(rate, std::inner_product(now.begin(), now.end(), next.begin(), 0.0));
-        now.swap(next);
-        if (step > 10 && std::abs(rate - before) <= 1e-13 * rate) break;
-    }
-    return rate;
+    return detail::rate_of_rounds(detail::mixing_rounds(mixing, size, rounds, key));
 }
 
 }}}  // namespace rill::RILL_ABI::topology
