@@ -15,6 +15,7 @@
 #include <rill/transport/simulated.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +35,7 @@ namespace {
 using namespace gossip_bench::plain;
 
 /// The pairs of one round.
-using pairs = std::vector<std::pair<int, int>>;
+using pairs = std::vector<std::array<int, 2>>;
 
 double slowest(const matrix& speeds, const pairs& of) {
     double least = 1e300;
@@ -61,8 +62,8 @@ matrix speeds_of_cities() {
 
 pairs pairs_of(const std::vector<int>& order, bool is_ring) {
     pairs found;
-    for (std::size_t i = 0; i + 1 < order.size(); i += is_ring ? 1 : 2) found.emplace_back(order[i], order[i + 1]);
-    if (is_ring) found.emplace_back(order.back(), order.front());
+    for (std::size_t i = 0; i + 1 < order.size(); i += is_ring ? 1 : 2) found.push_back({order[i], order[i + 1]});
+    if (is_ring) found.push_back({order.back(), order.front()});
     return found;
 }
 
@@ -86,7 +87,7 @@ std::function<pairs(std::uint64_t)> rows_of(const Mix& mixing, std::size_t size,
         for (int rank = 0; rank < static_cast<int>(size); ++rank) {
             bound.fill(round, rank, row);
             for (const int peer : row.receivers)
-                if (rank < peer) found.emplace_back(rank, peer);
+                if (rank < peer) found.push_back({rank, peer});
         }
         return found;
     };
@@ -168,7 +169,7 @@ auto plain_pairs(bandwidth_matching& matching) {
         pairs found;
         const std::vector<int> partner = matching.next();
         for (int a = 0; a < static_cast<int>(partner.size()); ++a)
-            if (a < partner[static_cast<std::size_t>(a)]) found.emplace_back(a, partner[static_cast<std::size_t>(a)]);
+            if (a < partner[static_cast<std::size_t>(a)]) found.push_back({a, partner[static_cast<std::size_t>(a)]});
         return found;
     };
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <numeric>
 #include <random>
@@ -143,12 +144,12 @@ class bandwidth_matching {
 
     /// Of the links that join all components, as fast as possible, the slowest.
     double slowest_bridge(std::vector<int> parts) const {
-        std::vector<std::pair<double, std::pair<int, int>>> links;
+        std::vector<std::pair<double, std::array<int, 2>>> links;
         for (int a = 0; a < size(); ++a)
             for (int b = 0; b < a; ++b) links.push_back({speed(a, b), {a, b}});
         std::sort(links.rbegin(), links.rend());
         for (const auto& [how_fast, ends] : links) {
-            std::replace(parts.begin(), parts.end(), parts[at(ends.first)], parts[at(ends.second)]);
+            std::replace(parts.begin(), parts.end(), parts[at(ends[0])], parts[at(ends[1])]);
             if (are_joined(parts)) return how_fast;
         }
         return 0;
