@@ -1,4 +1,5 @@
-"""The C++ in README.md and docs/*.md compiles as it stands, one translation unit per document.
+"""The C++ in README.md and docs/*.md compiles as it stands, one translation unit per document. Functions `test_...` without
+parameters are run too.
 
 A block ```cpp is code at namespace scope. One whose fence follows a line `<!-- in: CODE -->` is the inside of a function that has
 CODE before it, and one rank's end of a transport as `net`. Includes of all blocks stand at the head of the unit."""
@@ -13,6 +14,7 @@ import unittest
 ROOT = pathlib.Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"(?:<!-- in: (?P<prelude>[^\n]*) -->\n)?```cpp\n(?P<code>.*?)```", re.DOTALL)
+TEST = re.compile(r"^void (test_\w+)\(\)", re.MULTILINE)
 ENDPOINT = "rill/transport/in_process.hpp"
 FIRST = [f"#include <{ENDPOINT}>", "#include <rill/rill.hpp>"]
 
@@ -38,31 +40,53 @@ def unit(document, text):
     return "\n".join(dict.fromkeys(includes)) + "\n" + "".join(bodies)
 
 
+def calls(text):
+    """A call of each function that tests something, in the namespace that `unit` gives it."""
+    return [f"snippet_{number}::{name}();" for number, (_, _, code) in enumerate(snippets(text)) for name in TEST.findall(code)]
+
+
 class Snippets(unittest.TestCase):
     command = []
 
     def compile(self, source, *flags):
         return subprocess.run([*self.command, *flags, "-x", "c++", "-"], input=source, text=True, stderr=subprocess.PIPE)
 
+    def run_program(self, build, source, first):
+        program = first.with_name("program")
+        ran = subprocess.run([*build, "-include", first, "-x", "c++", "-", "-o", program, "-lboost_context"], input=source,
+                             text=True, stderr=subprocess.PIPE)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        ran = subprocess.run([program], text=True, stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+
     def test_documents(self):
         with tempfile.TemporaryDirectory() as folder:
             # What each unit begins with is read once.
             first = pathlib.Path(folder, "first.hpp")
-            precompile = [word for word in self.command if word != "-fsyntax-only"]
+            build = [word for word in self.command if word != "-fsyntax-only"]
             first.write_text("\n".join(FIRST) + "\n")
-            subprocess.run([*precompile, "-x", "c++-header", first, "-o", f"{first}.gch"], check=True)
+            subprocess.run([*build, "-x", "c++-header", first, "-o", f"{first}.gch"], check=True)
             for document in DOCUMENTS:
                 text = document.read_text()
                 if not list(snippets(text)):
                     continue
                 with self.subTest(document=document.name):
-                    ran = self.compile(unit(document.relative_to(ROOT), text), "-include", first)
-                    self.assertEqual(ran.returncode, 0, ran.stderr)
+                    source = unit(document.relative_to(ROOT), text)
+                    if calls(text):
+                        self.run_program(build, source + "int main() {\n" + "\n".join(calls(text)) + "\n}\n", first)
+                    else:
+                        ran = self.compile(source, "-include", first)
+                        self.assertEqual(ran.returncode, 0, ran.stderr)
 
     def test_every_block_is_found(self):
         for document in DOCUMENTS:
             text = document.read_text()
             self.assertEqual(len(list(snippets(text))), text.count("```cpp"), document.name)
+
+    def test_every_test_is_called(self):
+        for document in DOCUMENTS:
+            text = document.read_text()
+            self.assertEqual(len(calls(text)), text.count("void test_"), document.name)
 
     def test_code_comes_early(self):
         self.assertLessEqual((ROOT / "README.md").read_text().split("\n").index("```cpp"), 24)
