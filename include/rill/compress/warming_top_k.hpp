@@ -15,9 +15,9 @@
 namespace rill { inline namespace RILL_ABI { namespace compress {
 
 /// Keeps the entries of largest magnitude, many at first and fewer with each operation: their share falls from
-/// `initial` to `density` by the same factor in each of the first `operations` operations of the group, and stays
-/// there. Early gradients change fast, and a residual of many of them delays training (Lin et al., Deep Gradient
-/// Compression, ICLR 2018, section 3.3, which lowers the share once in an epoch).
+/// `initial`, that of the group's first operation, to `density` by the same factor after each of the first `operations`
+/// operations, and stays there. Early gradients change fast, and a residual of many of them delays training (Lin et
+/// al., Deep Gradient Compression, ICLR 2018, section 3.3, which lowers the share once in an epoch).
 ///
 /// `bind` gives a model of `Compressor`. Operations are those of the group that the codec is used in: of a training
 /// strategy, its steps; of `overlapped_bsp`, the exchanges of all its buckets. Cost, determinism and errors are those
@@ -32,10 +32,11 @@ struct warming_top_k {
     static constexpr bool is_unbiased = false;
     static constexpr bool is_contractive = true;
 
-    /// The share of the entries that operation `number` sends.
+    /// The share of the entries that operation `number` sends. A group counts its operations from 1.
     double density_at(std::uint64_t number) const {
-        if (number >= operations) return density;
-        const double progress = static_cast<double>(number) / static_cast<double>(operations);
+        const std::uint64_t earlier = number == 0 ? 0 : number - 1;
+        if (earlier >= operations) return density;
+        const double progress = static_cast<double>(earlier) / static_cast<double>(operations);
         return initial * rill::detail::power(density / initial, progress);
     }
 
