@@ -6,7 +6,14 @@
 
 #include <rill/aggregate/mean.hpp>
 #include <rill/collective/all_reduce.hpp>
+#include <rill/compress/encoded.hpp>
+#include <rill/compress/error_feedback.hpp>
+#include <rill/compress/indices.hpp>
+#include <rill/compress/momentum_correction.hpp>
 #include <rill/compress/random_mask.hpp>
+#include <rill/compress/top_k.hpp>
+#include <rill/compress/values.hpp>
+#include <rill/compress/warming_top_k.hpp>
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/paced.hpp>
 
@@ -218,6 +225,16 @@ TEST_CASE("overlapped_bsp: each bucket is sent through its own codec, which keep
         }
     });
     CHECK(moved == expected);
+}
+
+TEST_CASE("overlapped_bsp: one bucket gives the bits of compressed_bsp with its codec") {
+    const compress::momentum_correction sent{
+        compress::error_feedback{compress::encoded{compress::warming_top_k{.density = 0.05, .operations = 8},
+                                                   compress::qsgd{.bits = 4}, compress::packed_gaps{}}}};
+    const train::step_decay falling{.initial = 1, .factor = 0.25, .every = 3};
+    CHECK(trained(3, train::overlapped_bsp{topology::split_allgather{}, train::sgd{}, falling, train::no_clip{},
+                                           fusion{.bytes = 10000}, sent}) ==
+          trained(3, train::compressed_bsp{topology::split_allgather{}, sent, train::sgd{}, falling}));
 }
 
 TEST_CASE("overlapped_bsp: the finite buckets of a skipped step return to their codecs") {

@@ -42,7 +42,7 @@ class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
         const auto exchange = [&](const contribution& own) {
             if (own.weight > 0) {
                 policy_.clip.apply(gradient);
-                scale(gradient, static_cast<T>(rate));
+                detail::scale_contribution(state_.codec, gradient, static_cast<T>(rate));
             }
             const auto is_complete = [&](const receipt& done) { return this->is_complete(done); };
             return all_reduce(this->workers(), gradient, update_, state_.codec, aggregate::mean{}, own, is_complete);
@@ -59,14 +59,6 @@ class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
     static constexpr bool moves_along_stream =
         codec_type::is_coordinatewise && StreamOptimizer<optimizer_type, T, stream_view<T, index_type>>;
     using update_type = std::conditional_t<moves_along_stream, stream<T, index_type>, aligned_vector<T>>;
-
-    /// Codecs that can scale do so in the pass that they make over the gradient anyway.
-    void scale(std::span<T> gradient, T rate) {
-        if constexpr (ScalingCompressor<codec_type, T>)
-            state_.codec.scale_inputs(rate);
-        else
-            for (T& slope : gradient) slope *= rate;
-    }
 
     void move(std::span<T> parameters) {
         if constexpr (moves_along_stream)

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <rill/concept/compressor.hpp>
 #include <rill/core/config.hpp>
 #include <rill/train/checkpoint.hpp>
 
+#include <concepts>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,5 +39,16 @@ struct compressed_state {
         optimizer = std::move(restored);
     }
 };
+
+namespace detail {
+/// Makes `codec` send `gradient` times `rate`. Codecs that can scale do so in the pass that they make anyway.
+template <class Codec, std::floating_point T>
+void scale_contribution(Codec& codec, std::span<T> gradient, T rate) {
+    if constexpr (ScalingCompressor<Codec, T>)
+        codec.scale_inputs(rate);
+    else
+        for (T& slope : gradient) slope *= rate;
+}
+}  // namespace detail
 
 }}}  // namespace rill::RILL_ABI::train

@@ -77,6 +77,13 @@ class lockstep {
         return has_ended_ ? 0 : rate_at<T>(schedule, number);
     }
 
+    /// As `agree`, but does not count as an operation, so that the first step has the random numbers of the first one.
+    void compare(const option_names& names, const option_hashes& hashes) {
+        const std::uint64_t first = position();
+        agree(workers_, names, hashes);
+        workers_.resume_at(first);
+    }
+
     bool is_complete(const receipt& done) const { return done.contributors == workers_.size(); }
 
     /// The first coordinate of a gradient that is not finite.
@@ -122,12 +129,6 @@ class lockstep {
     }
 
   private:
-    void compare(const option_names& names, const option_hashes& hashes) {
-        const std::uint64_t first = position();
-        agree(workers_, names, hashes);
-        workers_.resume_at(first);  // the comparison takes no random numbers
-    }
-
     /// Every rank learns whose gradients cannot be used: coordinate + 1 at the place of each such rank.
     void explain_skip(std::optional<std::size_t> bad, step_record& record) {
         std::vector<std::int64_t> places(static_cast<std::size_t>(workers_.size()));

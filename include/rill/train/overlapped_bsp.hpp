@@ -1,7 +1,6 @@
 #pragma once
 
 #include <rill/aggregate/mean.hpp>
-#include <rill/collective/agree.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/bucket_exchange.hpp>
 #include <rill/collective/bucket_plan.hpp>
@@ -132,8 +131,8 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
           invalid_(plan_.buckets().size()) {
         std::uint64_t codecs = 0;
         if constexpr (is_coded) codecs = state_.codec.fingerprint();
-        agree(this->workers(), {{"division into buckets", "codecs of the buckets"}},
-              {option_hash(plan_.fingerprint()), option_hash(codecs)});
+        this->compare({{"division into buckets", "codecs of the buckets"}},
+                      {option_hash(plan_.fingerprint()), option_hash(codecs)});
     }
 
     const bucket_plan& plan() const { return plan_; }
@@ -230,9 +229,9 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
             policy_.clip.apply(part);
         const contribution own{.weight = bad ? 0.0 : 1.0};
         if constexpr (is_coded) {
-            if (!bad)
-                for (T& slope : part) slope *= static_cast<T>(rate);
-            return all_reduce(lane, part, part, state_.codec[i], aggregate::mean{}, own);
+            auto& codec = state_.codec[i];
+            if (!bad) detail::scale_contribution(codec, part, static_cast<T>(rate));
+            return all_reduce(lane, part, part, codec, aggregate::mean{}, own);
         } else {
             return all_reduce(lane, part, part, aggregate::mean{}, own);
         }

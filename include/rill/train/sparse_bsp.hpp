@@ -1,7 +1,6 @@
 #pragma once
 
 #include <rill/aggregate/mean.hpp>
-#include <rill/collective/agree.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/request.hpp>
 #include <rill/collective/start.hpp>
@@ -99,7 +98,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
             policy.staleness.rounds,
             ConcurrentTransport<Net> ? "bounded{0} or bounded{1}" : "bounded{0}, since the transport is not concurrent",
             net.rank());
-        agree(this->workers(), {{"staleness"}}, {option_hash(fingerprint(policy_.staleness))});
+        this->compare({{"staleness"}}, {option_hash(fingerprint(policy_.staleness))});
     }
     bound_sparse_bsp(const bound_sparse_bsp&) = delete;
     bound_sparse_bsp& operator=(const bound_sparse_bsp&) = delete;
