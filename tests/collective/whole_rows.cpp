@@ -138,13 +138,12 @@ TEST_CASE("all_gather concatenates whole rows, raw and rounded") {
               const receipt done = all_gather(workers, mine, rows, codes);
               if (!(rows == expected)) fail("all_gather");
               if (done.contributors != workers.size()) fail("all_gather lists too few contributors");
+              // Groups of their own: random rounding depends on the number of the operation.
+              group first{workers.net(), workers.shape()}, second{workers.net(), workers.shape()};
               for (const value_coding values : {value_coding::bf16, value_coding::qsgd2, value_coding::qsgd8}) {
                   coding other = by_entries.contribution;
                   codes.values = other.values = values;
-                  // Groups of their own: random rounding depends on the number of the operation.
-                  group first{workers.net(), workers.shape()};
                   all_gather(first, mine, rows, codes);
-                  group second{workers.net(), workers.shape()};
                   all_gather(second, mine, entries, other);
                   if (!(rows == entries)) fail("all_gather of rounded values");
               }
