@@ -23,7 +23,10 @@ class received_message {
   private:
     struct releaser {
         Owner owner;
-        void operator()(Node* read) const noexcept { owner->release(*read); }
+        /// A node has an owner. GCC does not see that, and would warn of a null pointer where programs include this.
+        void operator()(Node* read) const noexcept {
+            if (owner != nullptr) owner->release(*read);
+        }
     };
 
     std::unique_ptr<Node, releaser> node_;
