@@ -77,7 +77,10 @@ void describe(CLI::App& app, arguments& chosen, double& size) {
         ->transform(with_unit(counts, "COUNT"))
         ->check(CLI::Range(1.0, 4e9));
     app.add_option("--density", chosen.density, "share of its gradient that a rank sends, in (0, 1] [0.01]")
-        ->check(CLI::Range(1e-9, 1.0));
+        ->check(CLI::Range(1e-9, 1.0))
+        ->check([](const std::string& text) {
+            return std::isnan(std::strtod(text.c_str(), nullptr)) ? "'" + text + "' is no number" : std::string();
+        });
     app.add_option(
            "--gradients", chosen.gradients,
            "file of one or more gradients, float32 one after the other: how much selections overlap is measured "

@@ -275,6 +275,7 @@ class Files(unittest.TestCase):
             ("--latency", "fast"): "'fast' is no number",
             ("--ranks", "1"): "not in range",
             ("--density", "2"): "not in range",
+            ("--density", "nan"): "'nan' is no number",
             ("--gradients", "/nowhere/at/all"): "File does not exist",
             ("--stragglers", "uniform:0.5"): "needs --compute",
             ("--stragglers", "uniform:2", "--compute", "1s"): "is none of none, uniform:SPREAD",
