@@ -18,6 +18,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace rill;
@@ -187,6 +188,54 @@ TEST_CASE("coordinate_descent: rounded moves go on from a checkpoint bit for bit
     };
     const std::vector<fitted_model> one = run(false);
     CHECK(run(true) == one);
+}
+
+TEST_CASE("coordinate_descent: a file that does not fit on one rank is refused on all, which then go on alike") {
+    const scratch_directory directory;
+    const auto path = [&](const char* of, rank_t rank) { return directory / (of + std::to_string(rank)).c_str(); };
+    const train::sparse_columns data = train::by_columns(rows_to_fit()),
+                                others = train::by_columns(random_sparse(150, 40, 5, true, 9));
+    const train::coordinate_descent<> policy{.coordinates = 4, .l2 = 0.01};
+    const auto save = [&](const char* name, const train::sparse_columns& samples, int steps) {
+        simulated::run(3, {}, [&](auto& net) {
+            auto descent = policy.template bind<double>(net, samples, {.timeout = seconds(20)});
+            for (int step = 0; step < steps; ++step) descent.step();
+            train::checkpoint::writer out;
+            descent.save(out, "scd.");
+            out.save(path(name, net.rank()));
+        });
+    };
+    save("own", data, 3);
+    save("early", data, 2);
+    save("others", others, 3);
+    const auto told = [&](auto file_of) {
+        std::vector<std::string> messages(3);
+        std::vector<std::vector<double>> reached(3);
+        simulated::run(3, {}, [&](auto& net) {
+            const auto rank = static_cast<std::size_t>(net.rank());
+            auto descent = policy.template bind<double>(net, data, {.timeout = seconds(20)});
+            messages[rank] = message_of<train::data_error>(
+                [&] { descent.restore(train::checkpoint::open(file_of(net.rank())), "scd."); });
+            descent.step();
+            reached[rank] = {descent.parameters().begin(), descent.parameters().end()};
+        });
+        for (const auto& each : reached) CHECK(each == reached[0]);
+        return messages;
+    };
+    const auto with = [&](const char* odd) {
+        return told([=](rank_t rank) { return path(rank == 1 ? odd : "own", rank); });
+    };
+    const char* const elsewhere = "compared with the file of rank 1: expected one that fits its trainer, found another";
+    for (const auto& [odd, what] : {std::pair("others", "section \"scd.samples\": expected the samples of this run"),
+                                    std::pair("none", "cannot be opened")}) {
+        const auto messages = with(odd);
+        CHECK_MESSAGE(has(messages[1], what), messages[1]);
+        for (const std::size_t rank : {0U, 2U}) CHECK_MESSAGE(has(messages[rank], elsewhere), messages[rank]);
+    }
+    for (const auto& message : with("early")) CHECK_MESSAGE(has(message, "expected operation 4 as on rank 0"), message);
+    for (const auto& message : with("own")) CHECK(message.empty());
+    const auto swapped = told([&](rank_t rank) { return path("own", rank == 2 ? 2 : 1 - rank); });
+    for (const auto& message : swapped) CHECK_FALSE(message.empty());
 }
 
 TEST_CASE("coordinate_descent: options that cannot be") {

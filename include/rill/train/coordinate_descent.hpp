@@ -2,11 +2,13 @@
 
 #include <rill/collective/agree.hpp>
 #include <rill/collective/all_gather.hpp>
+#include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/group_options.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
+#include <rill/core/checksum.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/fingerprint.hpp>
@@ -18,6 +20,8 @@
 #include <rill/kernel/magnitude.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/topology/recursive_doubling.hpp>
+#include <rill/train/data_error.hpp>
+#include <rill/train/detail/same_place.hpp>
 #include <rill/train/linear_loss.hpp>
 #include <rill/train/sampler.hpp>
 #include <rill/train/sparse_columns.hpp>
@@ -28,6 +32,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <optional>
 #include <span>
@@ -110,21 +115,39 @@ class bound_coordinate_descent {
         out.add(std::string(prefix) + "parameters", parameters_);
         out.add(std::string(prefix) + "scores", scores_);
         out.add(std::string(prefix) + "operation", workers_.operation_number());
+        out.add(std::string(prefix) + "samples", data_->fingerprint());
         if (order_) order_->save(out, prefix);
     }
-    /// All ranks restore what they saved after one step, and go on with the same coordinates and the same rounding if
-    /// their group has the name and the seed of the saved one. Throws `data_error`, and changes nothing, if it does not
-    /// fit.
+    /// Collective: all ranks restore what they saved after one step, and go on with the same coordinates and the same
+    /// rounding if their group has the name and the seed of the saved one. Throws `data_error` on all ranks, and
+    /// changes nothing, if the file of one does not fit its samples, its place or the files of the others. Pass what
+    /// `checkpoint::open` returns.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         auto parameters = parameters_;
         auto scores = scores_;
-        in.read(std::string(prefix) + "parameters", parameters);
-        in.read(std::string(prefix) + "scores", scores);
-        const auto operation = in.template read<std::uint64_t>(std::string(prefix) + "operation");
-        if (order_) order_->restore(in, prefix);
+        auto order = order_;
+        std::uint64_t operation = 0;
+        std::exception_ptr refused;
+        try {
+            in.read(std::string(prefix) + "parameters", parameters);
+            in.read(std::string(prefix) + "scores", scores);
+            operation = in.template read<std::uint64_t>(std::string(prefix) + "operation");
+            const std::string samples = std::string(prefix) + "samples";
+            if (in.count(samples) != 0 && in.template read<std::uint64_t>(samples) != data_->fingerprint())
+                throw data_error(in.path(), "section \"" + samples + "\"", "the samples of this run", "others");
+            if (order) order->restore(in, prefix);
+        } catch (const std::exception&) {
+            refused = std::current_exception();  // thrown after the other ranks have been told
+        }
+        const std::uint64_t sum =
+            mix64(checksum(std::as_bytes(std::span(parameters))), checksum(std::as_bytes(std::span(scores))));
+        detail::require_common_files({in.path(), workers_.rank(), workers_.size(), refused, operation, sum},
+                                     "operation",
+                                     [&](std::span<std::int64_t> table) { all_reduce(workers_, table, table); });
         parameters_.swap(parameters);
         scores_.swap(scores);
+        order_ = std::move(order);
         workers_.resume_at(operation);
     }
 

@@ -5,11 +5,11 @@
 #include <rill/concept/objective.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
+#include <rill/core/checksum.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/train/checkpoint.hpp>
-#include <rill/train/data_error.hpp>
 #include <rill/train/detail/same_place.hpp>
 #include <rill/train/minibatches.hpp>
 #include <rill/train/sparse_objective.hpp>
@@ -25,7 +25,6 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
@@ -135,7 +134,9 @@ class trainer {
         } catch (const std::exception&) {
             refused = std::current_exception();  // thrown after the other ranks have been told
         }
-        require_agreement(in.path(), refused, saved[3], parameters);
+        const std::uint64_t sum = Plan::replicas_equal ? checksum(std::as_bytes(std::span(parameters))) : 0;
+        detail::require_common_files({in.path(), net_->rank(), net_->size(), refused, saved[3], sum}, "step",
+                                     [&](std::span<std::int64_t> table) { strategy_.add_up(table); });
         strategy_.resume_at(saved[4]);
         parameters_.swap(parameters);
         batches_ = std::move(batches);
@@ -172,32 +173,6 @@ class trainer {
         in.read(name, saved);
         detail::require_same_place(in.path(), name, saved, state());
         return saved;
-    }
-
-    /// Tells all ranks what this one has read, and throws on all of them unless all can go on from there.
-    void require_agreement(const std::string& path, const std::exception_ptr& refused, std::uint64_t step,
-                           std::span<const scalar> parameters) {
-        const auto size = static_cast<std::size_t>(net_->size()), rank = static_cast<std::size_t>(net_->rank());
-        std::vector<std::int64_t> told(3 * size);
-        const std::span refusals = std::span(told).first(size), steps = std::span(told).subspan(size, size),
-                        sums = std::span(told).last(size);
-        refusals[rank] = refused != nullptr ? 1 : 0;
-        steps[rank] = static_cast<std::int64_t>(step);
-        if (Plan::replicas_equal) sums[rank] = static_cast<std::int64_t>(checksum(std::as_bytes(parameters)));
-        strategy_.add_up(told);
-        if (refused != nullptr) std::rethrow_exception(refused);
-        const auto beside = [](std::size_t other) { return "compared with the file of rank " + std::to_string(other); };
-        for (std::size_t other = 0; other < size; ++other)
-            if (refusals[other] != 0)
-                throw data_error(path, beside(other), "one that fits its trainer", "another: see that rank's error");
-        for (std::size_t other = 1; other < size; ++other) {
-            if (steps[other] != steps[0])
-                throw data_error(path, beside(other), "step " + std::to_string(steps[0]) + " as on rank 0",
-                                 std::to_string(steps[other]));
-            if (sums[other] != sums[0])
-                throw data_error(path, beside(other), "the parameters that rank 0 has, the same on all ranks",
-                                 "others");
-        }
     }
 
     Net* net_;

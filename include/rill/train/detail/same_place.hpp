@@ -1,13 +1,16 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/core/types.hpp>
 #include <rill/train/data_error.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace train::detail {
 
@@ -29,6 +32,43 @@ void require_same_plan(const Reader& in, const std::string& section, std::string
     if (own.empty() || saved.empty()) return;
     in.read(section, saved);
     if (saved != own) throw data_error(in.path(), "section \"" + section + "\"", std::string(own), saved);
+}
+
+/// What a rank has read of its file.
+struct file_read {
+    std::string path;
+    rank_t rank = 0;
+    int ranks = 1;
+    std::exception_ptr refused;  ///< why it does not fit; null if it does
+    std::uint64_t position = 0;  ///< where it goes on
+    std::uint64_t sum = 0;       ///< of what must be alike on all ranks
+};
+
+/// Tells all ranks what this one has read, and throws on all of them unless all can go on from there. `position`: what
+/// `file_read::position` counts; `add_up(table)`: the sum over all ranks, entry by entry.
+template <class AddUp>
+void require_common_files(const file_read& own, const std::string& position, AddUp&& add_up) {
+    const auto size = static_cast<std::size_t>(own.ranks), rank = static_cast<std::size_t>(own.rank);
+    std::vector<std::int64_t> told(3 * size);
+    const std::span refusals = std::span(told).first(size), positions = std::span(told).subspan(size, size),
+                    sums = std::span(told).last(size);
+    refusals[rank] = own.refused != nullptr ? 1 : 0;
+    positions[rank] = static_cast<std::int64_t>(own.position);
+    sums[rank] = static_cast<std::int64_t>(own.sum);
+    add_up(std::span(told));
+    if (own.refused != nullptr) std::rethrow_exception(own.refused);
+    const auto beside = [](std::size_t other) { return "compared with the file of rank " + std::to_string(other); };
+    for (std::size_t other = 0; other < size; ++other)
+        if (refusals[other] != 0)
+            throw data_error(own.path, beside(other), "one that fits its trainer", "another: see that rank's error");
+    for (std::size_t other = 1; other < size; ++other) {
+        if (positions[other] != positions[0])
+            throw data_error(own.path, beside(other), position + " " + std::to_string(positions[0]) + " as on rank 0",
+                             std::to_string(positions[other]));
+        if (sums[other] != sums[0])
+            throw data_error(own.path, beside(other), "the parameters that rank 0 has, the same on all ranks",
+                             "others");
+    }
 }
 
 }}}  // namespace rill::RILL_ABI::train::detail
