@@ -225,7 +225,7 @@ TEST_CASE("coordinate_descent: a file that does not fit on one rank is refused o
     const auto with = [&](const char* odd) {
         return told([=](rank_t rank) { return path(rank == 1 ? odd : "own", rank); });
     };
-    const char* const elsewhere = "compared with the file of rank 1: expected one that fits its trainer, found another";
+    const char* const elsewhere = "compared with the file of rank 1: expected one that fits that rank, found another";
     for (const auto& [odd, what] : {std::pair("others", "section \"scd.samples\": expected the samples of this run"),
                                     std::pair("none", "cannot be opened")}) {
         const auto messages = with(odd);

@@ -293,7 +293,7 @@ TEST_CASE("trainer: a file that is missing or damaged on one rank is refused on 
         std::filesystem::remove(path(1));
         for (const rank_t rank : {0, 2})
             CHECK(has(messages[static_cast<std::size_t>(rank)],
-                      "compared with the file of rank 1: expected one that fits its trainer, found another"));
+                      "compared with the file of rank 1: expected one that fits that rank, found another"));
         return messages[1];
     };
     CHECK(has(refusals(dense_plan, false), "cannot be opened"));
@@ -320,7 +320,7 @@ TEST_CASE("trainer: swapped files of two ranks are refused on all ranks, and all
     });
     CHECK(has(messages[0], "section \"trainer\", rank: expected 0, found 1"));
     CHECK(has(messages[1], "section \"trainer\", rank: expected 1, found 0"));
-    CHECK(has(messages[2], "compared with the file of rank 0: expected one that fits its trainer, found another"));
+    CHECK(has(messages[2], "compared with the file of rank 0: expected one that fits that rank, found another"));
 }
 
 namespace {

@@ -60,7 +60,7 @@ void require_common_files(const file_read& own, const std::string& position, Add
     const auto beside = [](std::size_t other) { return "compared with the file of rank " + std::to_string(other); };
     for (std::size_t other = 0; other < size; ++other)
         if (refusals[other] != 0)
-            throw data_error(own.path, beside(other), "one that fits its trainer", "another: see that rank's error");
+            throw data_error(own.path, beside(other), "one that fits that rank", "another: see that rank's error");
     for (std::size_t other = 1; other < size; ++other) {
         if (positions[other] != positions[0])
             throw data_error(own.path, beside(other), position + " " + std::to_string(positions[0]) + " as on rank 0",
