@@ -9758,9 +9758,9 @@ struct contiguous_range {
 /// - `layout_in_memory(x)`: a `memory_layout`, for types whose elements lie in memory although `view` cannot always be
 ///   called. Collectives use it to find out that input and output overlap. A type with neither this nor a view is taken
 ///   for an expression, which has no memory.
-/// - `is_view` (default: false): a copy refers to the same elements, which outlive it. A temporary of such a type may
-///   be given to an operation in the background. (So may a temporary input of a type that has no `view` at all, because
-///   the start of the operation reads it.)
+/// - `is_view` (default: false): a copy refers to the same elements, which outlive it. Only of such a type may an
+///   output be a temporary, and an input of an operation in the background. (So may a temporary input of a type that has
+///   no `view` at all, because the start of the operation reads it.)
 ///
 /// `x` is passed as `X&` or `const X&`, as the caller has it.
 template <class X>
@@ -10589,6 +10589,7 @@ consteval bool require_input() {
     return met;
 }
 
+/// Checks an output. `X`: the type of the argument, a reference unless the argument is a temporary.
 template <class X>
 consteval bool require_output() {
     constexpr bool known = Tensor<X>;
@@ -10601,7 +10602,12 @@ consteval bool require_output() {
         static_assert(OutputTensor<X>,
                       "rill::collective: the output cannot be written to, because it is const or an expression; pass a "
                       "vector, matrix, map, block or view that is not const");
-        return OutputTensor<X>;
+        constexpr bool stays = is_lasting<X>;
+        static_assert(stays || !OutputTensor<X>,
+                      "rill::collective: the output is a temporary that owns its values, so the result would be lost; "
+                      "pass a variable or a span of one (if its type is a view, say so by is_view in its "
+                      "rill::tensor_traits)");
+        return OutputTensor<X> && stays;
     }
     return false;
 }
@@ -10729,7 +10735,8 @@ consteval bool require_all_reduce() {
     }
 }
 
-/// What an output counts as when its type is compared with the input's: a stream as the vector that it stands for.
+/// What an output counts as when its type is compared with the input's: a stream as the vector that it stands for, and
+/// a temporary one as a temporary vector.
 template <class Out>
 struct vector_of {
     using type = Out;
@@ -10737,6 +10744,10 @@ struct vector_of {
 template <class T, class Index>
 struct vector_of<stream<T, Index>&> {
     using type = std::span<T>;
+};
+template <class T, class Index>
+struct vector_of<stream<T, Index>> {
+    using type = std::vector<T>;
 };
 template <class Out>
 constexpr bool is_stream_output = is_stream<std::remove_reference_t<Out>> && std::is_lvalue_reference_v<Out>;
@@ -17512,7 +17523,7 @@ auto all_gather_call(Group&, const stream<T, Index>& input, stream<T, Index>& ou
 template <class Group, class In, class Out>
     requires detail::Tensors<In, Out>
 receipt all_gather(Group& group, const In& input, Out&& output) {
-    return detail::all_gather_call(group, input, output)(group);
+    return detail::all_gather_call(group, input, std::forward<Out>(output))(group);
 }
 
 /// Concatenates sparse streams over one dimension whose coordinates are disjoint: every rank gets their union.
@@ -17936,8 +17947,9 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold
 ///
 /// `input`, `output`: tensors of N elements (contiguous ranges, types that an adapter knows, `tensors`), in the same
 /// memory or without overlap. An input without a view of its memory (an expression, a strided block) is evaluated into
-/// memory of the group; an output without one is computed there and then copied. Cost: rounds, messages and bytes of
-/// the topology. If ranks reach each other's memory (`SharedMemoryTransport`) and the topology `folds_at_owners`,
+/// memory of the group; an output without one is computed there and then copied. A temporary output is a view; one
+/// that owns its values does not compile, because the result would be lost. Cost: rounds, messages and bytes of the
+/// topology. If ranks reach each other's memory (`SharedMemoryTransport`) and the topology `folds_at_owners`,
 /// nothing is sent: one pass over all inputs and outputs gives the same bits, and each access counts as a message of
 /// the topology. Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors:
 /// `mismatch`, `timeout`, `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged
@@ -17946,7 +17958,7 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold
 template <class Group, class In, class Out, class Fold = aggregate::sum, class Own = contribution>
     requires(detail::Tensors<In, Out> && !detail::MeantAsCodec<Fold>)
 receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const Own& own = {}) {
-    return detail::all_reduce_call(group, input, output, fold, own)(group);
+    return detail::all_reduce_call(group, input, std::forward<Out>(output), fold, own)(group);
 }
 
 /// Folds streams: the result is sparse until a fold finds the dense form to be the smaller one (`codings.when`).
@@ -17981,7 +17993,8 @@ template <class Group, class In, class Out, class Codec, class Fold = aggregate:
     requires detail::MeantAsCodec<Codec>
 receipt all_reduce(Group& group, const In& input, Out&& output, Codec&& codec, const Fold& fold = {},
                    const contribution& own = {}, const Accept& accept = {}) {
-    return detail::all_reduce_call(group, input, output, std::forward<Codec>(codec), fold, own, accept)(group);
+    return detail::all_reduce_call(group, input, std::forward<Out>(output), std::forward<Codec>(codec), fold, own,
+                                   accept)(group);
 }
 
 /// Start the three forms of `all_reduce` in the background, with the same arguments.
@@ -18125,7 +18138,7 @@ auto broadcast_call(Group& group, stream<T, Index>& data, rank_t root, const cod
 /// calls something else is an error on every rank. Errors: as in `all_reduce`.
 template <class Group, class Data>
 receipt broadcast(Group& group, Data&& data, rank_t root) {
-    return detail::broadcast_call(group, data, root)(group);
+    return detail::broadcast_call(group, std::forward<Data>(data), root)(group);
 }
 
 /// Broadcasts a stream, sparse or dense; on ranks other than the root, `data` needs only the dimension.
@@ -18459,7 +18472,7 @@ auto reduce_call(Group& group, const stream<T, Index>& input, stream<T, Index>& 
 template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires detail::Tensors<In, Out>
 receipt reduce(Group& group, const In& input, Out&& output, rank_t root, const Fold& fold = {}) {
-    return detail::reduce_call(group, input, output, root, fold)(group);
+    return detail::reduce_call(group, input, std::forward<Out>(output), root, fold)(group);
 }
 
 /// Reduces streams; on ranks other than the root, `output` becomes empty.
@@ -18568,7 +18581,7 @@ auto reduce_scatter_call(Group&, const stream<T, Index>& input, stream<T, Index>
 template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires detail::Tensors<In, Out>
 receipt reduce_scatter(Group& group, const In& input, Out&& output, const Fold& fold = {}) {
-    return detail::reduce_scatter_call(group, input, output, fold)(group);
+    return detail::reduce_scatter_call(group, input, std::forward<Out>(output), fold)(group);
 }
 
 /// Folds streams and leaves rank r with part r; `output` covers `split(N, P, rank)`.
@@ -21333,9 +21346,9 @@ struct top_k {
 namespace rill { inline namespace RILL_ABI { namespace compress {
 
 /// Keeps the entries of largest magnitude, many at first and fewer with each operation: their share falls from
-/// `initial` to `density` by the same factor in each of the first `operations` operations of the group, and stays
-/// there. Early gradients change fast, and a residual of many of them delays training (Lin et al., Deep Gradient
-/// Compression, ICLR 2018, section 3.3, which lowers the share once in an epoch).
+/// `initial`, that of the group's first operation, to `density` by the same factor after each of the first `operations`
+/// operations, and stays there. Early gradients change fast, and a residual of many of them delays training (Lin et
+/// al., Deep Gradient Compression, ICLR 2018, section 3.3, which lowers the share once in an epoch).
 ///
 /// `bind` gives a model of `Compressor`. Operations are those of the group that the codec is used in: of a training
 /// strategy, its steps; of `overlapped_bsp`, the exchanges of all its buckets. Cost, determinism and errors are those
@@ -21350,10 +21363,11 @@ struct warming_top_k {
     static constexpr bool is_unbiased = false;
     static constexpr bool is_contractive = true;
 
-    /// The share of the entries that operation `number` sends.
+    /// The share of the entries that operation `number` sends. A group counts its operations from 1.
     double density_at(std::uint64_t number) const {
-        if (number >= operations) return density;
-        const double progress = static_cast<double>(number) / static_cast<double>(operations);
+        const std::uint64_t earlier = number == 0 ? 0 : number - 1;
+        if (earlier >= operations) return density;
+        const double progress = static_cast<double>(earlier) / static_cast<double>(operations);
         return initial * rill::detail::power(density / initial, progress);
     }
 
@@ -23106,7 +23120,7 @@ class round_loop {
     /// `reduce`: commits its contribution if that was in a result, else rolls it back.
     template <class State>
     bool next(State&& state) {
-        if constexpr (require_output<State>()) {
+        if constexpr (require_output<State&>()) {  // the root may begin with a temporary
             using T = tensor_element<State>;
             if (links_.machine().has_ended()) {
                 settle(was_in());
@@ -26791,6 +26805,38 @@ inline void add_twice_mixed(const std::vector<mixing_row>& rows, const std::vect
     }
 }
 
+/// The rows of all ranks in each of the first `rounds` rounds.
+template <Mixing M>
+std::vector<std::vector<mixing_row>> mixing_rounds(const M& mixing, int size, std::uint64_t rounds, random_key key) {
+    auto bound = mixing.bind(size, key);
+    std::vector<std::vector<mixing_row>> all(static_cast<std::size_t>(rounds),
+                                             std::vector<mixing_row>(static_cast<std::size_t>(size)));
+    for (std::size_t round = 0; round < all.size(); ++round)
+        for (rank_t rank = 0; rank < size; ++rank) bound.fill(round, rank, all[round][static_cast<std::size_t>(rank)]);
+    return all;
+}
+
+/// See `topology::mixing_rate`. `all`: what `mixing_rounds` returns, of at least one round.
+inline double rate_of_rounds(const std::vector<std::vector<mixing_row>>& all) {
+    random_sequence random(random_key{1});
+    std::vector<double> now(all.front().size()), next(now.size());
+    for (double& each : now) each = random.uniform() - 0.5;
+    double rate = 0;
+    for (int step = 0; step < 20'000; ++step) {
+        detail::take_from_mean(now);
+        const double length = std::sqrt(std::inner_product(now.begin(), now.end(), now.begin(), 0.0));
+        if (length < 1e-150) return 0;
+        for (double& each : now) each /= length;
+        std::fill(next.begin(), next.end(), 0.0);
+        for (const auto& rows : all) detail::add_twice_mixed(rows, now, next);
+        for (double& each : next) each /= static_cast<double>(all.size());
+        const double before = std::exchange(rate, std::inner_product(now.begin(), now.end(), next.begin(), 0.0));
+        now.swap(next);
+        if (step > 10 && std::abs(rate - before) <= 1e-13 * rate) break;
+    }
+    return rate;
+}
+
 }  // namespace detail
 
 /// By which factor a mixing shrinks the squared distance of the models from their mean in a round, on average, in the
@@ -26805,29 +26851,7 @@ double mixing_rate(const M& mixing, int size, std::uint64_t rounds, random_key k
                   "is_doubly_stochastic the distance from the mean has a rate");
     RILL_EXPECTS(rounds >= 1, "topology::mixing_rate: there is at least one round");
     if (size == 1) return 0;
-    auto bound = mixing.bind(size, key);
-    std::vector<std::vector<mixing_row>> all(static_cast<std::size_t>(rounds),
-                                             std::vector<mixing_row>(static_cast<std::size_t>(size)));
-    for (std::size_t round = 0; round < all.size(); ++round)
-        for (rank_t rank = 0; rank < size; ++rank) bound.fill(round, rank, all[round][static_cast<std::size_t>(rank)]);
-
-    random_sequence random(random_key{1});
-    std::vector<double> now(static_cast<std::size_t>(size)), next(now.size());
-    for (double& each : now) each = random.uniform() - 0.5;
-    double rate = 0;
-    for (int step = 0; step < 20'000; ++step) {
-        detail::take_from_mean(now);
-        const double length = std::sqrt(std::inner_product(now.begin(), now.end(), now.begin(), 0.0));
-        if (length < 1e-150) return 0;
-        for (double& each : now) each /= length;
-        std::fill(next.begin(), next.end(), 0.0);
-        for (const auto& rows : all) detail::add_twice_mixed(rows, now, next);
-        for (double& each : next) each /= static_cast<double>(rounds);
-        const double before = std::exchange(rate, std::inner_product(now.begin(), now.end(), next.begin(), 0.0));
-        now.swap(next);
-        if (step > 10 && std::abs(rate - before) <= 1e-13 * rate) break;
-    }
-    return rate;
+    return detail::rate_of_rounds(detail::mixing_rounds(mixing, size, rounds, key));
 }
 
 }}}  // namespace rill::RILL_ABI::topology
@@ -40840,19 +40864,16 @@ inline std::vector<matching_forecast> forecast_matchings(topology::bandwidth_mat
     for (const double least : candidates) {
         mixing.least = least;
         matching_forecast found{.least = least};
-        auto bound = mixing.bind(ranks, key);
-        mixing_row row;
-        for (std::uint64_t number = 0; number < rounds; ++number) {
+        const auto drawn = topology::detail::mixing_rounds(mixing, ranks, rounds, key);
+        for (const auto& rows : drawn) {
             double slowest = speeds.back();
-            for (rank_t rank = 0; rank < ranks; ++rank) {
-                bound.fill(number, rank, row);
-                for (const rank_t peer : row.receivers)
-                    slowest = std::min(slowest, speed(static_cast<std::size_t>(rank), static_cast<std::size_t>(peer)));
-            }
+            for (std::size_t rank = 0; rank < size; ++rank)
+                for (const rank_t peer : rows[rank].receivers)
+                    slowest = std::min(slowest, speed(rank, static_cast<std::size_t>(peer)));
             found.slowest += slowest / static_cast<double>(rounds);
             found.seconds += (round.bytes / slowest + round.seconds_besides) / static_cast<double>(rounds);
         }
-        found.factor = 1 - (1 - topology::mixing_rate(mixing, ranks, rounds, key)) * round.density;
+        found.factor = 1 - (1 - topology::detail::rate_of_rounds(drawn)) * round.density;
         all.push_back(found);
     }
     return all;
@@ -44839,7 +44860,10 @@ class received_message {
   private:
     struct releaser {
         Owner owner;
-        void operator()(Node* read) const noexcept { owner->release(*read); }
+        /// A node has an owner. GCC does not see that, and would warn of a null pointer where programs include this.
+        void operator()(Node* read) const noexcept {
+            if (owner != nullptr) owner->release(*read);
+        }
     };
 
     std::unique_ptr<Node, releaser> node_;

@@ -667,6 +667,43 @@ void require_same_plan(const Reader& in, const std::string& section, std::string
     if (saved != own) throw data_error(in.path(), "section \"" + section + "\"", std::string(own), saved);
 }
 
+/// What a rank has read of its file.
+struct file_read {
+    std::string path;
+    rank_t rank = 0;
+    int ranks = 1;
+    std::exception_ptr refused;  ///< why it does not fit; null if it does
+    std::uint64_t position = 0;  ///< where it goes on
+    std::uint64_t sum = 0;       ///< of what must be alike on all ranks
+};
+
+/// Tells all ranks what this one has read, and throws on all of them unless all can go on from there. `position`: what
+/// `file_read::position` counts; `add_up(table)`: the sum over all ranks, entry by entry.
+template <class AddUp>
+void require_common_files(const file_read& own, const std::string& position, AddUp&& add_up) {
+    const auto size = static_cast<std::size_t>(own.ranks), rank = static_cast<std::size_t>(own.rank);
+    std::vector<std::int64_t> told(3 * size);
+    const std::span refusals = std::span(told).first(size), positions = std::span(told).subspan(size, size),
+                    sums = std::span(told).last(size);
+    refusals[rank] = own.refused != nullptr ? 1 : 0;
+    positions[rank] = static_cast<std::int64_t>(own.position);
+    sums[rank] = static_cast<std::int64_t>(own.sum);
+    add_up(std::span(told));
+    if (own.refused != nullptr) std::rethrow_exception(own.refused);
+    const auto beside = [](std::size_t other) { return "compared with the file of rank " + std::to_string(other); };
+    for (std::size_t other = 0; other < size; ++other)
+        if (refusals[other] != 0)
+            throw data_error(own.path, beside(other), "one that fits that rank", "another: see that rank's error");
+    for (std::size_t other = 1; other < size; ++other) {
+        if (positions[other] != positions[0])
+            throw data_error(own.path, beside(other), position + " " + std::to_string(positions[0]) + " as on rank 0",
+                             std::to_string(positions[other]));
+        if (sums[other] != sums[0])
+            throw data_error(own.path, beside(other), "the parameters that rank 0 has, the same on all ranks",
+                             "others");
+    }
+}
+
 }}}  // namespace rill::RILL_ABI::train::detail
 
 // ===== rill/train/detail/shuffled_rows.hpp
@@ -1169,7 +1206,9 @@ class trainer {
         } catch (const std::exception&) {
             refused = std::current_exception();  // thrown after the other ranks have been told
         }
-        require_agreement(in.path(), refused, saved[3], parameters);
+        const std::uint64_t sum = Plan::replicas_equal ? checksum(std::as_bytes(std::span(parameters))) : 0;
+        detail::require_common_files({in.path(), net_->rank(), net_->size(), refused, saved[3], sum}, "step",
+                                     [&](std::span<std::int64_t> table) { strategy_.add_up(table); });
         strategy_.resume_at(saved[4]);
         parameters_.swap(parameters);
         batches_ = std::move(batches);
@@ -1206,32 +1245,6 @@ class trainer {
         in.read(name, saved);
         detail::require_same_place(in.path(), name, saved, state());
         return saved;
-    }
-
-    /// Tells all ranks what this one has read, and throws on all of them unless all can go on from there.
-    void require_agreement(const std::string& path, const std::exception_ptr& refused, std::uint64_t step,
-                           std::span<const scalar> parameters) {
-        const auto size = static_cast<std::size_t>(net_->size()), rank = static_cast<std::size_t>(net_->rank());
-        std::vector<std::int64_t> told(3 * size);
-        const std::span refusals = std::span(told).first(size), steps = std::span(told).subspan(size, size),
-                        sums = std::span(told).last(size);
-        refusals[rank] = refused != nullptr ? 1 : 0;
-        steps[rank] = static_cast<std::int64_t>(step);
-        if (Plan::replicas_equal) sums[rank] = static_cast<std::int64_t>(checksum(std::as_bytes(parameters)));
-        strategy_.add_up(told);
-        if (refused != nullptr) std::rethrow_exception(refused);
-        const auto beside = [](std::size_t other) { return "compared with the file of rank " + std::to_string(other); };
-        for (std::size_t other = 0; other < size; ++other)
-            if (refusals[other] != 0)
-                throw data_error(path, beside(other), "one that fits its trainer", "another: see that rank's error");
-        for (std::size_t other = 1; other < size; ++other) {
-            if (steps[other] != steps[0])
-                throw data_error(path, beside(other), "step " + std::to_string(steps[0]) + " as on rank 0",
-                                 std::to_string(steps[other]));
-            if (sums[other] != sums[0])
-                throw data_error(path, beside(other), "the parameters that rank 0 has, the same on all ranks",
-                                 "others");
-        }
     }
 
     Net* net_;
@@ -1715,6 +1728,13 @@ class lockstep {
         return has_ended_ ? 0 : rate_at<T>(schedule, number);
     }
 
+    /// As `agree`, but does not count as an operation, so that the first step has the random numbers of the first one.
+    void compare(const option_names& names, const option_hashes& hashes) {
+        const std::uint64_t first = position();
+        agree(workers_, names, hashes);
+        workers_.resume_at(first);
+    }
+
     bool is_complete(const receipt& done) const { return done.contributors == workers_.size(); }
 
     /// The first coordinate of a gradient that is not finite.
@@ -1760,12 +1780,6 @@ class lockstep {
     }
 
   private:
-    void compare(const option_names& names, const option_hashes& hashes) {
-        const std::uint64_t first = position();
-        agree(workers_, names, hashes);
-        workers_.resume_at(first);  // the comparison takes no random numbers
-    }
-
     /// Every rank learns whose gradients cannot be used: coordinate + 1 at the place of each such rank.
     void explain_skip(std::optional<std::size_t> bad, step_record& record) {
         std::vector<std::int64_t> places(static_cast<std::size_t>(workers_.size()));
@@ -2094,6 +2108,17 @@ struct compressed_state {
     }
 };
 
+namespace detail {
+/// Makes `codec` send `gradient` times `rate`. Codecs that can scale do so in the pass that they make anyway.
+template <class Codec, std::floating_point T>
+void scale_contribution(Codec& codec, std::span<T> gradient, T rate) {
+    if constexpr (ScalingCompressor<Codec, T>)
+        codec.scale_inputs(rate);
+    else
+        for (T& slope : gradient) slope *= rate;
+}
+}  // namespace detail
+
 }}}  // namespace rill::RILL_ABI::train
 
 // ===== rill/train/compressed_bsp.hpp
@@ -2121,7 +2146,7 @@ class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
         const auto exchange = [&](const contribution& own) {
             if (own.weight > 0) {
                 policy_.clip.apply(gradient);
-                scale(gradient, static_cast<T>(rate));
+                detail::scale_contribution(state_.codec, gradient, static_cast<T>(rate));
             }
             const auto is_complete = [&](const receipt& done) { return this->is_complete(done); };
             return all_reduce(this->workers(), gradient, update_, state_.codec, aggregate::mean{}, own, is_complete);
@@ -2138,14 +2163,6 @@ class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
     static constexpr bool moves_along_stream =
         codec_type::is_coordinatewise && StreamOptimizer<optimizer_type, T, stream_view<T, index_type>>;
     using update_type = std::conditional_t<moves_along_stream, stream<T, index_type>, aligned_vector<T>>;
-
-    /// Codecs that can scale do so in the pass that they make over the gradient anyway.
-    void scale(std::span<T> gradient, T rate) {
-        if constexpr (ScalingCompressor<codec_type, T>)
-            state_.codec.scale_inputs(rate);
-        else
-            for (T& slope : gradient) slope *= rate;
-    }
 
     void move(std::span<T> parameters) {
         if constexpr (moves_along_stream)
@@ -2492,21 +2509,39 @@ class bound_coordinate_descent {
         out.add(std::string(prefix) + "parameters", parameters_);
         out.add(std::string(prefix) + "scores", scores_);
         out.add(std::string(prefix) + "operation", workers_.operation_number());
+        out.add(std::string(prefix) + "samples", data_->fingerprint());
         if (order_) order_->save(out, prefix);
     }
-    /// All ranks restore what they saved after one step, and go on with the same coordinates and the same rounding if
-    /// their group has the name and the seed of the saved one. Throws `data_error`, and changes nothing, if it does not
-    /// fit.
+    /// Collective: all ranks restore what they saved after one step, and go on with the same coordinates and the same
+    /// rounding if their group has the name and the seed of the saved one. Throws `data_error` on all ranks, and
+    /// changes nothing, if the file of one does not fit its samples, its place or the files of the others. Pass what
+    /// `checkpoint::open` returns.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         auto parameters = parameters_;
         auto scores = scores_;
-        in.read(std::string(prefix) + "parameters", parameters);
-        in.read(std::string(prefix) + "scores", scores);
-        const auto operation = in.template read<std::uint64_t>(std::string(prefix) + "operation");
-        if (order_) order_->restore(in, prefix);
+        auto order = order_;
+        std::uint64_t operation = 0;
+        std::exception_ptr refused;
+        try {
+            in.read(std::string(prefix) + "parameters", parameters);
+            in.read(std::string(prefix) + "scores", scores);
+            operation = in.template read<std::uint64_t>(std::string(prefix) + "operation");
+            const std::string samples = std::string(prefix) + "samples";
+            if (in.count(samples) != 0 && in.template read<std::uint64_t>(samples) != data_->fingerprint())
+                throw data_error(in.path(), "section \"" + samples + "\"", "the samples of this run", "others");
+            if (order) order->restore(in, prefix);
+        } catch (const std::exception&) {
+            refused = std::current_exception();  // thrown after the other ranks have been told
+        }
+        const std::uint64_t sum =
+            mix64(checksum(std::as_bytes(std::span(parameters))), checksum(std::as_bytes(std::span(scores))));
+        detail::require_common_files({in.path(), workers_.rank(), workers_.size(), refused, operation, sum},
+                                     "operation",
+                                     [&](std::span<std::int64_t> table) { all_reduce(workers_, table, table); });
         parameters_.swap(parameters);
         scores_.swap(scores);
+        order_ = std::move(order);
         workers_.resume_at(operation);
     }
 
@@ -4330,7 +4365,7 @@ class libsvm_line {
 
     /// Appends the sample. Throws `problem`.
     void read(sparse_dataset& to) {
-        to.labels.push_back(number("a label (a finite number)"));
+        to.labels.push_back(number("a label"));
         require_blank("a blank behind the label");
         std::uint64_t least = 0;
         for (skip_blanks(); !at_end(); skip_blanks()) {
@@ -4364,20 +4399,41 @@ class libsvm_line {
     }
 
     template <class N>
-    bool parse(N& value) {
+    std::errc parse(N& value) {
         const char* const end = text_.data() + text_.size();
         const auto [stop, error] = std::from_chars(text_.data() + at_, end, value);
-        if (error != std::errc()) return false;
         at_ = static_cast<std::size_t>(stop - text_.data());
-        return true;
+        return error;
     }
 
-    float number(const char* expected) {
+    /// Whether a number that no float holds is too large, not too small.
+    static bool is_large(std::string_view number) {
+        const std::size_t exponent_at = std::min(number.find_first_of("eE"), number.size());
+        const std::string_view digits = number.substr(0, exponent_at);
+        const auto point = static_cast<std::ptrdiff_t>(std::min(digits.find('.'), digits.size()));
+        const auto first = static_cast<std::ptrdiff_t>(digits.find_first_of("123456789"));
+        std::int32_t exponent = 0;
+        std::string_view rest = number.substr(std::min(exponent_at + 1, number.size()));
+        if (rest.starts_with('+')) rest.remove_prefix(1);
+        if (std::from_chars(rest.data(), rest.data() + rest.size(), exponent).ec == std::errc::result_out_of_range)
+            return !rest.starts_with('-');
+        return point - first + exponent > 0;
+    }
+
+    /// `what`: "a label" or "a value".
+    float number(const std::string& what) {
         const std::size_t begin = at_;
         if (!at_end() && text_[at_] == '+' && (at_ + 1 == text_.size() || text_[at_ + 1] != '-')) ++at_;
-        long double value = 0;  // its range holds what is 0 in a float, such as 1e-400
-        if (!parse(value) || !std::isfinite(static_cast<float>(value))) fail(begin, expected);
-        return static_cast<float>(value);
+        const std::size_t first = at_;
+        float value = 0;
+        const std::errc error = parse(value);
+        if (error == std::errc::result_out_of_range) {
+            if (is_large(text_.substr(first, at_ - first)))
+                fail(begin, what + " that a float holds (this one is too large)");
+            return text_[first] == '-' ? -0.0F : 0.0F;
+        }
+        if (error != std::errc() || !std::isfinite(value)) fail(begin, what + " (a finite number)");
+        return value;
     }
 
     std::uint32_t read_column(std::uint64_t least) {
@@ -4386,7 +4442,7 @@ class libsvm_line {
         const std::uint64_t most =
             options_->columns != 0 ? options_->columns : std::numeric_limits<std::uint32_t>::max();
         std::uint64_t index = 0;
-        if (!parse(index)) fail(begin, "the number of a column");
+        if (parse(index) != std::errc()) fail(begin, "the number of a column");
         if (index < first + least || index - first >= most)
             fail(begin, "a column from " + std::to_string(first + least) + " to " + std::to_string(first + most - 1) +
                             (least > 0 ? " (columns ascend)" : ""));
@@ -4397,7 +4453,7 @@ class libsvm_line {
         float value = 1;
         if (at_ < text_.size() && text_[at_] == ':') {
             ++at_;
-            value = number("a value (a finite number)");
+            value = number("a value");
         }
         require_blank("\":\" and a value, or a blank, behind the column");
         if (value != 1 && to.values.empty()) to.values.assign(to.indices.size() - 1, 1.0F);
@@ -4414,10 +4470,11 @@ class libsvm_line {
 /// Reads the share of `rank` of a text file in LIBSVM's format, plain or gzip.
 ///
 /// A line holds a label and pairs `column:value` whose columns ascend; `column` alone stands for `column:1`. What
-/// follows a `#` is a comment. A line belongs to the rank in whose part `split(bytes, size, rank)` of the unpacked file
-/// it begins, so each line belongs to one rank, and a packed file is divided as the plain one. If all values are 1, the
-/// dataset holds none. Where `options.columns` is 0, ranks may find different numbers of columns: give all of them the
-/// largest (`all_reduce` with `aggregate::max`).
+/// follows a `#` is a comment. A number too small for a float is 0; one that is too large is an error. A line belongs
+/// to the rank in whose part `split(bytes, size, rank)` of the unpacked file it begins, so each line belongs to one
+/// rank, and a packed file is divided as the plain one. If all values are 1, the dataset holds none. Where
+/// `options.columns` is 0, ranks may find different numbers of columns: give all of them the largest (`all_reduce` with
+/// `aggregate::max`).
 ///
 /// Cost: a rank reads its own part of a plain file. A gzip file has no places to begin at: with several ranks, each of
 /// them unpacks all of it to learn its size, and then again from the beginning to the end of its own part. Memory: the
@@ -4715,8 +4772,8 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
           invalid_(plan_.buckets().size()) {
         std::uint64_t codecs = 0;
         if constexpr (is_coded) codecs = state_.codec.fingerprint();
-        agree(this->workers(), {{"division into buckets", "codecs of the buckets"}},
-              {option_hash(plan_.fingerprint()), option_hash(codecs)});
+        this->compare({{"division into buckets", "codecs of the buckets"}},
+                      {option_hash(plan_.fingerprint()), option_hash(codecs)});
     }
 
     const bucket_plan& plan() const { return plan_; }
@@ -4813,9 +4870,9 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
             policy_.clip.apply(part);
         const contribution own{.weight = bad ? 0.0 : 1.0};
         if constexpr (is_coded) {
-            if (!bad)
-                for (T& slope : part) slope *= static_cast<T>(rate);
-            return all_reduce(lane, part, part, state_.codec[i], aggregate::mean{}, own);
+            auto& codec = state_.codec[i];
+            if (!bad) detail::scale_contribution(codec, part, static_cast<T>(rate));
+            return all_reduce(lane, part, part, codec, aggregate::mean{}, own);
         } else {
             return all_reduce(lane, part, part, aggregate::mean{}, own);
         }
@@ -5711,7 +5768,7 @@ class bound_sparse_bsp : public lockstep<Net, decltype(Policy::topology)> {
             policy.staleness.rounds,
             ConcurrentTransport<Net> ? "bounded{0} or bounded{1}" : "bounded{0}, since the transport is not concurrent",
             net.rank());
-        agree(this->workers(), {{"staleness"}}, {option_hash(fingerprint(policy_.staleness))});
+        this->compare({{"staleness"}}, {option_hash(fingerprint(policy_.staleness))});
     }
     bound_sparse_bsp(const bound_sparse_bsp&) = delete;
     bound_sparse_bsp& operator=(const bound_sparse_bsp&) = delete;
