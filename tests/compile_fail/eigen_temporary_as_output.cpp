@@ -1,4 +1,4 @@
-// expect: rill::collective: the output is a temporary that owns its values, so the result would be lost; pass a variable
+// expect: rill::collective: the output is a temporary that owns its values, so the result would be lost
 #include <rill/adapt/eigen.hpp>
 
 #include <rill/collective/broadcast.hpp>

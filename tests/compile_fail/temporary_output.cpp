@@ -1,4 +1,4 @@
-// expect: rill::collective: the output is a temporary that owns its values, so the result would be lost; pass a variable
+// expect: rill::collective: the output is a temporary that owns its values, so the result would be lost
 #include <rill/collective/all_reduce.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/transport/in_process.hpp>
