@@ -203,9 +203,10 @@ TEST_CASE("eigen: the layers of a model in one operation") {
     CHECK(on_three([](auto& workers) {
         const int rank = workers.rank();
         std::vector<MatrixXf> weights{values(rank, 3, 2), values(rank, 2, 5)};
-        VectorXf bias = values(rank, 4, 1);
-        rill::all_reduce(workers, tensors{weights, bias, 2 * bias}, tensors{weights, bias, VectorXf(4)});
-        return weights[0] == sum_of_values(3, 2) && weights[1] == sum_of_values(2, 5) && bias == sum_of_values(4, 1);
+        VectorXf bias = values(rank, 4, 1), twice(4);
+        rill::all_reduce(workers, tensors{weights, bias, 2 * bias}, tensors{weights, bias, twice});
+        return weights[0] == sum_of_values(3, 2) && weights[1] == sum_of_values(2, 5) && bias == sum_of_values(4, 1) &&
+               twice == 2 * bias;
     }));
 }
 
