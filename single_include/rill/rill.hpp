@@ -26807,7 +26807,7 @@ inline void add_twice_mixed(const std::vector<mixing_row>& rows, const std::vect
 
 /// The rows of all ranks in each of the first `rounds` rounds.
 template <Mixing M>
-std::vector<std::vector<mixing_row>> mixing_rounds(const M& mixing, int size, std::uint64_t rounds, random_key key) {
+std::vector<std::vector<mixing_row>> rows_of_rounds(const M& mixing, int size, std::uint64_t rounds, random_key key) {
     auto bound = mixing.bind(size, key);
     std::vector<std::vector<mixing_row>> all(static_cast<std::size_t>(rounds),
                                              std::vector<mixing_row>(static_cast<std::size_t>(size)));
@@ -26816,7 +26816,7 @@ std::vector<std::vector<mixing_row>> mixing_rounds(const M& mixing, int size, st
     return all;
 }
 
-/// See `topology::mixing_rate`. `all`: what `mixing_rounds` returns, of at least one round.
+/// See `topology::mixing_rate`. `all`: what `rows_of_rounds` returns, of at least one round.
 inline double rate_of_rounds(const std::vector<std::vector<mixing_row>>& all) {
     random_sequence random(random_key{1});
     std::vector<double> now(all.front().size()), next(now.size());
@@ -26851,7 +26851,7 @@ double mixing_rate(const M& mixing, int size, std::uint64_t rounds, random_key k
                   "is_doubly_stochastic the distance from the mean has a rate");
     RILL_EXPECTS(rounds >= 1, "topology::mixing_rate: there is at least one round");
     if (size == 1) return 0;
-    return detail::rate_of_rounds(detail::mixing_rounds(mixing, size, rounds, key));
+    return detail::rate_of_rounds(detail::rows_of_rounds(mixing, size, rounds, key));
 }
 
 }}}  // namespace rill::RILL_ABI::topology
@@ -40864,7 +40864,7 @@ inline std::vector<matching_forecast> forecast_matchings(topology::bandwidth_mat
     for (const double least : candidates) {
         mixing.least = least;
         matching_forecast found{.least = least};
-        const auto drawn = topology::detail::mixing_rounds(mixing, ranks, rounds, key);
+        const auto drawn = topology::detail::rows_of_rounds(mixing, ranks, rounds, key);
         for (const auto& rows : drawn) {
             double slowest = speeds.back();
             for (std::size_t rank = 0; rank < size; ++rank)

@@ -74,7 +74,7 @@ inline std::vector<matching_forecast> forecast_matchings(topology::bandwidth_mat
     for (const double least : candidates) {
         mixing.least = least;
         matching_forecast found{.least = least};
-        const auto drawn = topology::detail::mixing_rounds(mixing, ranks, rounds, key);
+        const auto drawn = topology::detail::rows_of_rounds(mixing, ranks, rounds, key);
         for (const auto& rows : drawn) {
             double slowest = speeds.back();
             for (std::size_t rank = 0; rank < size; ++rank)
