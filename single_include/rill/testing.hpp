@@ -1859,6 +1859,13 @@ class checkpoint {
         return sections_.size();
     }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
+    /// The name of the first section that begins with `prefix`; empty if there is none.
+    std::string first_of(std::string_view prefix) const {
+        require_readable();
+        for (const section& one : sections_)
+            if (std::string_view(one.name).starts_with(prefix)) return one.name;
+        return {};
+    }
     /// How many values a section has; 0 if there is no such section.
     std::size_t count(std::string_view name) const {
         const section* const found = find(name);

@@ -387,6 +387,13 @@ class checkpoint {
         return sections_.size();
     }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
+    /// The name of the first section that begins with `prefix`; empty if there is none.
+    std::string first_of(std::string_view prefix) const {
+        require_readable();
+        for (const section& one : sections_)
+            if (std::string_view(one.name).starts_with(prefix)) return one.name;
+        return {};
+    }
     /// How many values a section has; 0 if there is no such section.
     std::size_t count(std::string_view name) const {
         const section* const found = find(name);
@@ -2088,6 +2095,35 @@ concept PersistentCodec =
         codec.restore(in, name);
     };
 
+namespace detail {
+
+template <class Codec, class Writer>
+void save_codec(const Codec& codec, Writer& out, const std::string& name) {
+    if constexpr (PersistentCodec<Codec>) codec.save(out, name);
+}
+/// Throws `data_error`, and changes nothing, if the file has the state of a codec and this codec none, or the other way
+/// round: what a residual holds would be lost.
+template <class Codec, class Reader>
+void restore_codec(Codec& codec, const Reader& in, const std::string& name) {
+    if constexpr (PersistentCodec<Codec>) {
+        codec.restore(in, name);
+    } else if (const std::string saved = in.first_of(name + "."); !saved.empty()) {
+        throw data_error(in.path(), "section \"" + saved + "\"", "no state of a codec, since this one has none",
+                         "the state of another");
+    }
+}
+
+/// Makes `codec` send `gradient` times `rate`. Codecs that can scale do so in the pass that they make anyway.
+template <class Codec, std::floating_point T>
+void scale_contribution(Codec& codec, std::span<T> gradient, T rate) {
+    if constexpr (ScalingCompressor<Codec, T>)
+        codec.scale_inputs(rate);
+    else
+        for (T& slope : gradient) slope *= rate;
+}
+
+}  // namespace detail
+
 /// What a bound strategy with a codec saves: the codec's residual, if it has one, and the optimizer's state.
 template <class Codec, class Descent>
 struct compressed_state {
@@ -2097,27 +2133,16 @@ struct compressed_state {
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
         optimizer.save(out, prefix);
-        if constexpr (PersistentCodec<Codec>) codec.save(out, std::string(prefix) + "codec");
+        detail::save_codec(codec, out, std::string(prefix) + "codec");
     }
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         Descent restored = optimizer;
         restored.restore(in, prefix);
-        if constexpr (PersistentCodec<Codec>) codec.restore(in, std::string(prefix) + "codec");
+        detail::restore_codec(codec, in, std::string(prefix) + "codec");
         optimizer = std::move(restored);
     }
 };
-
-namespace detail {
-/// Makes `codec` send `gradient` times `rate`. Codecs that can scale do so in the pass that they make anyway.
-template <class Codec, std::floating_point T>
-void scale_contribution(Codec& codec, std::span<T> gradient, T rate) {
-    if constexpr (ScalingCompressor<Codec, T>)
-        codec.scale_inputs(rate);
-    else
-        for (T& slope : gradient) slope *= rate;
-}
-}  // namespace detail
 
 }}}  // namespace rill::RILL_ABI::train
 
@@ -2927,7 +2952,7 @@ struct decentralized_state {
     void save(Writer& out, std::string_view prefix) const {
         const std::string name(prefix);
         optimizer.save(out, prefix);
-        if constexpr (PersistentCodec<Codec>) codec.save(out, name + "codec");
+        detail::save_codec(codec, out, name + "codec");
         if constexpr (Persistent<Order>) order.save(out, prefix);
         out.add(name + "pushed", span_of(pushed));
         out.add(name + "weight", std::span<const double>(&weight, 1));
@@ -2937,7 +2962,7 @@ struct decentralized_state {
         const std::string name(prefix);
         decentralized_state restored = *this;
         restored.optimizer.restore(in, prefix);
-        if constexpr (PersistentCodec<Codec>) restored.codec.restore(in, name + "codec");
+        detail::restore_codec(restored.codec, in, name + "codec");
         if constexpr (Persistent<Order>) restored.order.restore(in, prefix);
         in.read(name + "pushed", span_of(restored.pushed));
         in.read(name + "weight", std::span<double>(&restored.weight, 1));

@@ -383,6 +383,22 @@ TEST_CASE("trainer: a file of another strategy is refused, and the message names
     CHECK(read_by(dense_plan, dense_plan).second == 1);
 }
 
+TEST_CASE(
+    "trainer: a file that holds the state of a codec is refused by a codec without any, and the other way round") {
+    const train::compressed_bsp gathers{topology::ring{}, compress::error_feedback{compress::top_k{.count = 3}},
+                                        with_momentum, rate};
+    const train::compressed_bsp drops{topology::ring{}, compress::top_k{.count = 3}, with_momentum, rate};
+    const auto refused = [](const auto& saved, const auto& restored, const std::string& found) {
+        const auto [message, step] = read_by(saved, restored);
+        CHECK_MESSAGE((has(message, "codec.residual\": expected ") && has(message, "found " + found)), message);
+        CHECK(step == 0);
+    };
+    refused(gathers, drops, "the state of another");
+    refused(drops, gathers, "no such section");
+    CHECK(read_by(gathers, gathers).second == 1);
+    CHECK(read_by(drops, drops).second == 1);
+}
+
 TEST_CASE("trainer: a file that names no strategy is read") {
     CHECK(read_by(nameless_bsp{}, dense_plan) == std::pair(std::string(), std::uint64_t{1}));
     CHECK(read_by(dense_plan, nameless_bsp{}) == std::pair(std::string(), std::uint64_t{1}));

@@ -3,6 +3,7 @@
 #include <rill/concept/compressor.hpp>
 #include <rill/core/config.hpp>
 #include <rill/train/checkpoint.hpp>
+#include <rill/train/data_error.hpp>
 
 #include <concepts>
 #include <span>
@@ -20,6 +21,35 @@ concept PersistentCodec =
         codec.restore(in, name);
     };
 
+namespace detail {
+
+template <class Codec, class Writer>
+void save_codec(const Codec& codec, Writer& out, const std::string& name) {
+    if constexpr (PersistentCodec<Codec>) codec.save(out, name);
+}
+/// Throws `data_error`, and changes nothing, if the file has the state of a codec and this codec none, or the other way
+/// round: what a residual holds would be lost.
+template <class Codec, class Reader>
+void restore_codec(Codec& codec, const Reader& in, const std::string& name) {
+    if constexpr (PersistentCodec<Codec>) {
+        codec.restore(in, name);
+    } else if (const std::string saved = in.first_of(name + "."); !saved.empty()) {
+        throw data_error(in.path(), "section \"" + saved + "\"", "no state of a codec, since this one has none",
+                         "the state of another");
+    }
+}
+
+/// Makes `codec` send `gradient` times `rate`. Codecs that can scale do so in the pass that they make anyway.
+template <class Codec, std::floating_point T>
+void scale_contribution(Codec& codec, std::span<T> gradient, T rate) {
+    if constexpr (ScalingCompressor<Codec, T>)
+        codec.scale_inputs(rate);
+    else
+        for (T& slope : gradient) slope *= rate;
+}
+
+}  // namespace detail
+
 /// What a bound strategy with a codec saves: the codec's residual, if it has one, and the optimizer's state.
 template <class Codec, class Descent>
 struct compressed_state {
@@ -29,26 +59,15 @@ struct compressed_state {
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
         optimizer.save(out, prefix);
-        if constexpr (PersistentCodec<Codec>) codec.save(out, std::string(prefix) + "codec");
+        detail::save_codec(codec, out, std::string(prefix) + "codec");
     }
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         Descent restored = optimizer;
         restored.restore(in, prefix);
-        if constexpr (PersistentCodec<Codec>) codec.restore(in, std::string(prefix) + "codec");
+        detail::restore_codec(codec, in, std::string(prefix) + "codec");
         optimizer = std::move(restored);
     }
 };
-
-namespace detail {
-/// Makes `codec` send `gradient` times `rate`. Codecs that can scale do so in the pass that they make anyway.
-template <class Codec, std::floating_point T>
-void scale_contribution(Codec& codec, std::span<T> gradient, T rate) {
-    if constexpr (ScalingCompressor<Codec, T>)
-        codec.scale_inputs(rate);
-    else
-        for (T& slope : gradient) slope *= rate;
-}
-}  // namespace detail
 
 }}}  // namespace rill::RILL_ABI::train
