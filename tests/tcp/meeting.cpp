@@ -137,19 +137,12 @@ TEST_CASE("a rank that ends as the last ones meet is missed by the others, and r
         said.why = handshake::purpose::meeting;
         said.ranks = 2;
         said.rank = 1;
-        const meeting_word::option options[] = {{"", own.eager_bytes},
-                                                {"", own.chunk_bytes},
-                                                {"", own.mailbox_bytes},
-                                                {"", own.window_bytes},
-                                                {"", 2},
-                                                {"", 0},
-                                                {"", static_cast<std::uint64_t>(own.security)}};
         const roster_entry entry{.rank = 1,
                                  .incarnation = said.incarnation,
                                  .host = "h",
                                  .addresses = {roster_address_of(resolve(ranks::free_point(), 1).front())}};
         const line to = ranks::dial(point, said).take();
-        CHECK(to.write(meeting_word::of_entry(options, entry)) > 0);
+        CHECK(to.write(meeting_word::of_entry(mesh_of(own).alike, entry)) > 0);
         const linger at_once{.l_onoff = 1, .l_linger = 0};
         ::setsockopt(to.on().get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     });
