@@ -9758,9 +9758,9 @@ struct contiguous_range {
 /// - `layout_in_memory(x)`: a `memory_layout`, for types whose elements lie in memory although `view` cannot always be
 ///   called. Collectives use it to find out that input and output overlap. A type with neither this nor a view is taken
 ///   for an expression, which has no memory.
-/// - `is_view` (default: false): a copy refers to the same elements, which outlive it. Only of such a type may an
-///   output be a temporary, and an input of an operation in the background. (So may a temporary input of a type that
-///   has no `view` at all, because the start of the operation reads it.)
+/// - `is_view` (default: false): a copy refers to the same elements, which outlive it. A temporary output must be of
+///   such a type. So must a temporary input of an operation in the background, unless its type has no `view`: then the
+///   start of the operation reads it.
 ///
 /// `x` is passed as `X&` or `const X&`, as the caller has it.
 template <class X>
@@ -26828,7 +26828,7 @@ inline double rate_of_rounds(const std::vector<std::vector<mixing_row>>& all) {
         if (length < 1e-150) return 0;
         for (double& each : now) each /= length;
         std::fill(next.begin(), next.end(), 0.0);
-        for (const auto& rows : all) detail::add_twice_mixed(rows, now, next);
+        for (const auto& rows : all) add_twice_mixed(rows, now, next);
         for (double& each : next) each /= static_cast<double>(all.size());
         const double before = std::exchange(rate, std::inner_product(now.begin(), now.end(), next.begin(), 0.0));
         now.swap(next);

@@ -388,7 +388,7 @@ class checkpoint {
     }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
     /// The name of the first section that begins with `prefix`; empty if there is none.
-    std::string first_of(std::string_view prefix) const {
+    std::string first_with_prefix(std::string_view prefix) const {
         require_readable();
         for (const section& one : sections_)
             if (std::string_view(one.name).starts_with(prefix)) return one.name;
@@ -1735,7 +1735,7 @@ class lockstep {
         return has_ended_ ? 0 : rate_at<T>(schedule, number);
     }
 
-    /// As `agree`, but does not count as an operation, so that the first step has the random numbers of the first one.
+    /// As `agree`, but takes no number of an operation: the random numbers of the steps do not depend on comparisons.
     void compare(const option_names& names, const option_hashes& hashes) {
         const std::uint64_t first = position();
         agree(workers_, names, hashes);
@@ -2101,13 +2101,13 @@ template <class Codec, class Writer>
 void save_codec(const Codec& codec, Writer& out, const std::string& name) {
     if constexpr (PersistentCodec<Codec>) codec.save(out, name);
 }
-/// Throws `data_error`, and changes nothing, if the file has the state of a codec and this codec none, or the other way
-/// round: what a residual holds would be lost.
+/// Throws `data_error`, and changes nothing, if only one of the file and the codec has a state: what a residual holds
+/// would be lost.
 template <class Codec, class Reader>
 void restore_codec(Codec& codec, const Reader& in, const std::string& name) {
     if constexpr (PersistentCodec<Codec>) {
         codec.restore(in, name);
-    } else if (const std::string saved = in.first_of(name + "."); !saved.empty()) {
+    } else if (const std::string saved = in.first_with_prefix(name + "."); !saved.empty()) {
         throw data_error(in.path(), "section \"" + saved + "\"", "no state of a codec, since this one has none",
                          "the state of another");
     }

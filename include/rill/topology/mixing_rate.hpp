@@ -57,7 +57,7 @@ inline double rate_of_rounds(const std::vector<std::vector<mixing_row>>& all) {
         if (length < 1e-150) return 0;
         for (double& each : now) each /= length;
         std::fill(next.begin(), next.end(), 0.0);
-        for (const auto& rows : all) detail::add_twice_mixed(rows, now, next);
+        for (const auto& rows : all) add_twice_mixed(rows, now, next);
         for (double& each : next) each /= static_cast<double>(all.size());
         const double before = std::exchange(rate, std::inner_product(now.begin(), now.end(), next.begin(), 0.0));
         now.swap(next);

@@ -149,7 +149,7 @@ class checkpoint {
     }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
     /// The name of the first section that begins with `prefix`; empty if there is none.
-    std::string first_of(std::string_view prefix) const {
+    std::string first_with_prefix(std::string_view prefix) const {
         require_readable();
         for (const section& one : sections_)
             if (std::string_view(one.name).starts_with(prefix)) return one.name;

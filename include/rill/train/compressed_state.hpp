@@ -27,13 +27,13 @@ template <class Codec, class Writer>
 void save_codec(const Codec& codec, Writer& out, const std::string& name) {
     if constexpr (PersistentCodec<Codec>) codec.save(out, name);
 }
-/// Throws `data_error`, and changes nothing, if the file has the state of a codec and this codec none, or the other way
-/// round: what a residual holds would be lost.
+/// Throws `data_error`, and changes nothing, if only one of the file and the codec has a state: what a residual holds
+/// would be lost.
 template <class Codec, class Reader>
 void restore_codec(Codec& codec, const Reader& in, const std::string& name) {
     if constexpr (PersistentCodec<Codec>) {
         codec.restore(in, name);
-    } else if (const std::string saved = in.first_of(name + "."); !saved.empty()) {
+    } else if (const std::string saved = in.first_with_prefix(name + "."); !saved.empty()) {
         throw data_error(in.path(), "section \"" + saved + "\"", "no state of a codec, since this one has none",
                          "the state of another");
     }

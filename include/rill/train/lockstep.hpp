@@ -77,7 +77,7 @@ class lockstep {
         return has_ended_ ? 0 : rate_at<T>(schedule, number);
     }
 
-    /// As `agree`, but does not count as an operation, so that the first step has the random numbers of the first one.
+    /// As `agree`, but takes no number of an operation: the random numbers of the steps do not depend on comparisons.
     void compare(const option_names& names, const option_hashes& hashes) {
         const std::uint64_t first = position();
         agree(workers_, names, hashes);
