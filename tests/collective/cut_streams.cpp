@@ -17,6 +17,7 @@
 #include <rill/transport/fault_plan.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
+#include <rill/transport/traced.hpp>
 
 #include "cases.hpp"
 #include "foresight.hpp"
@@ -28,6 +29,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -188,6 +191,26 @@ TEST_CASE("cut streams: what codecs send, and keep back, is the same") {
     }
 }
 
+TEST_CASE("cut streams: one rank takes the result as a stream, the other as a tensor") {
+    constexpr std::size_t dimension = 140'000;
+    std::vector<std::vector<float>> results(2);
+    rill::in_process::run(2, [&](rill::in_process::endpoint& inner) {
+        foresight::choosy<rill::in_process::endpoint> net(inner, 20);
+        rill::group workers{net, rill::topology::split_allgather{}};
+        auto codec = rill::compress::encoded{rill::compress::top_k{.density = 0.9}, rill::compress::raw{},
+                                             rill::compress::elias_fano{}}
+                         .bind<float>(dimension);
+        std::vector<float> gradient(dimension), tensor(dimension);
+        for (std::size_t i = 0; i < dimension; ++i) gradient[i] = static_cast<float>(i % 1000 + 1);
+        stream<float> sparse;
+        net.rank() == 0 ? rill::all_reduce(workers, gradient, sparse, codec)
+                        : rill::all_reduce(workers, gradient, tensor, codec);
+        results[static_cast<std::size_t>(net.rank())] = net.rank() == 0 ? cases::dense_copy(sparse, 0.0F) : tensor;
+    });
+    CHECK(results[0][dimension - 1] == 2 * 1000);
+    CHECK(results[0] == results[1]);
+}
+
 TEST_CASE("cut streams: pieces may cut rows") {
     const rill::coding rows{.indices = rill::index_coding::whole_rows, .row = 7};
     cases::failures all;
@@ -246,6 +269,29 @@ TEST_CASE("cut streams: finished chunks travel while contributions to others are
     };
     CHECK(time_of(0) > rill::milliseconds(8));
     CHECK(time_of(50) < rill::milliseconds(8));  // a latency less, some headers more
+}
+
+TEST_CASE("cut streams: a sparse result is decoded where it belongs while pieces of it arrive") {
+    std::vector<rill::trace_log> logs(3);
+    rill::simulated::run(3, {.latency = rill::microseconds(10)}, [&](auto& inner) {
+        foresight::choosy choosing(inner, 20);
+        rill::traced net{choosing, logs[static_cast<std::size_t>(inner.rank())]};
+        stream<float> input(n), expected(n), sum;
+        for (std::size_t i = 0; i < n; i += 2) input.push_back(i, 1), expected.push_back(i, 3);
+        rill::group workers{net, rill::topology::split_allgather{}};
+        rill::all_reduce(workers, input, sum, rill::aggregate::sum{},
+                         {.contribution = gaps, .partial = gaps, .copy = gaps, .message_entries = 3});
+        CHECK(sum == expected);
+    });
+    for (const rill::trace_log& log : logs) {
+        int decoded_since = 0, decoded = 0;  // since the last message; in all
+        for (const rill::trace_event& each : log.events()) {
+            if (each.kind == rill::trace_event::what::receive) decoded_since = 0;
+            if (std::string(each.name) == "decode") ++decoded, ++decoded_since;
+        }
+        CHECK(decoded > 20);
+        CHECK(decoded_since == 1);
+    }
 }
 
 TEST_CASE("cut streams: ranks that cut otherwise learn that the coding differs") {
@@ -322,13 +368,110 @@ TEST_CASE("cut streams: a message that brings other chunks than are due is blame
     }
 }
 
+/// A piece of rank 1's sum of the coordinates [32, 64): which chunks of 4 it covers, how many entries it has, and how
+/// many it tells that there are in all.
+struct sum_piece {
+    rill::segment chunks{};
+    std::size_t entries = 0;
+    std::optional<std::size_t> told{};
+    std::size_t told_from = 32;
+    bool is_dense = false;
+};
+
+/// Takes part as rank 1 of 3, as `lie` does, with honest contributions and these pieces of its sum.
+template <class Group>
+void lie_about_sum(Group& workers, const stream_codings& codings, std::span<const sum_piece> pieces) {
+    constexpr std::size_t dimension = 96;
+    const auto signature = rill::detail::stream_signature<float, std::uint32_t>(
+        dimension, rill::fingerprint(rill::aggregate::sum{}), codings, 0);
+    workers.run(signature, [&](auto& call) {
+        rill::wire::header head = rill::detail::frame_header_of(call);
+        rill::contribution_sum{}.describe(head);
+        const auto append = [&](rill::buffer& message, const rill::stream_view<float>& content) {
+            rill::wire::header_block block{};
+            message.resize(rill::next_frame_at(message.size()), std::byte{0});
+            for (const rill::byte_view piece : rill::view_frame(head, content, block.data()))
+                message.append(piece.begin(), piece.end());
+        };
+        const auto empty = [](std::size_t begin, std::size_t size) {
+            return rill::stream_view<float>({begin, begin + size}, rill::sparse_view<float, std::uint32_t>{});
+        };
+        std::vector<rill::buffer> messages(2);
+        append(messages[0], empty(0, 32));
+        append(messages[1], empty(64, 32));
+        for (const sum_piece& each : pieces) {
+            const rill::segment range{32 + 4 * each.chunks.begin, 32 + 4 * each.chunks.end};
+            std::vector<std::uint32_t> indices(each.entries);
+            std::iota(indices.begin(), indices.end(), static_cast<std::uint32_t>(range.begin));
+            const std::vector<float> values(each.entries, 1);
+            rill::buffer& message = messages.emplace_back();
+            if (each.is_dense)
+                append(message, {range, std::span<const float>(values)});
+            else
+                append(message, {range, rill::sparse_view<float, std::uint32_t>{indices, values}});
+            if (each.told) append(message, empty(each.told_from, *each.told));
+        }
+        for (std::size_t i = 0; i < messages.size(); ++i)
+            for (const rill::rank_t peer : {0, 2})
+                if (i >= 2 || (i == 0) == (peer == 0)) call.send(peer, rill::byte_view(messages[i]));
+        for (int i = 0; i < 4; ++i) call.receive(i % 2 == 0 ? 0 : 2);
+        return rill::receipt{};
+    });
+}
+
+TEST_CASE("cut streams: a rank that tells another total than its sum has is blamed, and its entries go nowhere else") {
+    const char* const other = "sent another number of entries of [32, 64) than it had told";
+    const char* const more = "sent more frames than were due";
+    const std::pair<std::vector<sum_piece>, const char*> cases[] = {
+        {{{{0, 4}, 3, 5}, {{4, 8}, 2}}, ""},
+        {{{{0, 4}, 3}, {{4, 8}, 2}}, ""},
+        {{{{0, 2}, 3, 5}, {{2, 4}, 0, 5}, {{4, 8}, 2}}, ""},
+        {{{{0, 4}, 0, 0}, {{4, 8}, 0}}, ""},
+        {{{{0, 4}, 16, {}, 32, true}, {{4, 8}, 2}}, ""},
+        {{{{0, 4}, 3, 6}, {{4, 8}, 2}}, other},
+        {{{{0, 4}, 3, 4}, {{4, 8}, 2}}, other},
+        {{{{0, 4}, 3, 2}, {{4, 8}, 2}}, other},
+        {{{{0, 2}, 3, 5}, {{2, 4}, 0, 4}, {{4, 8}, 2}}, other},
+        {{{{0, 4}, 3, 0}, {{4, 8}, 0}}, other},
+        {{{{0, 4}, 3, 33}, {{4, 8}, 2}}, more},
+        {{{{0, 4}, 3, 5, 33}, {{4, 8}, 2}}, more},
+        {{{{0, 4}, 3, 5, 0}, {{4, 8}, 2}}, more},
+        {{{{0, 4}, 3}, {{4, 8}, 2, 5}}, more}};
+    for (const auto& [pieces, complaint] : cases) {
+        const std::span<const sum_piece> given(pieces);
+        std::string found;
+        std::size_t entries = 0, counted = 0;
+        for (const sum_piece& each : given) counted += each.entries;
+        rill::simulated::run(3, {}, [&](auto& inner) {
+            foresight::choosy net(inner, 20);
+            rill::group workers{net, rill::topology::split_allgather{}};
+            const stream_codings codings{.message_entries = 4};
+            stream<float> empty(96), sum;
+            try {
+                net.rank() == 1 ? lie_about_sum(workers, codings, given)
+                                : void(rill::all_reduce(workers, empty, sum, rill::aggregate::sum{}, codings));
+                if (net.rank() == 0)
+                    entries = static_cast<std::size_t>(std::ranges::count(cases::dense_copy(sum, 0.0F), 1.0F));
+            } catch (const rill::error& failure) {
+                if (net.rank() == 0) found = failure.notice().reason;
+                CHECK(failure.culprit() == 1);
+            }
+        });
+        CAPTURE(found);
+        CHECK(found.find(complaint) != std::string::npos);
+        if (*complaint != 0) continue;
+        CHECK(found == "");
+        CHECK(entries == counted);
+    }
+}
+
 void kill_at_each_message() {
     for (const int victim : {0, 2})
         for (std::uint64_t after = 0; after < 48; ++after) {
             std::string wrong;
             const rill::simulated::network net{.faults = {{rill::faults::kill(victim).after(after)}}};
             rill::simulated::run(3, net, [&](auto& endpoint) {
-                stream<float> input(96), sum;
+                stream<float> input(96), sum, last;
                 for (std::size_t i = 0; i < 96; ++i) input.push_back(i, static_cast<float>(endpoint.rank() + 1));
                 try {
                     foresight::choosy through(endpoint, 20);
@@ -336,9 +479,11 @@ void kill_at_each_message() {
                     for (int step = 0; step < 2; ++step) {
                         rill::all_reduce(workers, input, sum, rill::aggregate::sum{}, {.message_entries = 4});
                         if (cases::dense_copy(sum, 0.0F) != std::vector<float>(96, 6)) wrong = "a wrong sum";
+                        last = sum;
                     }
                 } catch (const rill::error& e) {
                     if (e.culprit() != victim) wrong = e.what();
+                    if (!same(sum, last)) wrong = "a failed call has changed the output";
                 }
             });
             CAPTURE(after);

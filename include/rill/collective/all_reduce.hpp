@@ -88,6 +88,7 @@ struct stream_call {
     /// it. The whole input is encoded before anything is sent then.
     const function_ref<void(const stream_view<T, Index>&)>* take_received;
     function_ref<void(State&, part_range)> take;
+    bool into_stream;  ///< the result is taken as a stream
     const stream_codings& codings;
     const frame_coder<T, Index, Exec>& coder;
 };
@@ -108,7 +109,10 @@ template <class Lane, class T, class Index, class State, class Fold>
             const stream_view<T, Index> nothing({0, of.dimension}, sparse_view<T, Index>{});
             state.begin(head, parts, own.weight == 0 ? nothing : of.give(), contribution_sum::of(own), fold, of.codings,
                         lane.key(), of.coder,
-                        {.chunks = chunks, .at_once = chunks / plan.chunks(), .entries = of.codings.message_entries});
+                        {.chunks = chunks,
+                         .at_once = chunks / plan.chunks(),
+                         .entries = of.codings.message_entries,
+                         .into_stream = of.into_stream});
             if (of.take_received != nullptr && own.weight != 0 && !of.codings.contribution.is_lossless())
                 state.for_each_contributed(*of.take_received);
         },
@@ -133,6 +137,7 @@ struct coded_call {
     function_ref<void(State&, part_range)> take;  ///< takes the fold of what the codecs sent
     function_ref<bool(const receipt&)> accept;
     std::uint64_t aggregator;  ///< its fingerprint
+    bool into_stream;          ///< the result is taken as a stream
     bool can_be_undone;        ///< the call belongs to a step that can be
 };
 
@@ -155,8 +160,8 @@ template <class T, class State, class Lane, class Codec, class Fold>
     using exec = typename Lane::executor_type;
     const receipt done = all_reduce_streams<Lane, T, Index, State>(
         lane, stream_signature<T, Index>(dimension, of.aggregator, codings, fingerprint_of(codec)), fold, own,
-        {dimension, give, learns_received<stream_view<T, Index>>(codec) ? &take_received : nullptr, of.take, codings,
-         coder_of<codings_of<Codec>, T, Index, exec>});
+        {dimension, give, learns_received<stream_view<T, Index>>(codec) ? &take_received : nullptr, of.take,
+         of.into_stream, codings, coder_of<codings_of<Codec>, T, Index, exec>});
     of.accept(done) ? attempt.commit() : attempt.rollback();
     return done;
 }
@@ -185,7 +190,7 @@ receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec,
         }
     };
     return all_reduce_taken<T, state_type>(lane, codec, folding_for(fold), own,
-                                           {give, take, accept, fingerprint(fold), can_be_undone});
+                                           {give, take, accept, fingerprint(fold), is_stream<Out>, can_be_undone});
 }
 
 /// What is known of codings only when the program runs.
@@ -236,7 +241,7 @@ auto all_reduce_call(Group& group, const stream<T, Index>& input, stream<T, Inde
             return all_reduce_streams<typename Group::lane_type, T, Index,
                                       stream_state_of<typename Group::lane_type, T, Index, Fold>>(
                 lane, stream_signature<T, Index>(input.dimension(), fingerprint(fold), codings, 0), folding_for(fold),
-                own, {input.dimension(), give, nullptr, take, codings, coder_of<coding_set{}, T, Index, exec>});
+                own, {input.dimension(), give, nullptr, take, true, codings, coder_of<coding_set{}, T, Index, exec>});
         };
     } else {
         return no_call{};

@@ -101,6 +101,7 @@ class state_view {
 
     /// Whether it is a `CuttingState`, which has the following members too.
     bool cuts() const { return calls_->awaits != nullptr; }
+    bool may_send(part_range parts, action kind) const { return calls_->may_send(state_, parts, kind); }
     bool awaits(const transfer& from) const { return calls_->awaits(state_, from); }
     void close(part_range parts) const { calls_->close(state_, parts); }
 
@@ -120,6 +121,7 @@ class state_view {
         byte_pieces (*outgoing)(void*, part_range, action);
         void (*fold)(void*, arrivals);
         void (*copy)(void*, arrivals);
+        bool (*may_send)(void*, part_range, action) = nullptr;
         bool (*awaits)(void*, const transfer&) = nullptr;
         void (*close)(void*, part_range) = nullptr;
         std::span<const byte_span> (*place_for)(void*, part_range) = nullptr;
@@ -146,6 +148,9 @@ class state_view {
     static constexpr calls made_for() {
         calls made{&outgoing_of<State>, &fold_in<State>, &copy_in<State>};
         if constexpr (CuttingState<State, Net>) {
+            made.may_send = [](void* state, part_range parts, action kind) {
+                return as<State>(state).may_send(parts, kind);
+            };
             made.awaits = [](void* state, const transfer& from) { return as<State>(state).awaits(from); };
             made.close = [](void* state, part_range parts) { as<State>(state).close(parts); };
         }
@@ -172,6 +177,13 @@ void send_round(Carrier& by, const schedule_view& plan, const state_view<Net>& s
         const byte_pieces message = state.outgoing(to.parts, plan.kind(round));
         if (message.count() != 0) by.send(round, to.peer, message);
     }
+}
+
+template <class Net>
+bool may_begin(const schedule_view& plan, const state_view<Net>& state, int round) {
+    for (int i = 0; i < plan.sends(round); ++i)
+        if (!state.may_send(plan.send(round, i).parts, plan.kind(round))) return false;
+    return true;
 }
 
 /// Expects the messages of a round, from message `first` on. Returns the first one that is not expected: with
@@ -205,6 +217,7 @@ template <class Net, class Carrier>
         call.enter(round, !state.overwrites_nothing());
         int let_in = 0;
         for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
+            if (state.cuts() && begun > round && !may_begin(plan, state, begun)) break;
             send_round(by, plan, state, begun);
             if constexpr (ExpectingTransport<Net>)
                 if (expects) let_in = expect_round(by, plan, state, begun, 0, ahead == 1);

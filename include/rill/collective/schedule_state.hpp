@@ -31,12 +31,15 @@ concept ScheduleState = Transport<Net> && requires(S& state, part_range parts, a
 /// of a part, and then those that are scheduled for the others are not sent.
 ///
 /// - `outgoing` returns no pieces where nothing is to be sent. `awaits(from)`: whether a message is still to come.
+/// - `may_send(parts, kind)`: whether a round that sends these parts may be posted ahead of its turn.
 /// - `fold` and `copy` take each message as soon as it is here. `close(parts)` ends a fold round for these parts.
 template <class S, class Net>
-concept CuttingState = ScheduleState<S, Net> && requires(S& state, const transfer& from, part_range parts) {
-    { state.awaits(from) } -> std::same_as<bool>;
-    { state.close(parts) };
-};
+concept CuttingState =
+    ScheduleState<S, Net> && requires(S& state, const transfer& from, part_range parts, action kind) {
+        { state.may_send(parts, kind) } -> std::same_as<bool>;
+        { state.awaits(from) } -> std::same_as<bool>;
+        { state.close(parts) };
+    };
 
 /// A state that can receive finished parts where they belong.
 ///

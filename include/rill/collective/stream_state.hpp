@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/collective/detail/chunks.hpp>
+#include <rill/collective/detail/early_result.hpp>
 #include <rill/collective/detail/pieces.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/join_frames.hpp>
@@ -26,6 +27,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstddef>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <utility>
@@ -46,6 +48,12 @@ namespace rill { inline namespace RILL_ABI {
 /// `message_entries` entries, and then its sums into pieces of four times as many. Pieces that end elsewhere are folded
 /// as far as all of them reach. A message brings one piece; or a whole part, where the transport asks for no chunks.
 /// Then the sums have the same bits and the same forms all the same.
+///
+/// Where pieces travel by themselves and the result is a sparse stream, pieces are written where they belong as they
+/// arrive (`early_result`), so that little is left to do after the last message. Each rank tells how many entries its
+/// part has as soon as it has folded the part, and holds back the second half of its sums until then. The result is
+/// exchanged with the output at the end: `output` has its former content if the operation fails, and the state keeps
+/// memory for one result.
 template <Transport Net, Element T, IndexType Index, class Fold, Executor Exec = serial>
 class stream_state {
   public:
@@ -72,6 +80,8 @@ class stream_state {
         dimension_ = input.range().size();
         pieces_ = pieces;
         latest_.assign(static_cast<std::size_t>(call_->net().size()), part_range{});
+        const bool is_early = pieces_.travel_alone() && pieces_.into_stream && !OwnerFinishingAggregator<Fold>;
+        early_.begin(is_early ? part_index(parts) : 0);
         folded_ = {};
         operands_.clear();
         blocks_.clear();
@@ -105,8 +115,16 @@ class stream_state {
         if constexpr (OwnerFinishingAggregator<Fold>)
             if (kind == action::copy) finish_parts(parts);
         if (kind == action::copy && !codings_.copy.is_lossless()) code_parts(parts, codings_.copy);
-        if (block_at(parts.first).parts.last >= parts.last) return frame_of(parts, kind);
-        return joined_frames(parts, kind);
+        if (block_at(parts.first).parts.last < parts.last) return joined_frames(parts, kind);
+        byte_pieces frames = frame_of(parts, kind);
+        if (kind == action::copy && early_.is_wanted()) tell_total(parts, frames);
+        return frames;
+    }
+
+    bool may_send(part_range scheduled, action kind) const {
+        if (kind != action::copy || !early_.is_wanted()) return true;
+        const part_range part = pieces_.part_of(scheduled.first);
+        return scheduled.first < part.first + pieces_.chunks / 2 || is_folded(part);
     }
 
     bool awaits(const transfer& from) const {
@@ -117,7 +135,7 @@ class stream_state {
     /// Decodes operands of the next fold.
     void fold(std::span<arrival<message>> arrivals) {
         for (std::size_t i = 0; i < arrivals.size(); ++i) {
-            const part_range brought = read_frames(arrivals[i], codings_.contribution, [this](block& b) {
+            const part_range brought = read_frames(arrivals[i], action::fold, [this](block& b) {
                 decode(b);
                 operands_.add(b);
             });
@@ -146,11 +164,13 @@ class stream_state {
 
     void copy(std::span<arrival<message>> arrivals) {
         for (std::size_t i = 0; i < arrivals.size(); ++i) {
-            read_frames(arrivals[i], codings_.copy, [this](block& b) {
+            const part_range brought = read_frames(arrivals[i], action::copy, [this](block& b) {
                 b.is_finished = true;
+                count_early(b);
                 add(b);
             });
             call_->keep(std::move(arrivals[i].message));
+            if (early_.is_wanted()) write_early(brought);
         }
     }
 
@@ -178,6 +198,7 @@ class stream_state {
     void finish(part_range parts, stream<T, Index>& output) {
         if constexpr (OwnerFinishingAggregator<Fold>) return finish(parts, output.make_dense(range(parts)));
         round_contribution(parts);
+        if (early_.take(output)) return finish_values(parts, output.values());
         std::size_t count = 0;
         bool dense = false;
         for_each_block(parts, [&](const block& piece) {
@@ -211,6 +232,8 @@ class stream_state {
         rank_t sender = no_rank;   // of the frame
         bool is_coded = false;     // the frame has not been decoded
         bool is_finished = false;  // at its owner
+        std::size_t before = 0;    // entries of its part before it, if the result is written early
+        bool tells_total = false;  // of its part, to those to whom it is sent
 
         std::size_t count() const { return is_coded ? static_cast<std::size_t>(coded.head.count) : content.count(); }
         bool is_dense() const { return is_coded ? coded.is_dense() : content.is_dense(); }
@@ -391,9 +414,9 @@ class stream_state {
     }
 
     /// Calls `take(block)` for each frame of a message, not decoded, and returns which parts it brings: where they are
-    /// cut, all that its frame covers. Values in a coding of the user's are in the one of `due`.
-    [[gnu::noinline]] part_range read_frames(const arrival<message>& a, const coding& due,
-                                             function_ref<void(block&)> take) {
+    /// cut, all that its frame covers. Values in a coding of the user's are in the one that is due.
+    [[gnu::noinline]] part_range read_frames(const arrival<message>& a, action kind, function_ref<void(block&)> take) {
+        const coding& due = kind == action::fold ? codings_.contribution : codings_.copy;
         frame_reader reader(a.pieces());
         const part_range asked = pieces_.chunks_of(a.from.parts);
         const bool may_bring_more = pieces_.travel_alone() && asked.count() != 0;
@@ -413,8 +436,61 @@ class stream_state {
             p = parts.last;
             if (may_bring_more) end = p;
         } while (p < end);
+        if (may_bring_more && kind == action::copy) read_total(a.from.peer, reader, {asked.first, end});
         expect_end(*call_, a.from.peer, reader);
         return latest_[static_cast<std::size_t>(a.from.peer)] = {asked.first, end};
+    }
+
+    /// The number of the part to which a chunk belongs.
+    std::size_t part_index(int chunk) const { return static_cast<std::size_t>(chunk / pieces_.chunks); }
+
+    bool is_folded(part_range part) const {
+        for (int p = part.first; p < part.last; p = block_at(p).parts.last)
+            if (block_at(p).from == source::contribution) return false;
+        return true;
+    }
+
+    /// Adds to the first piece that is sent after this rank has folded the whole part how many entries the part has:
+    /// an empty frame that covers so many coordinates from the first one of the part.
+    [[gnu::noinline]] void tell_total(part_range piece, byte_pieces& frames) {
+        if (block_at(piece.first).is_dense()) return early_.give_up();
+        const part_range part = pieces_.part_of(piece.first);
+        const std::size_t index = part_index(piece.first);
+        if (!early_.knows(index)) {
+            if (!is_folded(part)) return;
+            for (int p = part.first; p < part.last; p = block_at(p).parts.last) count_early(block_at(p));
+            if (!early_.tell(index, early_.counted(index))) return;
+            block_at(piece.first).tells_total = piece.last < part.last;
+        }
+        if (!block_at(piece.first).tells_total) return;
+        contribution_sum{0, 0, 0}.describe(head_);
+        head_.call = call_->signature().hash();
+        const std::size_t first = range(part).begin, size = frames.size_bytes(), gap = next_frame_at(size) - size;
+        const byte_span told = memory_.take(gap + wire::header_bytes);
+        std::memset(told.data(), 0, gap);
+        view_frame(head_, view(segment{first, first + early_.counted(index)}, sparse_view<T, Index>{}),
+                   told.data() + gap);
+        frames.push(told);
+    }
+
+    /// Reads the total of a part if the message that has brought these chunks tells it, and compares it with what has
+    /// come.
+    [[gnu::noinline]] void read_total(rank_t sender, frame_reader& reader, part_range brought) {
+        const part_range part = pieces_.part_of(brought.first);
+        const std::size_t index = part_index(brought.first);
+        const segment all = range(part);
+        bool agrees = true;
+        if (!reader.done()) {
+            const segment told =
+                next_frame<T, Index>(*call_, sender, reader, detail::frame_place::unknown()).head.range;
+            if (told.begin != all.begin || told.end > all.end || brought.last == part.last)
+                call_->refuse(sender, {"sent more frames than were due"});
+            agrees = early_.tell(index, told.size());
+        }
+        if (brought.last == part.last) agrees = early_.tell(index, early_.counted(index)) && agrees;
+        if (!agrees || early_.exceeds_total(index))
+            call_->refuse(sender,
+                          {"sent another number of entries of [", all.begin, ", ", all.end, ") than it had told"});
     }
 
     /// Which of the `due` parts a frame over `given` covers: as few as reach its end, but all of them if it is the last
@@ -424,6 +500,28 @@ class stream_state {
         int last = due.first + 1;
         while (last < due.last && range({due.first, last}).end < given.end) ++last;
         return {due.first, last};
+    }
+
+    /// Counts a finished block. A result with a dense block is dense, and is not written early.
+    void count_early(block& b) {
+        if (b.is_dense()) return early_.give_up();
+        b.before = early_.count(part_index(b.parts.first), b.count());
+    }
+    /// Writes the chunks that have arrived last where the result takes them; where that was not known before, all that
+    /// have arrived.
+    [[gnu::noinline]] void write_early(part_range brought) {
+        const part_range all{0, static_cast<int>(block_of_.size())};
+        const bool had_room = early_.has_room();
+        if (!early_.make_room(range(all))) return;
+        const part_range due = had_room ? brought : all;
+        for (int p = due.first; p < due.last; p = block_at(p).parts.last) {
+            block& b = block_at(p);
+            if (b.from == source::contribution) continue;
+            const stream_room<T, Index> here = early_.place(part_index(p), b.before, b.count());
+            if (b.is_coded) decode(b, here);
+            move_to(here.indices, b.content.indices());
+            move_to(here.values, b.content.values());
+        }
     }
 
     /// Collects the blocks of `parts` to be folded in ascending order of ranks, with this rank's own among them.
@@ -539,8 +637,9 @@ class stream_state {
     detail::pieces pieces_{};
     plain_vector<part_range> regions_;  ///< of a part: its chunks as far as the pieces of all operands reach
     plain_vector<part_range> latest_;   ///< of each rank: which parts its latest message has brought
-    plain_vector<block> operands_;      ///< have arrived and are not folded whole
-    part_range folded_{};               ///< the latest chunks that were folded
+    detail::early_result<T, Index> early_;
+    plain_vector<block> operands_;  ///< have arrived and are not folded whole
+    part_range folded_{};           ///< the latest chunks that were folded
     plain_vector<block> folding_;
     plain_vector<view> views_;
     pool<stream<T, Index>> streams_;

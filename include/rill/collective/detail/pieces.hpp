@@ -12,9 +12,10 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// How the parts of a stream are cut: each part has equally many chunks, alike on all ranks, and a piece is as many of
 /// them as have about `entries` entries. Numbers of chunks are powers of two.
 struct pieces {
-    int chunks = 1;           ///< of each part; 1: nothing is cut
-    int at_once = 1;          ///< that a part of the schedule has: one, or all of a part
-    std::size_t entries = 1;  ///< of a piece of a contribution
+    int chunks = 1;            ///< of each part; 1: nothing is cut
+    int at_once = 1;           ///< that a part of the schedule has: one, or all of a part
+    std::size_t entries = 1;   ///< of a piece of a contribution
+    bool into_stream = false;  ///< the result is taken as a stream
 
     /// Of a piece of a sum. Contributions are cut finer, because a fold waits for a piece of each rank.
     std::size_t sum_entries() const { return 4 * entries; }
