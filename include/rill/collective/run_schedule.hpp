@@ -179,6 +179,7 @@ void send_round(Carrier& by, const schedule_view& plan, const state_view<Net>& s
     }
 }
 
+/// Whether a round may be posted ahead of its turn.
 template <class Net>
 bool may_begin(const schedule_view& plan, const state_view<Net>& state, int round) {
     for (int i = 0; i < plan.sends(round); ++i)

@@ -80,8 +80,7 @@ class stream_state {
         dimension_ = input.range().size();
         pieces_ = pieces;
         latest_.assign(static_cast<std::size_t>(call_->net().size()), part_range{});
-        const bool is_early = pieces_.travel_alone() && pieces_.into_stream && !OwnerFinishingAggregator<Fold>;
-        early_.begin(is_early ? part_index(parts) : 0);
+        if constexpr (may_be_early) early_.begin(pieces_.travel_alone() && pieces_.into_stream ? part_index(parts) : 0);
         folded_ = {};
         operands_.clear();
         blocks_.clear();
@@ -117,14 +116,18 @@ class stream_state {
         if (kind == action::copy && !codings_.copy.is_lossless()) code_parts(parts, codings_.copy);
         if (block_at(parts.first).parts.last < parts.last) return joined_frames(parts, kind);
         byte_pieces frames = frame_of(parts, kind);
-        if (kind == action::copy && early_.is_wanted()) tell_total(parts, frames);
+        if constexpr (may_be_early)
+            if (kind == action::copy && early_.is_wanted()) tell_total(parts, frames);
         return frames;
     }
 
     bool may_send(part_range scheduled, action kind) const {
-        if (kind != action::copy || !early_.is_wanted()) return true;
-        const part_range part = pieces_.part_of(scheduled.first);
-        return scheduled.first < part.first + pieces_.chunks / 2 || is_folded(part);
+        if constexpr (may_be_early)
+            if (kind == action::copy && early_.is_wanted()) {
+                const part_range part = pieces_.part_of(scheduled.first);
+                return scheduled.first < part.first + pieces_.chunks / 2 || is_folded(part);
+            }
+        return true;
     }
 
     bool awaits(const transfer& from) const {
@@ -164,13 +167,13 @@ class stream_state {
 
     void copy(std::span<arrival<message>> arrivals) {
         for (std::size_t i = 0; i < arrivals.size(); ++i) {
-            const part_range brought = read_frames(arrivals[i], action::copy, [this](block& b) {
+            [[maybe_unused]] const part_range brought = read_frames(arrivals[i], action::copy, [this](block& b) {
                 b.is_finished = true;
-                count_early(b);
+                if constexpr (may_be_early) count_early(b);
                 add(b);
             });
             call_->keep(std::move(arrivals[i].message));
-            if (early_.is_wanted()) write_early(brought);
+            if constexpr (may_be_early) write_early(brought);
         }
     }
 
@@ -198,7 +201,8 @@ class stream_state {
     void finish(part_range parts, stream<T, Index>& output) {
         if constexpr (OwnerFinishingAggregator<Fold>) return finish(parts, output.make_dense(range(parts)));
         round_contribution(parts);
-        if (early_.take(output)) return finish_values(parts, output.values());
+        if constexpr (may_be_early)
+            if (early_.take(output)) return finish_values(parts, output.values());
         std::size_t count = 0;
         bool dense = false;
         for_each_block(parts, [&](const block& piece) {
@@ -221,6 +225,9 @@ class stream_state {
     }
 
   private:
+    /// Whether a sparse result may be written while its pieces arrive.
+    static constexpr bool may_be_early = ChunkingTransport<Net> && !OwnerFinishingAggregator<Fold>;
+
     enum class source : unsigned char { contribution, fold };
 
     struct block {
@@ -436,7 +443,8 @@ class stream_state {
             p = parts.last;
             if (may_bring_more) end = p;
         } while (p < end);
-        if (may_bring_more && kind == action::copy) read_total(a.from.peer, reader, {asked.first, end});
+        if constexpr (may_be_early)
+            if (may_bring_more && kind == action::copy) read_total(a.from.peer, reader, {asked.first, end});
         expect_end(*call_, a.from.peer, reader);
         return latest_[static_cast<std::size_t>(a.from.peer)] = {asked.first, end};
     }
