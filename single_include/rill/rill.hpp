@@ -4412,12 +4412,15 @@ concept ScheduleState = Transport<Net> && requires(S& state, part_range parts, a
 /// of a part, and then those that are scheduled for the others are not sent.
 ///
 /// - `outgoing` returns no pieces where nothing is to be sent. `awaits(from)`: whether a message is still to come.
+/// - `may_send(parts, kind)`: whether a round that sends these parts may be posted ahead of its turn.
 /// - `fold` and `copy` take each message as soon as it is here. `close(parts)` ends a fold round for these parts.
 template <class S, class Net>
-concept CuttingState = ScheduleState<S, Net> && requires(S& state, const transfer& from, part_range parts) {
-    { state.awaits(from) } -> std::same_as<bool>;
-    { state.close(parts) };
-};
+concept CuttingState =
+    ScheduleState<S, Net> && requires(S& state, const transfer& from, part_range parts, action kind) {
+        { state.may_send(parts, kind) } -> std::same_as<bool>;
+        { state.awaits(from) } -> std::same_as<bool>;
+        { state.close(parts) };
+    };
 
 /// A state that can receive finished parts where they belong.
 ///
@@ -4526,6 +4529,7 @@ class state_view {
 
     /// Whether it is a `CuttingState`, which has the following members too.
     bool cuts() const { return calls_->awaits != nullptr; }
+    bool may_send(part_range parts, action kind) const { return calls_->may_send(state_, parts, kind); }
     bool awaits(const transfer& from) const { return calls_->awaits(state_, from); }
     void close(part_range parts) const { calls_->close(state_, parts); }
 
@@ -4545,6 +4549,7 @@ class state_view {
         byte_pieces (*outgoing)(void*, part_range, action);
         void (*fold)(void*, arrivals);
         void (*copy)(void*, arrivals);
+        bool (*may_send)(void*, part_range, action) = nullptr;
         bool (*awaits)(void*, const transfer&) = nullptr;
         void (*close)(void*, part_range) = nullptr;
         std::span<const byte_span> (*place_for)(void*, part_range) = nullptr;
@@ -4571,6 +4576,9 @@ class state_view {
     static constexpr calls made_for() {
         calls made{&outgoing_of<State>, &fold_in<State>, &copy_in<State>};
         if constexpr (CuttingState<State, Net>) {
+            made.may_send = [](void* state, part_range parts, action kind) {
+                return as<State>(state).may_send(parts, kind);
+            };
             made.awaits = [](void* state, const transfer& from) { return as<State>(state).awaits(from); };
             made.close = [](void* state, part_range parts) { as<State>(state).close(parts); };
         }
@@ -4597,6 +4605,14 @@ void send_round(Carrier& by, const schedule_view& plan, const state_view<Net>& s
         const byte_pieces message = state.outgoing(to.parts, plan.kind(round));
         if (message.count() != 0) by.send(round, to.peer, message);
     }
+}
+
+/// Whether a round may be posted ahead of its turn.
+template <class Net>
+bool may_begin(const schedule_view& plan, const state_view<Net>& state, int round) {
+    for (int i = 0; i < plan.sends(round); ++i)
+        if (!state.may_send(plan.send(round, i).parts, plan.kind(round))) return false;
+    return true;
 }
 
 /// Expects the messages of a round, from message `first` on. Returns the first one that is not expected: with
@@ -4630,6 +4646,7 @@ template <class Net, class Carrier>
         call.enter(round, !state.overwrites_nothing());
         int let_in = 0;
         for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
+            if (state.cuts() && begun > round && !may_begin(plan, state, begun)) break;
             send_round(by, plan, state, begun);
             if constexpr (ExpectingTransport<Net>)
                 if (expects) let_in = expect_round(by, plan, state, begun, 0, ahead == 1);
@@ -12262,6 +12279,94 @@ request start(Group& group, Body&& body) {
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/collective/detail/early_result.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A sparse result whose pieces are written where they belong as they arrive. A piece has its place once it is known of
+/// every part how many entries it has.
+template <Element T, IndexType Index>
+class early_result {
+  public:
+    /// `parts` 0: the result is not wanted early, and what is told is ignored.
+    void begin(std::size_t parts) {
+        parts_.assign(parts, {});
+        untold_ = parts;
+        has_room_ = false;
+    }
+    bool is_wanted() const { return !parts_.empty(); }
+    void give_up() { parts_.clear(); }
+
+    /// Counts the next piece of a part, and returns how many entries of the part precede it.
+    std::size_t count(std::size_t index, std::size_t entries) {
+        if (!is_wanted()) return 0;
+        return std::exchange(parts_[index].counted, parts_[index].counted + entries);
+    }
+    std::size_t counted(std::size_t index) const { return is_wanted() ? parts_[index].counted : 0; }
+
+    /// Says how many entries a part has in all. False if another number has been told or more have been counted.
+    bool tell(std::size_t index, std::size_t entries) {
+        if (!is_wanted()) return true;
+        part& of = parts_[index];
+        if (!of.is_known)
+            --untold_;
+        else if (of.total != entries)
+            return false;
+        of.is_known = true;
+        of.total = entries;
+        return of.counted <= entries;
+    }
+    bool knows(std::size_t index) const { return parts_[index].is_known; }
+    bool exceeds_total(std::size_t index) const {
+        return is_wanted() && parts_[index].is_known && parts_[index].counted > parts_[index].total;
+    }
+
+    bool has_room() const { return has_room_; }
+    /// Makes room for the result, which covers `range`, if the totals of all parts are known.
+    bool make_room(segment range) {
+        if (!is_wanted() || untold_ != 0) return false;
+        if (has_room_) return true;
+        std::size_t sum = 0;
+        for (part& each : parts_) {
+            each.first = sum;
+            sum += each.total;
+        }
+        room_ = result_.make_sparse(range, sum);
+        unwritten_ = sum;
+        return has_room_ = true;
+    }
+    /// The place of a piece, to be written at once: `before` as returned when it was counted.
+    stream_room<T, Index> place(std::size_t index, std::size_t before, std::size_t entries) {
+        const std::size_t at = parts_[index].first + before;
+        unwritten_ -= entries;
+        return {room_.indices.subspan(at, entries), room_.values.subspan(at, entries)};
+    }
+
+    /// Exchanges the result with `output` if all of it has been written.
+    bool take(stream<T, Index>& output) {
+        if (!is_wanted() || !has_room_ || unwritten_ != 0) return false;
+        std::swap(result_, output);
+        return true;
+    }
+
+  private:
+    struct part {
+        std::size_t counted = 0;
+        std::size_t total = 0;
+        std::size_t first = 0;  ///< entry of the result
+        bool is_known = false;
+    };
+
+    plain_vector<part> parts_;
+    std::size_t untold_ = 0;     ///< parts
+    std::size_t unwritten_ = 0;  ///< entries
+    bool has_room_ = false;
+    stream<T, Index> result_;
+    stream_room<T, Index> room_{};
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/collective/detail/pieces.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -12269,9 +12374,10 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// How the parts of a stream are cut: each part has equally many chunks, alike on all ranks, and a piece is as many of
 /// them as have about `entries` entries. Numbers of chunks are powers of two.
 struct pieces {
-    int chunks = 1;           ///< of each part; 1: nothing is cut
-    int at_once = 1;          ///< that a part of the schedule has: one, or all of a part
-    std::size_t entries = 1;  ///< of a piece of a contribution
+    int chunks = 1;            ///< of each part; 1: nothing is cut
+    int at_once = 1;           ///< that a part of the schedule has: one, or all of a part
+    std::size_t entries = 1;   ///< of a piece of a contribution
+    bool into_stream = false;  ///< the result is taken as a stream
 
     /// Of a piece of a sum. Contributions are cut finer, because a fold waits for a piece of each rank.
     std::size_t sum_entries() const { return 4 * entries; }
@@ -16552,6 +16658,12 @@ namespace rill { inline namespace RILL_ABI {
 /// `message_entries` entries, and then its sums into pieces of four times as many. Pieces that end elsewhere are folded
 /// as far as all of them reach. A message brings one piece; or a whole part, where the transport asks for no chunks.
 /// Then the sums have the same bits and the same forms all the same.
+///
+/// Where pieces travel by themselves and the result is a sparse stream, pieces are written where they belong as they
+/// arrive (`early_result`), so that little is left to do after the last message. Each rank tells how many entries its
+/// part has as soon as it has folded the part, and holds back the second half of its sums until then. The result is
+/// exchanged with the output at the end: `output` has its former content if the operation fails, and the state keeps
+/// memory for one result.
 template <Transport Net, Element T, IndexType Index, class Fold, Executor Exec = serial>
 class stream_state {
   public:
@@ -16578,6 +16690,7 @@ class stream_state {
         dimension_ = input.range().size();
         pieces_ = pieces;
         latest_.assign(static_cast<std::size_t>(call_->net().size()), part_range{});
+        if constexpr (may_be_early) early_.begin(pieces_.travel_alone() && pieces_.into_stream ? part_index(parts) : 0);
         folded_ = {};
         operands_.clear();
         blocks_.clear();
@@ -16611,8 +16724,20 @@ class stream_state {
         if constexpr (OwnerFinishingAggregator<Fold>)
             if (kind == action::copy) finish_parts(parts);
         if (kind == action::copy && !codings_.copy.is_lossless()) code_parts(parts, codings_.copy);
-        if (block_at(parts.first).parts.last >= parts.last) return frame_of(parts, kind);
-        return joined_frames(parts, kind);
+        if (block_at(parts.first).parts.last < parts.last) return joined_frames(parts, kind);
+        byte_pieces frames = frame_of(parts, kind);
+        if constexpr (may_be_early)
+            if (kind == action::copy && early_.is_wanted()) tell_total(parts, frames);
+        return frames;
+    }
+
+    bool may_send(part_range scheduled, action kind) const {
+        if constexpr (may_be_early)
+            if (kind == action::copy && early_.is_wanted()) {
+                const part_range part = pieces_.part_of(scheduled.first);
+                return scheduled.first < part.first + pieces_.chunks / 2 || is_folded(part);
+            }
+        return true;
     }
 
     bool awaits(const transfer& from) const {
@@ -16623,7 +16748,7 @@ class stream_state {
     /// Decodes operands of the next fold.
     void fold(std::span<arrival<message>> arrivals) {
         for (std::size_t i = 0; i < arrivals.size(); ++i) {
-            const part_range brought = read_frames(arrivals[i], codings_.contribution, [this](block& b) {
+            const part_range brought = read_frames(arrivals[i], action::fold, [this](block& b) {
                 decode(b);
                 operands_.add(b);
             });
@@ -16652,11 +16777,13 @@ class stream_state {
 
     void copy(std::span<arrival<message>> arrivals) {
         for (std::size_t i = 0; i < arrivals.size(); ++i) {
-            read_frames(arrivals[i], codings_.copy, [this](block& b) {
+            [[maybe_unused]] const part_range brought = read_frames(arrivals[i], action::copy, [this](block& b) {
                 b.is_finished = true;
+                if constexpr (may_be_early) count_early(b);
                 add(b);
             });
             call_->keep(std::move(arrivals[i].message));
+            if constexpr (may_be_early) write_early(brought);
         }
     }
 
@@ -16684,6 +16811,8 @@ class stream_state {
     void finish(part_range parts, stream<T, Index>& output) {
         if constexpr (OwnerFinishingAggregator<Fold>) return finish(parts, output.make_dense(range(parts)));
         round_contribution(parts);
+        if constexpr (may_be_early)
+            if (early_.take(output)) return finish_values(parts, output.values());
         std::size_t count = 0;
         bool dense = false;
         for_each_block(parts, [&](const block& piece) {
@@ -16706,6 +16835,9 @@ class stream_state {
     }
 
   private:
+    /// Whether a sparse result may be written while its pieces arrive.
+    static constexpr bool may_be_early = ChunkingTransport<Net> && !OwnerFinishingAggregator<Fold>;
+
     enum class source : unsigned char { contribution, fold };
 
     struct block {
@@ -16717,6 +16849,8 @@ class stream_state {
         rank_t sender = no_rank;   // of the frame
         bool is_coded = false;     // the frame has not been decoded
         bool is_finished = false;  // at its owner
+        std::size_t before = 0;    // entries of its part before it, if the result is written early
+        bool tells_total = false;  // of its part, to those to whom it is sent
 
         std::size_t count() const { return is_coded ? static_cast<std::size_t>(coded.head.count) : content.count(); }
         bool is_dense() const { return is_coded ? coded.is_dense() : content.is_dense(); }
@@ -16897,9 +17031,9 @@ class stream_state {
     }
 
     /// Calls `take(block)` for each frame of a message, not decoded, and returns which parts it brings: where they are
-    /// cut, all that its frame covers. Values in a coding of the user's are in the one of `due`.
-    [[gnu::noinline]] part_range read_frames(const arrival<message>& a, const coding& due,
-                                             function_ref<void(block&)> take) {
+    /// cut, all that its frame covers. Values in a coding of the user's are in the one that is due.
+    [[gnu::noinline]] part_range read_frames(const arrival<message>& a, action kind, function_ref<void(block&)> take) {
+        const coding& due = kind == action::fold ? codings_.contribution : codings_.copy;
         frame_reader reader(a.pieces());
         const part_range asked = pieces_.chunks_of(a.from.parts);
         const bool may_bring_more = pieces_.travel_alone() && asked.count() != 0;
@@ -16919,8 +17053,62 @@ class stream_state {
             p = parts.last;
             if (may_bring_more) end = p;
         } while (p < end);
+        if constexpr (may_be_early)
+            if (may_bring_more && kind == action::copy) read_total(a.from.peer, reader, {asked.first, end});
         expect_end(*call_, a.from.peer, reader);
         return latest_[static_cast<std::size_t>(a.from.peer)] = {asked.first, end};
+    }
+
+    /// The number of the part to which a chunk belongs.
+    std::size_t part_index(int chunk) const { return static_cast<std::size_t>(chunk / pieces_.chunks); }
+
+    bool is_folded(part_range part) const {
+        for (int p = part.first; p < part.last; p = block_at(p).parts.last)
+            if (block_at(p).from == source::contribution) return false;
+        return true;
+    }
+
+    /// Adds to the first piece that is sent after this rank has folded the whole part how many entries the part has:
+    /// an empty frame that covers so many coordinates from the first one of the part.
+    [[gnu::noinline]] void tell_total(part_range piece, byte_pieces& frames) {
+        if (block_at(piece.first).is_dense()) return early_.give_up();
+        const part_range part = pieces_.part_of(piece.first);
+        const std::size_t index = part_index(piece.first);
+        if (!early_.knows(index)) {
+            if (!is_folded(part)) return;
+            for (int p = part.first; p < part.last; p = block_at(p).parts.last) count_early(block_at(p));
+            if (!early_.tell(index, early_.counted(index))) return;
+            block_at(piece.first).tells_total = piece.last < part.last;
+        }
+        if (!block_at(piece.first).tells_total) return;
+        contribution_sum{0, 0, 0}.describe(head_);
+        head_.call = call_->signature().hash();
+        const std::size_t first = range(part).begin, size = frames.size_bytes(), gap = next_frame_at(size) - size;
+        const byte_span told = memory_.take(gap + wire::header_bytes);
+        std::memset(told.data(), 0, gap);
+        view_frame(head_, view(segment{first, first + early_.counted(index)}, sparse_view<T, Index>{}),
+                   told.data() + gap);
+        frames.push(told);
+    }
+
+    /// Reads the total of a part if the message that has brought these chunks tells it, and compares it with what has
+    /// come.
+    [[gnu::noinline]] void read_total(rank_t sender, frame_reader& reader, part_range brought) {
+        const part_range part = pieces_.part_of(brought.first);
+        const std::size_t index = part_index(brought.first);
+        const segment all = range(part);
+        bool agrees = true;
+        if (!reader.done()) {
+            const segment told =
+                next_frame<T, Index>(*call_, sender, reader, detail::frame_place::unknown()).head.range;
+            if (told.begin != all.begin || told.end > all.end || brought.last == part.last)
+                call_->refuse(sender, {"sent more frames than were due"});
+            agrees = early_.tell(index, told.size());
+        }
+        if (brought.last == part.last) agrees = early_.tell(index, early_.counted(index)) && agrees;
+        if (!agrees || early_.exceeds_total(index))
+            call_->refuse(sender,
+                          {"sent another number of entries of [", all.begin, ", ", all.end, ") than it had told"});
     }
 
     /// Which of the `due` parts a frame over `given` covers: as few as reach its end, but all of them if it is the last
@@ -16930,6 +17118,28 @@ class stream_state {
         int last = due.first + 1;
         while (last < due.last && range({due.first, last}).end < given.end) ++last;
         return {due.first, last};
+    }
+
+    /// Counts a finished block. A result with a dense block is dense, and is not written early.
+    void count_early(block& b) {
+        if (b.is_dense()) return early_.give_up();
+        b.before = early_.count(part_index(b.parts.first), b.count());
+    }
+    /// Writes the chunks that have arrived last where the result takes them; where that was not known before, all that
+    /// have arrived.
+    [[gnu::noinline]] void write_early(part_range brought) {
+        const part_range all{0, static_cast<int>(block_of_.size())};
+        const bool had_room = early_.has_room();
+        if (!early_.make_room(range(all))) return;
+        const part_range due = had_room ? brought : all;
+        for (int p = due.first; p < due.last; p = block_at(p).parts.last) {
+            block& b = block_at(p);
+            if (b.from == source::contribution) continue;
+            const stream_room<T, Index> here = early_.place(part_index(p), b.before, b.count());
+            if (b.is_coded) decode(b, here);
+            move_to(here.indices, b.content.indices());
+            move_to(here.values, b.content.values());
+        }
     }
 
     /// Collects the blocks of `parts` to be folded in ascending order of ranks, with this rank's own among them.
@@ -17045,8 +17255,9 @@ class stream_state {
     detail::pieces pieces_{};
     plain_vector<part_range> regions_;  ///< of a part: its chunks as far as the pieces of all operands reach
     plain_vector<part_range> latest_;   ///< of each rank: which parts its latest message has brought
-    plain_vector<block> operands_;      ///< have arrived and are not folded whole
-    part_range folded_{};               ///< the latest chunks that were folded
+    detail::early_result<T, Index> early_;
+    plain_vector<block> operands_;  ///< have arrived and are not folded whole
+    part_range folded_{};           ///< the latest chunks that were folded
     plain_vector<block> folding_;
     plain_vector<view> views_;
     pool<stream<T, Index>> streams_;
@@ -17763,6 +17974,7 @@ struct stream_call {
     /// it. The whole input is encoded before anything is sent then.
     const function_ref<void(const stream_view<T, Index>&)>* take_received;
     function_ref<void(State&, part_range)> take;
+    bool into_stream;  ///< the result is taken as a stream
     const stream_codings& codings;
     const frame_coder<T, Index, Exec>& coder;
 };
@@ -17783,7 +17995,10 @@ template <class Lane, class T, class Index, class State, class Fold>
             const stream_view<T, Index> nothing({0, of.dimension}, sparse_view<T, Index>{});
             state.begin(head, parts, own.weight == 0 ? nothing : of.give(), contribution_sum::of(own), fold, of.codings,
                         lane.key(), of.coder,
-                        {.chunks = chunks, .at_once = chunks / plan.chunks(), .entries = of.codings.message_entries});
+                        {.chunks = chunks,
+                         .at_once = chunks / plan.chunks(),
+                         .entries = of.codings.message_entries,
+                         .into_stream = of.into_stream});
             if (of.take_received != nullptr && own.weight != 0 && !of.codings.contribution.is_lossless())
                 state.for_each_contributed(*of.take_received);
         },
@@ -17808,6 +18023,7 @@ struct coded_call {
     function_ref<void(State&, part_range)> take;  ///< takes the fold of what the codecs sent
     function_ref<bool(const receipt&)> accept;
     std::uint64_t aggregator;  ///< its fingerprint
+    bool into_stream;          ///< the result is taken as a stream
     bool can_be_undone;        ///< the call belongs to a step that can be
 };
 
@@ -17830,8 +18046,8 @@ template <class T, class State, class Lane, class Codec, class Fold>
     using exec = typename Lane::executor_type;
     const receipt done = all_reduce_streams<Lane, T, Index, State>(
         lane, stream_signature<T, Index>(dimension, of.aggregator, codings, fingerprint_of(codec)), fold, own,
-        {dimension, give, learns_received<stream_view<T, Index>>(codec) ? &take_received : nullptr, of.take, codings,
-         coder_of<codings_of<Codec>, T, Index, exec>});
+        {dimension, give, learns_received<stream_view<T, Index>>(codec) ? &take_received : nullptr, of.take,
+         of.into_stream, codings, coder_of<codings_of<Codec>, T, Index, exec>});
     of.accept(done) ? attempt.commit() : attempt.rollback();
     return done;
 }
@@ -17860,7 +18076,7 @@ receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec,
         }
     };
     return all_reduce_taken<T, state_type>(lane, codec, folding_for(fold), own,
-                                           {give, take, accept, fingerprint(fold), can_be_undone});
+                                           {give, take, accept, fingerprint(fold), is_stream<Out>, can_be_undone});
 }
 
 /// What is known of codings only when the program runs.
@@ -17911,7 +18127,7 @@ auto all_reduce_call(Group& group, const stream<T, Index>& input, stream<T, Inde
             return all_reduce_streams<typename Group::lane_type, T, Index,
                                       stream_state_of<typename Group::lane_type, T, Index, Fold>>(
                 lane, stream_signature<T, Index>(input.dimension(), fingerprint(fold), codings, 0), folding_for(fold),
-                own, {input.dimension(), give, nullptr, take, codings, coder_of<coding_set{}, T, Index, exec>});
+                own, {input.dimension(), give, nullptr, take, true, codings, coder_of<coding_set{}, T, Index, exec>});
         };
     } else {
         return no_call{};
