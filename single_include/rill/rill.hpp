@@ -16733,7 +16733,7 @@ class stream_state {
 
     bool may_send(part_range scheduled, action kind) const {
         if constexpr (may_be_early)
-            if (kind == action::copy && early_.is_wanted()) {
+            if (kind == action::copy && early_.is_wanted() && !block_at(scheduled.first).is_finished) {
                 const part_range part = pieces_.part_of(scheduled.first);
                 return scheduled.first < part.first + pieces_.chunks / 2 || is_folded(part);
             }
