@@ -191,6 +191,21 @@ TEST_CASE("cut streams: what codecs send, and keep back, is the same") {
     }
 }
 
+TEST_CASE("cut streams: the last pieces of one part are dense, those before sparse") {
+    cases::failures all;
+    rill::simulated::run(2, {}, [&](auto& net) {
+        foresight::choosy cutting(net, 20);
+        stream<float> input(n);
+        for (std::size_t i = 0; i < n; ++i)
+            if ((150 <= i && i < 200) || i % 10 == 0) input.push_back(i, static_cast<float>(net.rank() + 1));
+        const stream_codings codings{.message_entries = 2};
+        const stream<float> whole = folded(net, input, rill::aggregate::sum{}, codings);
+        if (!whole.is_dense()) all.add("no dense piece");
+        if (!same(whole, folded(cutting, input, rill::aggregate::sum{}, codings))) all.add("another sum");
+    });
+    CHECK(all.text() == "");
+}
+
 TEST_CASE("cut streams: one rank takes the result as a stream, the other as a tensor") {
     constexpr std::size_t dimension = 140'000;
     std::vector<std::vector<float>> results(2);
