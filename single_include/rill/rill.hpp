@@ -17077,7 +17077,8 @@ class stream_state {
         if (!early_.knows(index)) {
             if (!is_folded(part)) return;
             for (int p = part.first; p < part.last; p = block_at(p).parts.last) count_early(block_at(p));
-            if (!early_.tell(index, early_.counted(index))) return;
+            if (!early_.is_wanted()) return;
+            early_.tell(index, early_.counted(index));
             block_at(piece.first).tells_total = piece.last < part.last;
         }
         if (!block_at(piece.first).tells_total) return;
