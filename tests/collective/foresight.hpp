@@ -32,7 +32,7 @@ class choosy : public subgroup<Net> {
     std::size_t wanted_;
 };
 
-/// A `choosy` transport that receives expected messages into the places given for them.
+/// A `choosy` transport that receives expected messages into the places given for them. One thread uses it at a time.
 template <class Net>
 class foreseeing : public choosy<Net> {
     using base = choosy<Net>;

@@ -294,7 +294,8 @@ receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold
 /// Folds streams: the result is sparse until a fold finds the dense form to be the smaller one (`codings.when`).
 ///
 /// `codings.copy` codes the copy phase: the rounds in which finished parts are sent on unchanged. A part of many
-/// entries may travel in several messages (`codings.message_entries`). Otherwise as `all_reduce` of tensors. Source:
+/// entries may travel in several messages (`codings.message_entries`). `output` may exchange its memory with the
+/// group's, so spans of its former content do not outlive the call. Otherwise as `all_reduce` of tensors. Source:
 /// SparCML, section 5.3. SSAR_Recursive_double, SSAR_Split_allgather and the sparse ring are this function with
 /// `recursive_doubling`, `split_allgather`, `ring`; DSAR_Split_allgather is `split_allgather` with a lossy
 /// `codings.copy`.

@@ -50,10 +50,9 @@ namespace rill { inline namespace RILL_ABI {
 /// Then the sums have the same bits and the same forms all the same.
 ///
 /// Where pieces travel by themselves and the result is a sparse stream, pieces are written where they belong as they
-/// arrive (`early_result`), so that little is left to do after the last message. Each rank tells how many entries its
-/// part has as soon as it has folded the part, and holds back the second half of its sums until then. The result is
-/// exchanged with the output at the end: `output` has its former content if the operation fails, and the state keeps
-/// memory for one result.
+/// arrive (`early_result`), so that little is left to do after the last message. A rank that takes a stream tells how
+/// many entries its part has when it has folded the whole part, and sends the second half of its sums after that. The
+/// result is exchanged with the output at the end, and the state keeps memory for one result.
 template <Transport Net, Element T, IndexType Index, class Fold, Executor Exec = serial>
 class stream_state {
   public:
@@ -80,7 +79,10 @@ class stream_state {
         dimension_ = input.range().size();
         pieces_ = pieces;
         latest_.assign(static_cast<std::size_t>(call_->net().size()), part_range{});
-        if constexpr (may_be_early) early_.begin(pieces_.travel_alone() && pieces_.into_stream ? part_index(parts) : 0);
+        if constexpr (may_be_early) {
+            const bool is_wanted = pieces_.travel_alone() && pieces_.into_stream;
+            early_.begin(is_wanted ? static_cast<std::size_t>(parts / pieces_.chunks) : 0);
+        }
         folded_ = {};
         operands_.clear();
         blocks_.clear();
@@ -240,7 +242,7 @@ class stream_state {
         bool is_coded = false;     // the frame has not been decoded
         bool is_finished = false;  // at its owner
         std::size_t before = 0;    // entries of its part before it, if the result is written early
-        bool tells_total = false;  // of its part, to those to whom it is sent
+        bool tells_total = false;  // a message that brings it also tells how many entries its part has
 
         std::size_t count() const { return is_coded ? static_cast<std::size_t>(coded.head.count) : content.count(); }
         bool is_dense() const { return is_coded ? coded.is_dense() : content.is_dense(); }
@@ -479,7 +481,7 @@ class stream_state {
         std::memset(told.data(), 0, gap);
         view_frame(head_, view(segment{first, first + early_.counted(index)}, sparse_view<T, Index>{}),
                    told.data() + gap);
-        frames.push(told);
+        frames.push(told);  // the last of `byte_pieces::most`: a frame has three pieces
     }
 
     /// Reads the total of a part if the message that has brought these chunks tells it, and compares it with what has
@@ -490,9 +492,10 @@ class stream_state {
         const segment all = range(part);
         bool agrees = true;
         if (!reader.done()) {
-            const segment told =
-                next_frame<T, Index>(*call_, sender, reader, detail::frame_place::unknown()).head.range;
-            if (told.begin != all.begin || told.end > all.end || brought.last == part.last)
+            const wire::header total =
+                next_frame<T, Index>(*call_, sender, reader, detail::frame_place::unknown()).head;
+            const segment told = total.range;
+            if (total.count != 0 || told.begin != all.begin || told.end > all.end || brought.last == part.last)
                 call_->refuse(sender, {"sent more frames than were due"});
             agrees = early_.tell(index, told.size());
         }
@@ -517,7 +520,7 @@ class stream_state {
         b.before = early_.count(part_index(b.parts.first), b.count());
     }
     /// Writes the chunks that have arrived last where the result takes them; where that was not known before, all that
-    /// have arrived.
+    /// have arrived. This rank's own sums have been sent before a finished piece is received, so they are rounded here.
     [[gnu::noinline]] void write_early(part_range brought) {
         const part_range all{0, static_cast<int>(block_of_.size())};
         const bool had_room = early_.has_room();
