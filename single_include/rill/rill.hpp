@@ -9284,8 +9284,7 @@ topology::chunked_schedule<Plan> in_chunks(const Lane& lane, const Plan& plan, s
 /// part is folded at its owner, so that all operands are contributions.
 template <class Lane, Schedule Plan>
 int chunks_of_stream(const Lane& lane, const Plan& plan, std::size_t dimension, std::size_t entries) {
-    constexpr std::size_t most =
-        topology::chunked_schedule<Plan>::most_ahead;  // all chunks are sent before any returns
+    constexpr std::size_t most = topology::chunked_schedule<Plan>::most_ahead;  // sums are sent before any is received
     if (entries == 0 || lane.size() == 1 || !folds_at_owners(lane.shape()) || !topology::can_be_cut(plan)) return 1;
     const std::size_t part = dimension / static_cast<std::size_t>(plan.parts());
     return static_cast<int>(std::bit_floor(std::clamp<std::size_t>(part / entries, 1, most)));
