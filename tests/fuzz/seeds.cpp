@@ -563,6 +563,8 @@ void variable_seeds(const folder& to) {
     write("slurm", "SLURM_PROCID=0\nSLURM_NTASKS=65535\nSLURM_JOB_ID=77\nHOME=h\n");
     write("pmi", "PMI_RANK=0\nPMI_SIZE=1\n");
     write("openmpi", "OMPI_COMM_WORLD_RANK=9\nOMPI_COMM_WORLD_SIZE=9\n");
+    write("join", two + "RILL_SEATS=3\nRILL_JOINS=1\n");
+    write("join-without-seats", two + "RILL_JOINS=1\n");
     write("half", "RILL_RANK=0\n");
     write("no-number", "RILL_RANK=0x\nRILL_RANKS=-1\n");
     for (const char* const security : {"open", "keyed", "encrypted", "none"}) {

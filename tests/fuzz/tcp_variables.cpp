@@ -66,7 +66,13 @@ void check(const variables& all, const tcp::options& got) {
         ranks = *numbers;
         break;
     }
-    RILL_FUZZ_REQUIRE(got.rank == rank && got.ranks == ranks && rank < ranks, "the rank that the variables name");
+    RILL_FUZZ_REQUIRE(got.rank == rank && got.ranks == ranks, "the rank that the variables name");
+    const auto number_of = [&](const char* name) { return has(name) ? small_number(all.at(name)) : 0; };
+    RILL_FUZZ_REQUIRE(number_of("RILL_SEATS") == got.seats, "the seats that are named");
+    RILL_FUZZ_REQUIRE(number_of("RILL_JOINS") == int(got.joins), "whether the rank joins");
+    const int places = std::max(ranks, got.seats);
+    RILL_FUZZ_REQUIRE(rank < places, "a place for the rank");
+    RILL_FUZZ_REQUIRE(!got.joins || got.seats > 0, "no rank joins a job without seats");
     if (has("RILL_MEETING"))
         RILL_FUZZ_REQUIRE(got.meeting == all.at("RILL_MEETING"), "the meeting point that is named");
     else
@@ -80,7 +86,7 @@ void check(const variables& all, const tcp::options& got) {
                       "the security that is named");
     RILL_FUZZ_REQUIRE(bool(got.key) == has("RILL_KEY"), "a key where one is named");
     RILL_FUZZ_REQUIRE(!(has("RILL_KEY") && (has("RILL_KEY_FILE") || security == "open")), "no two ways to have a key");
-    RILL_FUZZ_REQUIRE(security != "encrypted" || got.key || ranks == 1, "nothing is encrypted without a key");
+    RILL_FUZZ_REQUIRE(security != "encrypted" || got.key || places == 1, "nothing is encrypted without a key");
 }
 
 }  // namespace

@@ -117,6 +117,8 @@ TEST_CASE("gaps and contradictions name the variable") {
         {{{"RANK", "1"}}, "the variable RANK is set, but WORLD_SIZE is not"},
         {{{"WORLD_SIZE", "1"}}, "the variable WORLD_SIZE is set, but RANK is not"},
         {{{"RANK", "4"}, {"WORLD_SIZE", "4"}}, "the variable RANK is 4, but WORLD_SIZE is only 4"},
+        {{{"RANK", "5"}, {"WORLD_SIZE", "4"}, {"RILL_SEATS", "5"}},
+         "the variable RANK is 5, but WORLD_SIZE is only 4, and RILL_SEATS 5"},
         {{{"RANK", "x"}, {"WORLD_SIZE", "4"}}, "the variable RANK is \"x\", which is no number from 0 to 65535"},
         {{{"RANK", "-0"}, {"WORLD_SIZE", "4"}}, "the variable RANK is \"-0\", which is no number from 0 to 65535"},
         {{{"RANK", "0"}, {"WORLD_SIZE", "0"}}, "the variable WORLD_SIZE is \"0\", which is no number from 1 to 65535"},

@@ -154,7 +154,8 @@ options options::from_variables(Get&& get) {
         read.rank = static_cast<rank_t>(detail::whole_number(rank, own, 0, most_ranks));
         if (read.rank >= read.size())
             detail::refuse_variable(std::string("the variable ") + rank + " is " + own + ", but " + ranks +
-                                    " is only " + all);
+                                    " is only " + all +
+                                    (read.seats == 0 ? "" : ", and RILL_SEATS " + std::to_string(read.seats)));
         break;
     }
     if (read.joins && read.seats == 0)
