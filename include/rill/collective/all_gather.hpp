@@ -99,8 +99,8 @@ receipt all_gather(Group& group, const In& input, Out&& output) {
 /// Concatenates sparse streams over one dimension whose coordinates are disjoint: every rank gets their union.
 ///
 /// Cost: each contribution is coded once. Errors: as in `all_reduce`; if two ranks give the same coordinate,
-/// `invalid_value` on every rank, naming the coordinate. Source: sparse allgather of SparCML, as in block coordinate
-/// descent.
+/// `invalid_value` on every rank. It names the coordinate and both ranks; the culprit is the higher one. Source: sparse
+/// allgather of SparCML, as in block coordinate descent.
 template <class Group, Element T, IndexType Index>
 receipt all_gather(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const coding& codes = {}) {
     return detail::all_gather_call(group, input, output, codes)(group);
