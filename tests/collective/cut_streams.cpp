@@ -492,20 +492,22 @@ TEST_CASE("cut streams: a rank that tells another total than its sum has is blam
     }
 }
 
-void kill_at_each_message() {
+void kill_at_each_message(int ranks, rill::duration longest_delay) {
+    const auto total = static_cast<float>(ranks * (ranks + 1) / 2);
     for (const int victim : {0, 2})
-        for (std::uint64_t after = 0; after < 48; ++after) {
+        for (std::uint64_t after = 0; after < 60; ++after) {
             std::string wrong;
-            const rill::simulated::network net{.faults = {{rill::faults::kill(victim).after(after)}}};
-            rill::simulated::run(3, net, [&](auto& endpoint) {
-                stream<float> input(96), sum;
-                for (std::size_t i = 0; i < 96; ++i) input.push_back(i, static_cast<float>(endpoint.rank() + 1));
+            const rill::fault_plan faults{
+                .faults = {rill::faults::kill(victim).after(after), rill::faults::delay_up_to(longest_delay)}};
+            rill::simulated::run(ranks, {.faults = faults}, [&](auto& endpoint) {
+                stream<float> input(128), sum;
+                for (std::size_t i = 0; i < 128; ++i) input.push_back(i, static_cast<float>(endpoint.rank() + 1));
                 try {
                     foresight::choosy through(endpoint, 20);
                     rill::group workers{through, rill::topology::split_allgather{}, {.timeout = rill::seconds(1)}};
                     for (int step = 0; step < 2; ++step) {
                         rill::all_reduce(workers, input, sum, rill::aggregate::sum{}, {.message_entries = 4});
-                        if (cases::dense_copy(sum, 0.0F) != std::vector<float>(96, 6)) wrong = "a wrong sum";
+                        if (cases::dense_copy(sum, 0.0F) != std::vector<float>(128, total)) wrong = "a wrong sum";
                     }
                 } catch (const rill::error& e) {
                     if (e.culprit() != victim) wrong = e.what();
@@ -517,7 +519,11 @@ void kill_at_each_message() {
 }
 
 TEST_CASE("cut streams: where a rank ends, whatever it has sent, the others name it or have the sum") {
-    kill_at_each_message();
+    kill_at_each_message(3, {});
+}
+
+TEST_CASE("cut streams: who withdraws messages after an error leaves no gap before those that still arrive") {
+    kill_at_each_message(5, rill::microseconds(40));
 }
 
 }}  // namespace ::cut_streams

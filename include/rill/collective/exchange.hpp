@@ -166,16 +166,19 @@ class exchange {
     }
 
     /// Ends the operation when unwinding, after all ranks have been told: withdraws what nobody has begun to read.
+    ///
+    /// It begins with the latest message: while it waits for a reader, others may receive what it has not withdrawn
+    /// yet, and must not find a gap before that. As in `finish`, that order cannot deadlock.
     [[gnu::noinline]] void settle() noexcept {
         arrivals_.clear();
         operands_.clear();
         if constexpr (ExpectingTransport<Net>)
             if (std::exchange(expected_, 0) != 0) net_->forget(on_);
-        for (; !kept_.empty(); kept_.pop_back())
-            for (byte_view piece : kept_.back().pieces())
-                for (auto& s : sent_)
-                    if (s.reads(piece)) s.handle.settle();
-        for (auto& s : sent_) s.handle.settle();
+        for (; !sent_.empty(); sent_.pop_back()) {
+            while (!kept_.empty() && !forwards(kept_.back())) kept_.pop_back();
+            sent_.back().handle.settle();
+        }
+        kept_.clear();
         if (lent_by_ != nullptr) withdraw_(lent_by_, signature_.number);
         forget();
     }
@@ -213,6 +216,14 @@ class exchange {
             return false;
         }
     };
+
+    /// Whether a message that is being sent reads from `kept`.
+    bool forwards(const message& kept) const {
+        for (const sent& s : sent_)
+            for (const byte_view piece : kept.pieces())
+                if (s.reads(piece)) return true;
+        return false;
+    }
 
     [[gnu::noinline]] void await(sent& s) {
         if (s.handle.wait(half_time())) return;
