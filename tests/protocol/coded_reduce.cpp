@@ -10,6 +10,8 @@
 #include <rill/protocol/coded_reduce.hpp>
 #include <rill/topology/regular_tree.hpp>
 #include <rill/topology/star.hpp>
+#include <rill/topology/tree.hpp>
+#include <rill/transport/fault_plan.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
 
@@ -266,6 +268,38 @@ TEST_CASE("coded_reduce: threads, many steps, and sleepers that change") {
             if (steps.number() == 40) steps.end();
         }
     });
+}
+
+/// Seven ranks run three steps on a tree, one of them until its messages end. Returns what a survivor says that blames
+/// another survivor.
+std::string wrongly_blamed(int victim, std::uint64_t messages) {
+    std::string wrong;
+    const rill::fault_plan faults{
+        .faults = {rill::faults::kill(victim).after(messages), rill::faults::delay_up_to(rill::microseconds(40))}};
+    rill::simulated::run(7, {.faults = faults}, [&](endpoint& net) {
+        try {
+            rill::group workers{net, rill::topology::tree{}, {.timeout = rill::milliseconds(20)}};
+            rill::coded_reduce steps{workers, regular_tree{2, 2},
+                                     rill::gradient_code::fractional_repetition{}.bind(2, 1)};
+            std::vector<float> state(n), own(n, 1), sum(n);
+            for (int step = 0; step < 3 || !steps.is_root(); ++step) {
+                if (!steps.next(state)) return;
+                steps.reduce(own, sum);
+            }
+        } catch (const rill::error& failed) {
+            if (failed.culprit() != victim && failed.culprit() != rill::no_rank) wrong = failed.what();
+        }
+    });
+    return wrong;
+}
+
+TEST_CASE("coded_reduce: where a rank dies while the others agree on the rounds, no survivor is blamed") {
+    for (int victim = 0; victim < 7; ++victim)
+        for (std::uint64_t messages = 0; messages < 14; ++messages) {
+            CAPTURE(victim);
+            CAPTURE(messages);
+            CHECK(wrongly_blamed(victim, messages) == "");
+        }
 }
 
 TEST_CASE("coded_reduce: a tree that does not fit the code, and another code on one rank, are refused") {

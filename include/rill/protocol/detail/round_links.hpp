@@ -81,8 +81,9 @@ class round_links {
   public:
     using message = typename Net::message;
 
-    round_links(Net& net, const Tree& tree, Policies policies, random_key key, duration timeout)
-        : session_(net, "rounds", timeout, session_kind::open),
+    /// `ground`: the context in which the ranks have agreed on the rounds.
+    round_links(Net& net, const Tree& tree, Policies policies, random_key key, duration timeout, std::uint64_t ground)
+        : session_(net, "rounds", timeout, session_kind::open, ground),
           machine_(std::move(policies), tree, net.size(), net.rank(), key, timeout) {}
 
     session<Net>& of() { return session_; }
@@ -178,7 +179,9 @@ class round_links {
     /// Too few contributions: the root fails for all ranks, which cannot go on without it. All that a rank misses else
     /// is its own affair, because the others may go on.
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
-        switch (static_cast<round_failure>(asked.reason)) {
+        const auto reason = static_cast<round_failure>(asked.reason);
+        if (reason != round_failure::not_given) session_.require_ground(asked.peer, session_.timeout() / 8);
+        switch (reason) {
             case round_failure::no_state:
                 throw_error(session_.waited_in_vain(scene_of(round() + 1), asked.peer, ", which sends no state"));
             case round_failure::no_room:

@@ -106,7 +106,8 @@ class round_loop {
     round_loop(Group& workers, const Tree& tree, const Policies& policies, const option_names& names,
                const option_hashes& hashes)
         : group_(&agreed(checked(workers, tree, policies), names, hashes)),
-          links_(workers.net(), tree, policies, random_key{workers.options().seed}, workers.options().timeout),
+          links_(workers.net(), tree, policies, random_key{workers.options().seed}, workers.options().timeout,
+                 workers.context()),
           unwinding_(std::uncaught_exceptions()) {}
 
     Group& workers() const { return *group_; }
