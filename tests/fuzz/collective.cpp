@@ -118,7 +118,7 @@ RILL_FUZZ_TARGET(collective)(const std::uint8_t* data, std::size_t size) {
     } catch (const error& e) {
         RILL_FUZZ_REQUIRE(0 <= e.culprit() && e.culprit() < ranks, "an error names a rank");
         const bool is_duplicate = collective == 5 && e.notice().kind == failure::invalid_value;
-        RILL_FUZZ_REQUIRE(e.culprit() != net.rank() || (is_duplicate && e.notice().reporter < net.rank()),
+        RILL_FUZZ_REQUIRE(e.culprit() != net.rank() || (is_duplicate && e.notice().other < net.rank()),
                           "an error blames one of the peers, or of two that give a coordinate the higher");
     }
     return 0;
