@@ -508,6 +508,11 @@ TEST_CASE("rounds: failures that the campaign has found stay fixed") {
         {{2, 1, 2}, "run 625686544 ranks 3 size 0: seed 0"},
         {{2, 1, 1}, "run 682028951 ranks 4 size 0: seed 0"},
         {{1, 1, 1}, "run 748164395 ranks 8 size 0 plain: seed 0"},
+        // The root failed, and then told its children that their contributions were in.
+        {{0, 0, 0}, "run 742235184 ranks 12 size 0: seed 0; lose 0.015625"},
+        {{0, 0, 1}, "run 673733572 ranks 12 size 0: seed 0; lose 0.03125"},
+        // The group of a rank that had begun anew was taken for the one in which the others had agreed.
+        {{2, 1, 2}, "run 686729036 ranks 4 size 0 plain: seed 0; kill rank 2 after 2; restart rank 2"},
     };
     for (const found& each : all_found) {
         testing::protocol_test test("found", limits_for(protocols::least_ranks, protocols::most_ranks));

@@ -126,9 +126,9 @@ class session {
     }
 
     /// Something that this rank has waited for does not come: if what the session stands on has failed, throws that as
-    /// a failure of this session. Asks `rank`, for `patience`.
-    [[gnu::cold]] void require_ground(rank_t rank, duration patience) const {
-        detail::require_ground(witnesses(), ground_, rank, patience, context_);
+    /// a failure of this session. Asks `rank`, for `patience`. `from`: the first operation whose failure counts.
+    [[gnu::cold]] void require_ground(rank_t rank, duration patience, std::uint64_t from = 0) const {
+        detail::require_ground(witnesses(), ground_, rank, patience, context_, from);
     }
 
     detail::witnesses witnesses() const { return detail::witnesses(*net_); }

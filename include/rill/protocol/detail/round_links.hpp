@@ -180,7 +180,7 @@ class round_links {
     /// is its own affair, because the others may go on.
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
         const auto reason = static_cast<round_failure>(asked.reason);
-        if (reason != round_failure::not_given) session_.require_ground(asked.peer, session_.timeout() / 8);
+        if (reason != round_failure::not_given) require_agreement(asked.peer);
         switch (reason) {
             case round_failure::no_state:
                 throw_error(session_.waited_in_vain(scene_of(round() + 1), asked.peer, ", which sends no state"));
@@ -198,7 +198,21 @@ class round_links {
             session_.waited_in_vain(scene(), asked.peer, "",
                                     "; rank " + std::to_string(session_.rank()) + " has contributions of " +
                                         (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
+        fail_as(notice);
+    }
+    /// At the root for all ranks.
+    [[noreturn, gnu::cold]] void fail_as(const abort_notice& notice) {
         throw_error(machine_.is_root() ? session_.net().abort(notice) : notice);
+    }
+    /// Fails if the ranks have not agreed on the rounds, as `rank` knows or is about to hear.
+    [[gnu::cold]] void require_agreement(rank_t rank) {
+        // Operation 0 has made the group. All ranks have completed it, and it fails for one that begins anew.
+        constexpr std::uint64_t earliest = 1;
+        try {
+            session_.require_ground(rank, session_.timeout() / 8, earliest);
+        } catch (const error& failed) {
+            fail_as(failed.notice());
+        }
     }
 
     session<Net> session_;

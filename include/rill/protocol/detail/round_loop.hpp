@@ -49,15 +49,15 @@ class round_loop {
   public:
     round_loop(const round_loop&) = delete;
     round_loop& operator=(const round_loop&) = delete;
-    /// At the root: ends the rounds and waits for nobody. If an exception is passing through, the rounds end on all
-    /// ranks by a failure.
+    /// At the root: ends the rounds and waits for nobody. If an exception is passing through, or this rank has failed
+    /// before, the rounds end on all ranks by a failure.
     ~round_loop() {
         if (!is_root() || links_.machine().has_ended()) return;
         try {
             if (std::uncaught_exceptions() > unwinding_)
                 links_.of().net().abort(links_.scene().of_self({": an exception has passed through its rounds"}));
             else
-                links_.end({});
+                end_unless_failed();
         } catch (...) {  // they have ended by a failure
         }
     }
@@ -223,6 +223,16 @@ class round_loop {
     }
 
   private:
+    void end_unless_failed() {
+        try {
+            links_.of().require_going();
+        } catch (const error& failed) {
+            links_.of().net().abort(failed.notice());
+            return;
+        }
+        links_.end({});
+    }
+
     static Group& agreed(Group& workers, const option_names& names, const option_hashes& hashes) {
         agree(workers, names, hashes);
         return workers;

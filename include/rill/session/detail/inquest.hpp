@@ -91,13 +91,14 @@ inline bool has_departed(const std::optional<call_signature>& said) {
 
 /// Throws what has ended `context`, as a failure of context `own`, if `rank` tells it or it comes within `patience`.
 /// For what stands on that context, for instance because the ranks have agreed there: if that has failed, some have
-/// never begun, and no other reason counts.
+/// never begun, and no other reason counts. `from`: the first operation of that context whose failure counts.
 [[gnu::cold, gnu::noinline]] inline void require_ground(const witnesses& all, std::uint64_t context, rank_t rank,
-                                                        duration patience, std::uint64_t own) {
+                                                        duration patience, std::uint64_t own, std::uint64_t from = 0) {
     try {
         all.ask(rank, context, ~std::uint64_t{0}, all.now() + patience);
     } catch (const error& thrown) {
         abort_notice failed = thrown.notice();
+        if (failed.context == context && failed.operation < from) return;
         if (failed.context == context) failed.context = own;
         throw_error(failed);
     }
