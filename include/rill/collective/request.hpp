@@ -78,7 +78,8 @@ class shared {
 ///
 /// Destroying the request of an unfinished operation, or assigning another request to it, cancels the operation. It
 /// returns when the operation no longer uses the memory lent to it. Like an exception that leaves a blocking call, it
-/// ends the group with this rank as the culprit, and never waits for a rank that does not come.
+/// ends the group with this rank as the culprit, unless the group has failed before, and never waits for a rank that
+/// does not come.
 class [[nodiscard]] request {
   public:
     /// A request without an operation.
@@ -117,8 +118,9 @@ class [[nodiscard]] request {
     }
 
     /// Ends the operation unless it is done. No rank can leave a collective alone: all ranks of the group end with this
-    /// one as the culprit, and `get` throws that failure. Does not wait for the operation. If the transport needs
-    /// messages to find out whose failure was the first, it waits for that (mpi: at most `options::abort_timeout`).
+    /// one as the culprit, or with that of a failure before, and `get` throws that failure. Does not wait for the
+    /// operation. If the transport needs messages to find out whose failure was the first, it waits for that (mpi: at
+    /// most `options::abort_timeout`).
     void cancel() const {
         require_operation();
         of_->cancel("has cancelled it");
