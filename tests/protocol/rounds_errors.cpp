@@ -21,6 +21,7 @@
 #include <rill/stream/wire.hpp>
 #include <rill/topology/star.hpp>
 #include <rill/topology/tree.hpp>
+#include <rill/transport/fault_plan.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
 
@@ -346,6 +347,24 @@ TEST_CASE("rounds: a failure of one rank ends the rounds of all ranks, and names
     CHECK(rounds == 5);
     CHECK(by_worker[2].said == "own: enough");
     for (const std::size_t r : {0U, 1U, 3U}) CHECK(by_worker[r].said.empty());
+}
+
+TEST_CASE("rounds: where a rank dies while the others agree on the rounds, the root names it to all") {
+    std::vector<rill::rank_t> blamed(4, -7);
+    rill::simulated::run(4, {.faults = {{rill::faults::kill(1).after(3)}}}, [&](endpoint& net) {
+        try {
+            rill::group workers{net, star{}, {.timeout = rill::milliseconds(20)}};
+            rill::rounds steps{workers, star{}, wait_all{}};
+            std::vector<float> state(2), own(2), sum(2);
+            while (steps.next(state)) {
+                if (!steps.is_root()) net.sleep_until(net.now() + rill::milliseconds(8));
+                steps.reduce(own, sum);
+            }
+        } catch (const rill::error& failed) {
+            blamed[static_cast<std::size_t>(net.rank())] = failed.culprit();
+        }
+    });
+    CHECK(blamed == std::vector<rill::rank_t>{1, -7, 1, 1});
 }
 
 TEST_CASE("rounds: a contribution whose reduce has thrown was not in") {

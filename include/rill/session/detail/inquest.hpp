@@ -99,7 +99,10 @@ inline bool has_departed(const std::optional<call_signature>& said) {
     } catch (const error& thrown) {
         abort_notice failed = thrown.notice();
         if (failed.context == context && failed.operation < from) return;
-        if (failed.context == context) failed.context = own;
+        if (failed.context == context) {
+            failed.context = own;
+            failed.first_tag = 0;  // it ends all that stands on that context
+        }
         throw_error(failed);
     }
 }
