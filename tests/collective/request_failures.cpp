@@ -246,6 +246,29 @@ TEST_CASE("request: one that is destroyed because a later operation has failed d
     for (const std::string& each : said) CHECK(each == "rill: all_reduce (operation 2): rank 2: this fold is broken");
 }
 
+TEST_CASE("request: one that fails after a later one names the same rank, whatever it waits for") {
+    std::vector<std::string> said(3);
+    rill::simulated::run(3, {}, [&](auto& net) {
+        const rill::group_options options = runs_out(net);
+        rill::group workers{net, rill::topology::ring{}, options};
+        std::vector<float> early(100, 1), late(100, 1);
+        broken_sum fold;
+        fold.breaks = net.rank() == 1;
+        rill::request first = rill::start(workers, [&](auto& lane) {
+            if (net.rank() == 2) net.sleep_until(net.now() + options.timeout * 2);
+            return rill::all_reduce(lane, early, early);
+        });
+        rill::request second = rill::start_all_reduce(workers, late, late, fold);
+        second.wait();
+        try {
+            first.get();
+        } catch (const rill::error& failed) {
+            said[static_cast<std::size_t>(net.rank())] = failed.what();
+        }
+    });
+    for (const std::string& each : said) CHECK(each == "rill: all_reduce (operation 2): rank 1: this fold is broken");
+}
+
 TEST_CASE("request: assigning to an unfinished request abandons it, assigning to a finished one does not") {
     CHECK(on_four_ranks([](auto& net, auto fail) {
               rill::group workers{net, rill::topology::ring{}};

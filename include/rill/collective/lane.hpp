@@ -11,7 +11,6 @@
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
-#include <rill/core/error.hpp>
 #include <rill/core/function_ref.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/serial.hpp>
@@ -19,7 +18,6 @@
 
 #include <cstdint>
 #include <exception>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -142,17 +140,7 @@ class lane {
     [[gnu::cold]] void abandon(const detail::operation_numbers& numbers, const std::string& does) {
         const std::uint64_t number = numbers.in_context;
         const auto where = of_->session.scene(number, tag_of(number), text_of({"operation ", number}));
-        net().abort(where.of_self({" ", does}));
-    }
-
-    /// Ends the operation with these numbers on all ranks. If a later one has failed, that failure is the reason: this
-    /// rank unwinds because of it. Else this rank is the culprit, which `does` not complete it.
-    [[gnu::cold]] void give_up(const detail::operation_numbers& numbers, const std::string& does) {
-        std::optional<abort_notice> failed = net().aborted(context());
-        if (!failed) return abandon(numbers, does);
-        failed->context = context();
-        failed->first_tag = tag_of(numbers.in_context);
-        net().abort(*failed);
+        net().abort(of_->session.or_before(where.of_self({" ", does})));
     }
 
     detail::membership<Net, Shape, Exec>* of_;

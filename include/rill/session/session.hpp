@@ -125,6 +125,16 @@ class session {
         if (const auto notice = net_->aborted(context_)) throw_error(*notice);
     }
 
+    /// What the others are told of a failure: that of before, if the session has failed in a later operation. For this
+    /// one may fail because of it.
+    [[gnu::cold]] abort_notice or_before(const abort_notice& own) const {
+        std::optional<abort_notice> before = net_->aborted(context_);
+        if (!before) return own;
+        before->context = own.context;
+        before->first_tag = own.first_tag;
+        return *before;
+    }
+
     /// Something that this rank has waited for does not come: if what the session stands on has failed, throws that as
     /// a failure of this session. Asks `rank`, for `patience`. `from`: the first operation whose failure counts.
     [[gnu::cold]] void require_ground(rank_t rank, duration patience, std::uint64_t from = 0) const {
@@ -157,7 +167,7 @@ class session {
             return;
         }
         const abort_notice notice = where.notice_of(thrown);
-        const abort_notice first = net_->abort(notice);
+        const abort_notice first = net_->abort(or_before(notice));
         if (first != notice || notice.kind != failure::exception) throw_error(first);
     }
 

@@ -102,7 +102,7 @@ class worker final : public pending {
         is_performed_ = true;
     }
 
-    void abort(const char* why) noexcept { lane_.give_up(numbers_, why); }
+    void abort(const char* why) noexcept { lane_.abandon(numbers_, why); }
 
     void end_thread() noexcept {
         if (has_ended_) return;
