@@ -125,8 +125,8 @@ class session {
         if (const auto notice = net_->aborted(context_)) throw_error(*notice);
     }
 
-    /// What the others are told of a failure: that of before, if the session has failed in a later operation. For this
-    /// one may fail because of it.
+    /// What the others are told of the failure `own`: that of a later operation, if the session has failed there
+    /// before, because it may be the cause.
     [[gnu::cold]] abort_notice or_before(const abort_notice& own) const {
         std::optional<abort_notice> before = net_->aborted(context_);
         if (!before) return own;
