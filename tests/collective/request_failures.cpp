@@ -459,3 +459,14 @@ TEST_CASE("request: broken contracts throw at the start, before anything is sent
               rill::start_all_reduce(workers, data, output, codec).get();
           }) == "");
 }
+
+TEST_CASE("group: ranks whose bodies have returned before they make it are named, not who waits for them") {
+    CHECK(on_four_ranks([](auto& net, auto fail) {
+              if (net.rank() == 1 || net.rank() == 2) return;
+              expect_error<rill::peer_failure>(
+                  [&] {
+                      rill::group{net, rill::topology::split_allgather{}, runs_out(net)};
+                  },
+                  1, "rank 1 has returned from its body without entering the operation", fail);
+          }) == "");
+}

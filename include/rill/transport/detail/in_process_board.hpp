@@ -68,10 +68,11 @@ class board {
     }
 
     /// The call that a rank has exposed under `number`. Only for callers that have not left that call: until then the
-    /// place is not reused. `entered_later` gives the exposed call with the highest number beyond `number`.
+    /// place is not reused. The handshake, number 0, is never exposed: 0 stands in places that were never used.
+    /// `entered_later` gives the exposed call with the highest number beyond `number`.
     std::optional<call_signature> entered(rank_t rank, std::uint64_t number) {
         const place& due = at(rank, number);
-        if (due.exposed() != number) return std::nullopt;
+        if (number == 0 || due.exposed() != number) return std::nullopt;
         return due.what.call;
     }
     std::optional<call_signature> entered_later(rank_t rank, std::uint64_t number) {
