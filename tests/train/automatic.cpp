@@ -185,3 +185,20 @@ TEST_CASE("automatic: ranks that ask for different gradients are named") {
     });
     CHECK(errors == texts(ranks, "rill: choose: rank 2 asked for density 0.2, rank 0 for 0.1"));
 }
+
+TEST_CASE("automatic: a rank that starts with other parameters is refused on all ranks") {
+    texts errors(3);
+    in_process::run(3, [&](in_process::endpoint& net) {
+        const std::uint64_t key = net.rank() == 1 ? 4 : 3;
+        const auto make = [&] {
+            train::trainer{net,
+                           train::perceptron<float>{{12, 9, 3}},
+                           train::minibatches{jobs::data(), {.batch = 8}},
+                           dense,
+                           {.initial = {key}}};
+        };
+        errors[static_cast<std::size_t>(net.rank())] = message_of<mismatch>(make);
+    });
+    for (const std::string& each : errors)
+        CHECK_MESSAGE(each.find("rank 1 calls with another first model") != std::string::npos, each);
+}

@@ -3,6 +3,7 @@
 #include <rill/collective/group_options.hpp>
 #include <rill/concept/objective.hpp>
 #include <rill/concept/transport.hpp>
+#include <rill/core/bytes.hpp>
 #include <rill/cost/choose.hpp>
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/data_error.hpp>
@@ -128,6 +129,9 @@ cost::measured_costs costs_in(const Reader& in, std::string_view prefix) {
 /// An `automatic` bound to one rank.
 template <class Net, class Policy, std::floating_point T>
 class bound_automatic {
+    using bound_type = decltype(std::declval<const typename Policy::strategy_type&>().template bind<T>(
+        std::declval<Net&>(), std::span<const layer>(), group_options{}));
+
   public:
     bound_automatic(Net& net, const Policy& policy, std::span<const layer> layers, const group_options& options)
         : choice_(policy.choose(net, dimension_of(layers), options)),
@@ -142,6 +146,11 @@ class bound_automatic {
     auto& chosen() { return bound_; }
     const auto& chosen() const { return bound_; }
     auto& workers() { return bound_.workers(); }
+    void require_same_start(byte_view parameters)
+        requires requires(bound_type& bound) { bound.require_same_start(parameters); }
+    {
+        bound_.require_same_start(parameters);
+    }
 
     template <class Gradient, class Compute>
     step_record step(std::span<T> parameters, Gradient&& gradient, std::uint64_t number, Compute&& compute) {
@@ -158,9 +167,6 @@ class bound_automatic {
     void add_up(std::span<std::int64_t> table) { bound_.add_up(table); }
 
   private:
-    using bound_type = decltype(std::declval<const typename Policy::strategy_type&>().template bind<T>(
-        std::declval<Net&>(), std::span<const layer>(), group_options{}));
-
     cost::exchange_choice choice_;
     std::string composition_;
     bound_type bound_;
