@@ -286,6 +286,20 @@ TEST_CASE("overlapped_bsp: a checkpoint holds the residual of each bucket") {
     });
 }
 
+TEST_CASE("overlapped_bsp: without codecs, no checkpoint goes on that holds residuals") {
+    simulated::run(1, {}, [&](auto& net) {
+        auto coded = layered_plan.bind(net, layers_of_80);
+        auto plain = overlapped_plan.bind(net, layers_of_80);
+        train::checkpoint::writer out;
+        coded.state().save(out, "job.");
+        const std::string refused = message_of<train::data_error>(
+            [&] { plain.state().restore(train::checkpoint::of("saved", out.bytes()), "job."); });
+        CHECK(refused ==
+              "rill: saved: section \"job.codec.0.residual\": expected no state of a codec, since this one has none, "
+              "found the state of another");
+    });
+}
+
 TEST_CASE("overlapped_bsp: a rank whose bucket has another codec is named before the first step") {
     std::vector<std::string> messages(3);
     on_transports(3, [&](auto& net) {

@@ -161,10 +161,7 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
         record.phases.exchange = clock.lap();
         this->complete(record, first_invalid(), clock, [&] {
             const std::span<const T> slopes(gradient);
-            if constexpr (is_coded)
-                state_.optimizer.step(parameters, slopes, 1);
-            else
-                state_.step(parameters, slopes, rate);
+            state_.optimizer.step(parameters, slopes, is_coded ? 1 : rate);
         });
         return record;
     }
@@ -183,7 +180,7 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
             return compressed_state<codecs_type, decltype(optimizer)>{
                 codecs_type::template bound<T>(policy.codecs, plan), std::move(optimizer)};
         } else {
-            return optimizer;
+            return compressed_state<no_codecs, decltype(optimizer)>{{}, std::move(optimizer)};
         }
     }
 
