@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -51,4 +52,15 @@ TEST_CASE_TEMPLATE("sum_by_index: the sums in ascending order, added in the orde
         }
     check_sums<T, std::uint32_t>(50, 30, std::numeric_limits<std::uint32_t>::max() - 29);
     check_sums<T, std::uint64_t>(50, 40, (std::uint64_t{1} << 40) - 20);
+}
+
+TEST_CASE("sum_by_index: a lone -0 becomes 0, as in a sum into a dense vector") {
+    std::vector<kernel::index_value<float, std::uint32_t>> entries{{4, -0.0F}, {7, -0.0F}, {7, -0.0F}, {9, -1}};
+    aligned_vector<kernel::index_value<float, std::uint32_t>> scratch;
+    std::vector<std::uint32_t> indices(4);
+    std::vector<float> values(4);
+    REQUIRE(kernel::sum_by_index(std::span(entries), scratch, std::span(indices), std::span(values)) == 3);
+    CHECK(!std::signbit(values[0]));
+    CHECK(!std::signbit(values[1]));
+    CHECK(values[2] == -1);
 }

@@ -18,7 +18,7 @@ struct index_value {
 };
 
 /// Adds up what belongs to one coordinate, in the order of `entries`, and writes the coordinates that occur, ascending,
-/// with their sums. Returns how many there are.
+/// with their sums, which begin at 0, so that no sum is -0. Returns how many there are.
 ///
 /// `indices`, `values`: room for as many as there are entries. `entries` are lost. Cost: `sort_by_index`, and a pass.
 template <Element T, IndexType Index>
@@ -30,13 +30,13 @@ std::size_t sum_by_index(std::span<index_value<T, Index>> entries, aligned_vecto
     const auto sorted = sort_by_index(entries, scratch);
     std::size_t last = 0;
     indices[0] = sorted[0].index;
-    values[0] = sorted[0].value;
+    values[0] = T{} + sorted[0].value;
     for (const auto& entry : sorted.subspan(1)) {
         if (entry.index == indices[last]) {
             values[last] += entry.value;
         } else {
             indices[++last] = entry.index;
-            values[last] = entry.value;
+            values[last] = T{} + entry.value;
         }
     }
     return last + 1;
