@@ -4,12 +4,18 @@
 #include "jobs.hpp"
 
 #include <rill/compress/error_feedback.hpp>
+#include <rill/compress/keep_all.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/core/error.hpp>
+#include <rill/straggler/wait_all.hpp>
+#include <rill/topology/ring_neighbours.hpp>
 #include <rill/topology/split_allgather.hpp>
+#include <rill/topology/star.hpp>
 #include <rill/train/adam.hpp>
 #include <rill/train/clip.hpp>
+#include <rill/train/decentralized.hpp>
 #include <rill/train/decoupled_decay.hpp>
+#include <rill/train/partial_bsp.hpp>
 #include <rill/train/sign_bsp.hpp>
 #include <rill/train/sparse_bsp.hpp>
 
@@ -124,6 +130,21 @@ TEST_CASE("lockstep: a rank with another clipping is refused on all ranks, by na
     check_refused(train::bsp{shape, sgd, rate, train::clip_norm{.most = 4}},
                   train::bsp{shape, sgd, rate, train::clip_norm{.most = 5}}, "clipping");
     check_refused(train::bsp{shape, sgd, rate}, train::bsp{shape, sgd, rate, train::clip_value{.most = 5}}, "clipping");
+}
+
+TEST_CASE("lockstep: a clipping that cannot be is refused when it is bound") {
+    const auto check = [](const auto& plan) {
+        CAPTURE(std::remove_cvref_t<decltype(plan)>::name);
+        jobs::on_transports(2, [&](auto& net) {
+            CHECK(message_of<contract_violation>([&] { (void)plan.bind(net, jobs::three); }) ==
+                  "rill: train::clip_value: most is -1; it must be at least 0");
+        });
+    };
+    for_each_clipped(train::clip_value{.most = -1}, check);
+    check(train::partial_bsp{topology::star{}, straggler::wait_all{}, sgd, rate, straggler::fresh{},
+                             train::clip_value{.most = -1}});
+    check(train::decentralized{topology::ring_neighbours{}, sgd, rate, compress::keep_all{}, train::mix_after{},
+                               train::every{}, train::clip_value{.most = -1}});
 }
 
 TEST_CASE("lockstep: a rank with another strategy is refused on all ranks, by name") {

@@ -115,12 +115,22 @@ struct no_clip {
 
 /// What a strategy does to each rank's own finite gradient before it is sent: a value, a pure function.
 /// `is_coordinatewise`: it may be applied to the parts of a gradient one by one. Ranks compare their clippings that
-/// have a name, and options (`HasOptions`).
+/// have a name, and options (`HasOptions`). It is applied to an empty gradient when it is bound, so that one whose
+/// options cannot be throws.
 template <class C>
 concept Clipping = Regular<C> && requires(const C& clip, std::span<float> gradient) {
     clip.apply(gradient);
     requires std::same_as<decltype(C::is_coordinatewise), const bool>;
 };
+
+namespace detail {
+/// Throws what a clipping throws whose options cannot be: when it is bound, since a rank whose gradient is not finite
+/// does not clip it.
+template <Clipping Clip>
+void require_clipping(const Clip& clip) {
+    clip.apply(std::span<float>());
+}
+}  // namespace detail
 
 static_assert(Clipping<clip_norm>);
 static_assert(Clipping<clip_value>);

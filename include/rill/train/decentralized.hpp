@@ -192,6 +192,7 @@ class bound_decentralized {
         using order = decltype(Policy::order);
         rill::detail::require_option(policy.exchange.steps > 0, "train::every: steps", policy.exchange.steps,
                                      "at least 1", net.rank());
+        detail::require_clipping(policy.clip);
         if constexpr (order::mixes_all) {
             order::require_mixing(policy.mixing, net.size(), net.rank());
             rill::detail::require_option(policy.exchange.steps == 1, "train::decentralized: steps of `every`",

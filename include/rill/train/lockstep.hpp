@@ -12,6 +12,7 @@
 #include <rill/core/types.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/stream/stream.hpp>
+#include <rill/train/clip.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/step_record.hpp>
 #include <rill/train/stopwatch.hpp>
@@ -48,6 +49,7 @@ class lockstep {
         compare(
             option_names{{"strategy", "optimizer", "rate", "clipping"}},
             {option_hash(fingerprint_if_named(policy)), option_hash(optimizer), option_hash(rate), option_hash(clip)});
+        if constexpr (requires { policy.clip; }) detail::require_clipping(policy.clip);
     }
 
     /// Collective, before the first step. Throws `mismatch` on all ranks, naming the odd one, unless they start with

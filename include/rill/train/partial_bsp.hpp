@@ -43,7 +43,9 @@ class bound_partial_bsp : public rooted<Net, decltype(Policy::topology), detail:
               net, policy.topology, options,
               [&](auto& workers) { return steps_type(workers, policy.topology, policy.completion, policy.staleness); },
               policy.optimizer.template bind<T>(dimension)),
-          policy_(policy) {}
+          policy_(policy) {
+        detail::require_clipping(policy.clip);
+    }
 
     bool contributes() const { return policy_.root_contributes || !this->is_root(); }
 
