@@ -214,8 +214,10 @@ TEST_CASE("coordinate_descent: a file that does not fit on one rank is refused o
         simulated::run(3, {}, [&](auto& net) {
             const auto rank = static_cast<std::size_t>(net.rank());
             auto descent = policy.template bind<double>(net, data, {.timeout = seconds(20)});
+            const std::uint64_t operation = descent.workers().operation_number();
             messages[rank] = message_of<train::data_error>(
                 [&] { descent.restore(train::checkpoint::open(file_of(net.rank())), "scd."); });
+            if (!messages[rank].empty()) CHECK(descent.workers().operation_number() == operation);
             descent.step();
             reached[rank] = {descent.parameters().begin(), descent.parameters().end()};
         });

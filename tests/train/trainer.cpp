@@ -301,6 +301,22 @@ TEST_CASE("trainer: a file that is missing or damaged on one rank is refused on 
     CHECK(has(refusals(rooted, false), "cannot be opened"));
 }
 
+TEST_CASE("trainer: a file that is refused changes no bit of the steps that follow") {
+    for_each_plan([](const auto& plan) {
+        parameters_of_ranks through(3), refused(3);
+        for (auto* reached : {&through, &refused})
+            simulated::run(3, {}, [&](auto& net) {
+                auto trainer = make_trainer(net, plan);
+                trainer.step();
+                if (reached == &refused)
+                    CHECK_THROWS_AS(trainer.restore(train::checkpoint::open("none"), ""), train::data_error);
+                for (int step = 0; step < 3; ++step) trainer.step();
+                (*reached)[static_cast<std::size_t>(net.rank())] = copy_of_parameters(trainer);
+            });
+        CHECK(refused == through);
+    });
+}
+
 TEST_CASE("trainer: swapped files of two ranks are refused on all ranks, and all continue") {
     const scratch_directory directory;
     const auto path = [&](rank_t rank) { return directory / std::to_string(rank).c_str(); };

@@ -142,9 +142,12 @@ class bound_coordinate_descent {
         }
         const std::uint64_t sum =
             mix64(checksum(std::as_bytes(std::span(parameters))), checksum(std::as_bytes(std::span(scores))));
+        const auto add_up = [&, before = workers_.operation_number()](std::span<std::int64_t> table) {
+            all_reduce(workers_, table, table);
+            workers_.resume_at(before);  // a refused file changes no random number
+        };
         detail::require_common_files({in.path(), workers_.rank(), workers_.size(), refused, operation, sum},
-                                     "operation",
-                                     [&](std::span<std::int64_t> table) { all_reduce(workers_, table, table); });
+                                     "operation", add_up);
         parameters_.swap(parameters);
         scores_.swap(scores);
         order_ = std::move(order);

@@ -67,7 +67,12 @@ class lockstep {
         workers_.resume_at(position);
         has_ended_ = false;
     }
-    void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
+    /// Takes no number of an operation, so that a checkpoint that is refused changes no random number.
+    void add_up(std::span<std::int64_t> table) {
+        const std::uint64_t first = position();
+        all_reduce(workers_, table, table);
+        workers_.resume_at(first);
+    }
 
   protected:
     bool has_ended() const { return has_ended_; }
