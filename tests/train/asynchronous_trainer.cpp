@@ -305,6 +305,20 @@ TEST_CASE("asynchronous_trainer: a file of another plan is refused, and the mess
     });
 }
 
+TEST_CASE("asynchronous_trainer: without a codec, no file goes on that holds residuals") {
+    const scratch_directory directory;
+    saved_at(4, in_rounds, directory);
+    const train::partial_replica plain{in_rounds.topology, in_rounds.trigger, in_rounds.staleness, in_rounds.backlog,
+                                       in_rounds.update};
+    simulated::run(3, {}, [&](auto& net) {
+        auto trainer = make(net, plain);
+        const auto file = train::checkpoint::load(directory / std::to_string(net.rank()).c_str());
+        const std::string message = message_of<train::data_error>([&] { trainer.restore(file, "run."); });
+        CHECK_MESSAGE(has(message, "section \"run.codec.residual\": expected 0 × uint8"), message);
+        CHECK(trainer.step_number() == 0);
+    });
+}
+
 TEST_CASE("asynchronous_trainer: where one rank's file is missing, all ranks throw at once") {
     const auto check = [](const auto& plan, int ranks) {
         const scratch_directory directory;
