@@ -3649,14 +3649,18 @@ inline bool has_departed(const std::optional<call_signature>& said) {
 
 /// Throws what has ended `context`, as a failure of context `own`, if `rank` tells it or it comes within `patience`.
 /// For what stands on that context, for instance because the ranks have agreed there: if that has failed, some have
-/// never begun, and no other reason counts.
+/// never begun, and no other reason counts. `from`: the first operation of that context whose failure counts.
 [[gnu::cold, gnu::noinline]] inline void require_ground(const witnesses& all, std::uint64_t context, rank_t rank,
-                                                        duration patience, std::uint64_t own) {
+                                                        duration patience, std::uint64_t own, std::uint64_t from = 0) {
     try {
         all.ask(rank, context, ~std::uint64_t{0}, all.now() + patience);
     } catch (const error& thrown) {
         abort_notice failed = thrown.notice();
-        if (failed.context == context) failed.context = own;
+        if (failed.context == context && failed.operation < from) return;
+        if (failed.context == context) {
+            failed.context = own;
+            failed.first_tag = 0;  // it ends all that stands on that context
+        }
         throw_error(failed);
     }
 }
@@ -4090,10 +4094,20 @@ class session {
         if (const auto notice = net_->aborted(context_)) throw_error(*notice);
     }
 
+    /// What the others are told of the failure `own`: that of a later operation, if the session has failed there
+    /// before, because it may be the cause.
+    [[gnu::cold]] abort_notice or_before(const abort_notice& own) const {
+        std::optional<abort_notice> before = net_->aborted(context_);
+        if (!before) return own;
+        before->context = own.context;
+        before->first_tag = own.first_tag;
+        return *before;
+    }
+
     /// Something that this rank has waited for does not come: if what the session stands on has failed, throws that as
-    /// a failure of this session. Asks `rank`, for `patience`.
-    [[gnu::cold]] void require_ground(rank_t rank, duration patience) const {
-        detail::require_ground(witnesses(), ground_, rank, patience, context_);
+    /// a failure of this session. Asks `rank`, for `patience`. `from`: the first operation whose failure counts.
+    [[gnu::cold]] void require_ground(rank_t rank, duration patience, std::uint64_t from = 0) const {
+        detail::require_ground(witnesses(), ground_, rank, patience, context_, from);
     }
 
     detail::witnesses witnesses() const { return detail::witnesses(*net_); }
@@ -4122,7 +4136,7 @@ class session {
             return;
         }
         const abort_notice notice = where.notice_of(thrown);
-        const abort_notice first = net_->abort(notice);
+        const abort_notice first = net_->abort(or_before(notice));
         if (first != notice || notice.kind != failure::exception) throw_error(first);
     }
 
@@ -4286,16 +4300,19 @@ class exchange {
     }
 
     /// Ends the operation when unwinding, after all ranks have been told: withdraws what nobody has begun to read.
+    ///
+    /// It begins with the latest message: while it waits for a reader, others may receive what it has not withdrawn
+    /// yet, and must not find a gap before that. As in `finish`, that order cannot deadlock.
     [[gnu::noinline]] void settle() noexcept {
         arrivals_.clear();
         operands_.clear();
         if constexpr (ExpectingTransport<Net>)
             if (std::exchange(expected_, 0) != 0) net_->forget(on_);
-        for (; !kept_.empty(); kept_.pop_back())
-            for (byte_view piece : kept_.back().pieces())
-                for (auto& s : sent_)
-                    if (s.reads(piece)) s.handle.settle();
-        for (auto& s : sent_) s.handle.settle();
+        for (; !sent_.empty(); sent_.pop_back()) {
+            while (!kept_.empty() && !forwards(kept_.back())) kept_.pop_back();
+            sent_.back().handle.settle();
+        }
+        kept_.clear();
         if (lent_by_ != nullptr) withdraw_(lent_by_, signature_.number);
         forget();
     }
@@ -4333,6 +4350,14 @@ class exchange {
             return false;
         }
     };
+
+    /// Whether a message that is being sent reads from `kept`.
+    bool forwards(const message& kept) const {
+        for (const sent& s : sent_)
+            for (const byte_view piece : kept.pieces())
+                if (s.reads(piece)) return true;
+        return false;
+    }
 
     [[gnu::noinline]] void await(sent& s) {
         if (s.handle.wait(half_time())) return;
@@ -11603,7 +11628,7 @@ class lane {
     [[gnu::cold]] void abandon(const detail::operation_numbers& numbers, const std::string& does) {
         const std::uint64_t number = numbers.in_context;
         const auto where = of_->session.scene(number, tag_of(number), text_of({"operation ", number}));
-        net().abort(where.of_self({" ", does}));
+        net().abort(of_->session.or_before(where.of_self({" ", does})));
     }
 
     detail::membership<Net, Shape, Exec>* of_;
@@ -11689,7 +11714,8 @@ class shared {
 ///
 /// Destroying the request of an unfinished operation, or assigning another request to it, cancels the operation. It
 /// returns when the operation no longer uses the memory lent to it. Like an exception that leaves a blocking call, it
-/// ends the group with this rank as the culprit, and never waits for a rank that does not come.
+/// ends the group with this rank as the culprit, unless the group has failed before, and never waits for a rank that
+/// does not come.
 class [[nodiscard]] request {
   public:
     /// A request without an operation.
@@ -11728,8 +11754,9 @@ class [[nodiscard]] request {
     }
 
     /// Ends the operation unless it is done. No rank can leave a collective alone: all ranks of the group end with this
-    /// one as the culprit, and `get` throws that failure. Does not wait for the operation. If the transport needs
-    /// messages to find out whose failure was the first, it waits for that (mpi: at most `options::abort_timeout`).
+    /// one as the culprit, or with that of a failure before, and `get` throws that failure. Does not wait for the
+    /// operation. If the transport needs messages to find out whose failure was the first, it waits for that (mpi: at
+    /// most `options::abort_timeout`).
     void cancel() const {
         require_operation();
         of_->cancel("has cancelled it");
@@ -17744,8 +17771,8 @@ receipt all_gather(Group& group, const In& input, Out&& output) {
 /// Concatenates sparse streams over one dimension whose coordinates are disjoint: every rank gets their union.
 ///
 /// Cost: each contribution is coded once. Errors: as in `all_reduce`; if two ranks give the same coordinate,
-/// `invalid_value` on every rank, naming the coordinate. Source: sparse allgather of SparCML, as in block coordinate
-/// descent.
+/// `invalid_value` on every rank. It names the coordinate and both ranks; the culprit is the higher one. Source: sparse
+/// allgather of SparCML, as in block coordinate descent.
 template <class Group, Element T, IndexType Index>
 receipt all_gather(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const coding& codes = {}) {
     return detail::all_gather_call(group, input, output, codes)(group);
@@ -22230,7 +22257,7 @@ struct index_value {
 };
 
 /// Adds up what belongs to one coordinate, in the order of `entries`, and writes the coordinates that occur, ascending,
-/// with their sums. Returns how many there are.
+/// with their sums, which begin at 0, so that no sum is -0. Returns how many there are.
 ///
 /// `indices`, `values`: room for as many as there are entries. `entries` are lost. Cost: `sort_by_index`, and a pass.
 template <Element T, IndexType Index>
@@ -22242,13 +22269,13 @@ std::size_t sum_by_index(std::span<index_value<T, Index>> entries, aligned_vecto
     const auto sorted = sort_by_index(entries, scratch);
     std::size_t last = 0;
     indices[0] = sorted[0].index;
-    values[0] = sorted[0].value;
+    values[0] = T{} + sorted[0].value;
     for (const auto& entry : sorted.subspan(1)) {
         if (entry.index == indices[last]) {
             values[last] += entry.value;
         } else {
             indices[++last] = entry.index;
-            values[last] = entry.value;
+            values[last] = T{} + entry.value;
         }
     }
     return last + 1;
@@ -23157,8 +23184,9 @@ class round_links {
   public:
     using message = typename Net::message;
 
-    round_links(Net& net, const Tree& tree, Policies policies, random_key key, duration timeout)
-        : session_(net, "rounds", timeout, session_kind::open),
+    /// `ground`: the context in which the ranks have agreed on the rounds.
+    round_links(Net& net, const Tree& tree, Policies policies, random_key key, duration timeout, std::uint64_t ground)
+        : session_(net, "rounds", timeout, session_kind::open, ground),
           machine_(std::move(policies), tree, net.size(), net.rank(), key, timeout) {}
 
     session<Net>& of() { return session_; }
@@ -23254,7 +23282,9 @@ class round_links {
     /// Too few contributions: the root fails for all ranks, which cannot go on without it. All that a rank misses else
     /// is its own affair, because the others may go on.
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
-        switch (static_cast<round_failure>(asked.reason)) {
+        const auto reason = static_cast<round_failure>(asked.reason);
+        if (reason != round_failure::not_given) require_agreement(asked.peer);
+        switch (reason) {
             case round_failure::no_state:
                 throw_error(session_.waited_in_vain(scene_of(round() + 1), asked.peer, ", which sends no state"));
             case round_failure::no_room:
@@ -23271,7 +23301,21 @@ class round_links {
             session_.waited_in_vain(scene(), asked.peer, "",
                                     "; rank " + std::to_string(session_.rank()) + " has contributions of " +
                                         (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
+        fail_as(notice);
+    }
+    /// At the root for all ranks.
+    [[noreturn, gnu::cold]] void fail_as(const abort_notice& notice) {
         throw_error(machine_.is_root() ? session_.net().abort(notice) : notice);
+    }
+    /// Fails if the ranks have not agreed on the rounds, as `rank` knows or is about to hear.
+    [[gnu::cold]] void require_agreement(rank_t rank) {
+        // Operation 0 has made the group. All ranks have completed it, and it fails for one that begins anew.
+        constexpr std::uint64_t earliest = 1;
+        try {
+            session_.require_ground(rank, session_.timeout() / 8, earliest);
+        } catch (const error& failed) {
+            fail_as(failed.notice());
+        }
     }
 
     session<Net> session_;
@@ -23316,15 +23360,15 @@ class round_loop {
   public:
     round_loop(const round_loop&) = delete;
     round_loop& operator=(const round_loop&) = delete;
-    /// At the root: ends the rounds and waits for nobody. If an exception is passing through, the rounds end on all
-    /// ranks by a failure.
+    /// At the root: ends the rounds and waits for nobody. If an exception is passing through, or this rank has failed
+    /// before, the rounds end on all ranks by a failure.
     ~round_loop() {
         if (!is_root() || links_.machine().has_ended()) return;
         try {
             if (std::uncaught_exceptions() > unwinding_)
                 links_.of().net().abort(links_.scene().of_self({": an exception has passed through its rounds"}));
             else
-                links_.end({});
+                end_unless_failed();
         } catch (...) {  // they have ended by a failure
         }
     }
@@ -23373,7 +23417,8 @@ class round_loop {
     round_loop(Group& workers, const Tree& tree, const Policies& policies, const option_names& names,
                const option_hashes& hashes)
         : group_(&agreed(checked(workers, tree, policies), names, hashes)),
-          links_(workers.net(), tree, policies, random_key{workers.options().seed}, workers.options().timeout),
+          links_(workers.net(), tree, policies, random_key{workers.options().seed}, workers.options().timeout,
+                 workers.context()),
           unwinding_(std::uncaught_exceptions()) {}
 
     Group& workers() const { return *group_; }
@@ -23489,6 +23534,16 @@ class round_loop {
     }
 
   private:
+    void end_unless_failed() {
+        try {
+            links_.of().require_going();
+        } catch (const error& failed) {
+            links_.of().net().abort(failed.notice());
+            return;
+        }
+        links_.end({});
+    }
+
     static Group& agreed(Group& workers, const option_names& names, const option_hashes& hashes) {
         agree(workers, names, hashes);
         return workers;
@@ -33721,9 +33776,13 @@ template <class Part, class Writer>
 void save_part(Writer& out, const std::string& name, const Part& part) {
     if constexpr (SavedBy<Part, Writer>) part.save(out, name);
 }
+/// Throws what the reader throws if the part has no state and the file has one of it.
 template <class Part, class Reader>
 void restore_part(const Reader& in, const std::string& name, Part& part) {
-    if constexpr (requires { part.restore(in, name); }) part.restore(in, name);
+    if constexpr (requires { part.restore(in, name); })
+        part.restore(in, name);
+    else if (const std::string saved = in.first_with_prefix(name + "."); !saved.empty())
+        in.read(saved, std::span<std::byte>());  // throws: what a residual holds would be lost
 }
 
 /// What a policy binds to, for elements of `T`.
@@ -43681,10 +43740,11 @@ class board {
     }
 
     /// The call that a rank has exposed under `number`. Only for callers that have not left that call: until then the
-    /// place is not reused. `entered_later` gives the exposed call with the highest number beyond `number`.
+    /// place is not reused. The handshake, number 0, is never exposed: 0 stands in places that were never used.
+    /// `entered_later` gives the exposed call with the highest number beyond `number`.
     std::optional<call_signature> entered(rank_t rank, std::uint64_t number) {
         const place& due = at(rank, number);
-        if (due.exposed() != number) return std::nullopt;
+        if (number == 0 || due.exposed() != number) return std::nullopt;
         return due.what.call;
     }
     std::optional<call_signature> entered_later(rank_t rank, std::uint64_t number) {

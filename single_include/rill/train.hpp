@@ -1550,12 +1550,22 @@ struct no_clip {
 
 /// What a strategy does to each rank's own finite gradient before it is sent: a value, a pure function.
 /// `is_coordinatewise`: it may be applied to the parts of a gradient one by one. Ranks compare their clippings that
-/// have a name, and options (`HasOptions`).
+/// have a name, and options (`HasOptions`). It is applied to an empty gradient when it is bound, so that one whose
+/// options cannot be throws.
 template <class C>
 concept Clipping = Regular<C> && requires(const C& clip, std::span<float> gradient) {
     clip.apply(gradient);
     requires std::same_as<decltype(C::is_coordinatewise), const bool>;
 };
+
+namespace detail {
+/// Throws what a clipping throws whose options cannot be: when it is bound, since a rank whose gradient is not finite
+/// does not clip it.
+template <Clipping Clip>
+void require_clipping(const Clip& clip) {
+    clip.apply(std::span<float>());
+}
+}  // namespace detail
 
 static_assert(Clipping<clip_norm>);
 static_assert(Clipping<clip_value>);
@@ -1706,6 +1716,7 @@ class lockstep {
         compare(
             option_names{{"strategy", "optimizer", "rate", "clipping"}},
             {option_hash(fingerprint_if_named(policy)), option_hash(optimizer), option_hash(rate), option_hash(clip)});
+        if constexpr (requires { policy.clip; }) detail::require_clipping(policy.clip);
     }
 
     /// Collective, before the first step. Throws `mismatch` on all ranks, naming the odd one, unless they start with
@@ -1723,7 +1734,12 @@ class lockstep {
         workers_.resume_at(position);
         has_ended_ = false;
     }
-    void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
+    /// Takes no number of an operation, so that a checkpoint that is refused changes no random number.
+    void add_up(std::span<std::int64_t> table) {
+        const std::uint64_t first = position();
+        all_reduce(workers_, table, table);
+        workers_.resume_at(first);
+    }
 
   protected:
     bool has_ended() const { return has_ended_; }
@@ -2561,9 +2577,12 @@ class bound_coordinate_descent {
         }
         const std::uint64_t sum =
             mix64(checksum(std::as_bytes(std::span(parameters))), checksum(std::as_bytes(std::span(scores))));
+        const auto add_up = [&, before = workers_.operation_number()](std::span<std::int64_t> table) {
+            all_reduce(workers_, table, table);
+            workers_.resume_at(before);  // a refused file changes no random number
+        };
         detail::require_common_files({in.path(), workers_.rank(), workers_.size(), refused, operation, sum},
-                                     "operation",
-                                     [&](std::span<std::int64_t> table) { all_reduce(workers_, table, table); });
+                                     "operation", add_up);
         parameters_.swap(parameters);
         scores_.swap(scores);
         order_ = std::move(order);
@@ -3067,6 +3086,7 @@ class bound_decentralized {
         using order = decltype(Policy::order);
         rill::detail::require_option(policy.exchange.steps > 0, "train::every: steps", policy.exchange.steps,
                                      "at least 1", net.rank());
+        detail::require_clipping(policy.clip);
         if constexpr (order::mixes_all) {
             order::require_mixing(policy.mixing, net.size(), net.rank());
             rill::detail::require_option(policy.exchange.steps == 1, "train::decentralized: steps of `every`",
@@ -4827,10 +4847,7 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
         record.phases.exchange = clock.lap();
         this->complete(record, first_invalid(), clock, [&] {
             const std::span<const T> slopes(gradient);
-            if constexpr (is_coded)
-                state_.optimizer.step(parameters, slopes, 1);
-            else
-                state_.step(parameters, slopes, rate);
+            state_.optimizer.step(parameters, slopes, is_coded ? 1 : rate);
         });
         return record;
     }
@@ -4849,7 +4866,7 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
             return compressed_state<codecs_type, decltype(optimizer)>{
                 codecs_type::template bound<T>(policy.codecs, plan), std::move(optimizer)};
         } else {
-            return optimizer;
+            return compressed_state<no_codecs, decltype(optimizer)>{{}, std::move(optimizer)};
         }
     }
 
@@ -5109,7 +5126,9 @@ class bound_partial_bsp : public rooted<Net, decltype(Policy::topology), detail:
               net, policy.topology, options,
               [&](auto& workers) { return steps_type(workers, policy.topology, policy.completion, policy.staleness); },
               policy.optimizer.template bind<T>(dimension)),
-          policy_(policy) {}
+          policy_(policy) {
+        detail::require_clipping(policy.clip);
+    }
 
     bool contributes() const { return policy_.root_contributes || !this->is_root(); }
 
@@ -6445,6 +6464,9 @@ cost::measured_costs costs_in(const Reader& in, std::string_view prefix) {
 /// An `automatic` bound to one rank.
 template <class Net, class Policy, std::floating_point T>
 class bound_automatic {
+    using bound_type = decltype(std::declval<const typename Policy::strategy_type&>().template bind<T>(
+        std::declval<Net&>(), std::span<const layer>(), group_options{}));
+
   public:
     bound_automatic(Net& net, const Policy& policy, std::span<const layer> layers, const group_options& options)
         : choice_(policy.choose(net, dimension_of(layers), options)),
@@ -6459,6 +6481,11 @@ class bound_automatic {
     auto& chosen() { return bound_; }
     const auto& chosen() const { return bound_; }
     auto& workers() { return bound_.workers(); }
+    void require_same_start(byte_view parameters)
+        requires requires(bound_type& bound) { bound.require_same_start(parameters); }
+    {
+        bound_.require_same_start(parameters);
+    }
 
     template <class Gradient, class Compute>
     step_record step(std::span<T> parameters, Gradient&& gradient, std::uint64_t number, Compute&& compute) {
@@ -6475,9 +6502,6 @@ class bound_automatic {
     void add_up(std::span<std::int64_t> table) { bound_.add_up(table); }
 
   private:
-    using bound_type = decltype(std::declval<const typename Policy::strategy_type&>().template bind<T>(
-        std::declval<Net&>(), std::span<const layer>(), group_options{}));
-
     cost::exchange_choice choice_;
     std::string composition_;
     bound_type bound_;
