@@ -9194,10 +9194,13 @@ namespace rill { inline namespace RILL_ABI {
 /// Returns when all ranks have called it with equal `hashes`, of how each has been configured.
 ///
 /// Cost: 2 log2 P rounds of frames without content. Errors: `mismatch` on all ranks if one has other options; it names
-/// the odd rank and, by `names`, in what it differs.
+/// the odd rank and, by `names`, in what it differs. A rank that could not be configured passes what it has thrown as
+/// `refused`: it throws that again, and all others get a `peer_failure` with its text.
 template <class Group>
-receipt agree(Group& group, const option_names& names, const option_hashes& hashes) {
+receipt agree(Group& group, const option_names& names, const option_hashes& hashes,
+              const std::exception_ptr& refused = nullptr) {
     const auto body = [&](auto& call) {
+        if (refused != nullptr) std::rethrow_exception(refused);
         return detail::synchronise(group, call, topology::tree{}.all_reduce(group.size(), group.rank()));
     };
     return group.run({.kind = operation::handshake, .options = names.with(hashes)}, body, names);
@@ -33806,13 +33809,12 @@ std::exception_ptr thrown_by(Work&& work) {
     return nullptr;
 }
 
-/// Collective, after each rank has read its state. Throws on all ranks if it was `refused` on any, as a `mismatch` on
-/// the others, or if what ranks have `read` differs.
+/// Collective, after each rank has read its state. Where it was `refused`, that rank throws this and the others a
+/// `peer_failure` with its text. All throw a `mismatch` if what ranks have `read` differs.
 template <class Group>
 void agree_on_state(Group& group, const std::exception_ptr& refused, std::uint64_t read) {
-    const std::uint64_t told = refused == nullptr ? read : mix64(static_cast<std::uint64_t>(group.rank()));
-    constexpr option_names names{{"state that it goes on from"}};
-    const std::exception_ptr differs = thrown_by([&] { agree(group, names, {option_hash(told)}); });
+    const std::exception_ptr differs =
+        thrown_by([&] { agree(group, option_names{{"state that it goes on from"}}, {option_hash(read)}, refused); });
     for (const std::exception_ptr& thrown : {refused, differs})
         if (thrown != nullptr) std::rethrow_exception(thrown);
 }
@@ -34754,8 +34756,9 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
 
     /// Goes on where the saved run had ended on this rank, before the first `pull`. Collective. `also()` reads what
     /// else a rank resumes. Throws on all ranks, and the run cannot begin, if the state of a rank does not fit: is that
-    /// of another rank, of another number of ranks, or of an earlier or later run than that of others. On that rank it
-    /// throws what the reader or `also` throws, or `mismatch`; elsewhere `mismatch`, which names a rank.
+    /// of another rank, of another number of ranks, or of an earlier or later run than that of others. Where the reader
+    /// or `also` throws, or the state is of another rank, the others get `peer_failure` with its text. Where ranks have
+    /// read states of different runs, all throw `mismatch`.
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {
@@ -36026,8 +36029,8 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     /// Goes on where the saved run had ended, before the first `pull`. Collective, with as many servers. Another number
     /// is refused, unless servers that also work become fewer and the update keeps no state for each coordinate: then
     /// the run goes on too. `also()` reads what else a rank resumes. Throws on all ranks, and the run cannot begin, if
-    /// the state of a rank does not fit: on that rank what the reader or `also` throws, elsewhere `mismatch`, which
-    /// names a rank.
+    /// the state of a rank does not fit: on that rank what the reader or `also` throws, elsewhere `peer_failure` with
+    /// its text. Where ranks have read states of different runs, all throw `mismatch`.
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {
@@ -36062,12 +36065,10 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     /// All ranks have restored their own state when it returns. If not, or if their states are not of one run, none
     /// goes on.
     void agree_on_state(std::span<const T> model, const std::exception_ptr& refused) {
-        constexpr option_names names{{"state that it goes on from"}};
         const std::exception_ptr differs = detail::thrown_by([&] {
             session_.guarded(worker_.links(), [&] {
                 try {
-                    const std::uint64_t state = state_of(model), no_other = static_cast<std::uint64_t>(session_.rank());
-                    agree(group_, names, {option_hash(refused == nullptr ? state : mix64(state, no_other))});
+                    detail::agree_on_state(group_, refused, state_of(model));
                 } catch (const error& thrown) {
                     worker_.links().throw_own(thrown.notice());
                 }
@@ -37015,7 +37016,8 @@ class partial_all_reduce
 
     /// Goes on where the saved run had ended, before the first `pull`. Collective. `also()` reads what else a rank
     /// resumes. Throws on all ranks, and the run cannot begin, if the state of a rank does not fit: on that rank what
-    /// the reader or `also` throws, elsewhere `mismatch`, which names a rank.
+    /// the reader or `also` throws, elsewhere `peer_failure` with its text. Where ranks have read states of different
+    /// runs, all throw `mismatch`.
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {

@@ -3892,13 +3892,21 @@ class bound_grouped_replica {
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {
-        const std::exception_ptr refused = rill::detail::thrown_by([&] {
+        std::exception_ptr refused, refused_to_other;
+        try {
             if (replica_ != nullptr) replica_->restore(in, std::string(prefix) + "group.");
-        });
+        } catch (const error& failed) {
+            // The culprit tells the ranks of other groups: numbers in this failure are those of the group.
+            const bool is_own = failed.culprit() == no_rank || failed.culprit() == std::as_const(*alike_).rank();
+            (is_own ? refused : refused_to_other) = std::current_exception();
+        } catch (...) {
+            refused = std::current_exception();
+        }
         center_.restore(in, prefix, [&] {
             also();
             if (refused != nullptr) std::rethrow_exception(refused);
         });
+        if (refused_to_other != nullptr) std::rethrow_exception(refused_to_other);
     }
 
   private:

@@ -136,15 +136,21 @@ TEST_CASE("grouped_replica: a file that does not fit is refused on all ranks") {
         trainer.save(out, "run.");
         out.save(file_of(net.rank()));
     });
-    int refused = 0;
-    simulated::run(4, in_groups::two_speeds(), [&](auto& net) {
-        auto trainer = in_groups::make(net, in_groups::plan_of(in_groups::two_groups(net.rank(), 4)), 4);
-        const auto in = train::checkpoint::load(file_of(net.rank() == 2 ? 1 : net.rank()));
-        try {
-            trainer.restore(in, "run.");
-        } catch (const std::exception&) {
-            ++refused;
-        }
-    });
-    CHECK(refused == 4);
+    const auto refusals = [&](auto path_of) {
+        std::vector<std::string> texts(4);
+        simulated::run(4, in_groups::two_speeds(), [&](auto& net) {
+            auto trainer = in_groups::make(net, in_groups::plan_of(in_groups::two_groups(net.rank(), 4)), 4);
+            texts[static_cast<std::size_t>(net.rank())] = message_of<std::exception>(
+                [&] { trainer.restore(train::checkpoint::open(path_of(net.rank())), "run."); });
+        });
+        return texts;
+    };
+    for (const std::string& text : refusals([&](rank_t rank) { return file_of(rank == 2 ? 1 : rank); }))
+        CHECK(text != "");
+    const auto missing = refusals([&](rank_t rank) { return rank == 2 ? directory / "none" : file_of(rank); });
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+        CAPTURE(missing[rank]);
+        CHECK(has(missing[rank], "cannot be opened"));
+        CHECK(has(missing[rank], "rank 2: ") == (rank != 2));
+    }
 }

@@ -95,7 +95,7 @@ TEST_CASE("pair_replica: a trainer goes on from its rank's file, alike each time
         texts[static_cast<std::size_t>(net.rank())] = message_of<std::exception>(
             [&] { trainer.restore(train::checkpoint::load(file(net.rank() == 2 ? 1 : net.rank())), "run."); });
     });
-    CHECK(has(texts[2], "expected 2, found 1"));
-    CHECK(has(texts[0], "rank 2 calls with another state"));
-    CHECK(has(texts[1], "rank 2 calls with another state"));
+    for (const std::string& text : texts) CHECK(has(text, "expected 2, found 1"));
+    CHECK(has(texts[0], "rank 2: "));
+    CHECK(has(texts[1], "rank 2: "));
 }

@@ -225,8 +225,8 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     /// Goes on where the saved run had ended, before the first `pull`. Collective, with as many servers. Another number
     /// is refused, unless servers that also work become fewer and the update keeps no state for each coordinate: then
     /// the run goes on too. `also()` reads what else a rank resumes. Throws on all ranks, and the run cannot begin, if
-    /// the state of a rank does not fit: on that rank what the reader or `also` throws, elsewhere `mismatch`, which
-    /// names a rank.
+    /// the state of a rank does not fit: on that rank what the reader or `also` throws, elsewhere `peer_failure` with
+    /// its text. Where ranks have read states of different runs, all throw `mismatch`.
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {
@@ -261,12 +261,10 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     /// All ranks have restored their own state when it returns. If not, or if their states are not of one run, none
     /// goes on.
     void agree_on_state(std::span<const T> model, const std::exception_ptr& refused) {
-        constexpr option_names names{{"state that it goes on from"}};
         const std::exception_ptr differs = detail::thrown_by([&] {
             session_.guarded(worker_.links(), [&] {
                 try {
-                    const std::uint64_t state = state_of(model), no_other = static_cast<std::uint64_t>(session_.rank());
-                    agree(group_, names, {option_hash(refused == nullptr ? state : mix64(state, no_other))});
+                    detail::agree_on_state(group_, refused, state_of(model));
                 } catch (const error& thrown) {
                     worker_.links().throw_own(thrown.notice());
                 }

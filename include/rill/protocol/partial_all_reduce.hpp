@@ -258,7 +258,8 @@ class partial_all_reduce
 
     /// Goes on where the saved run had ended, before the first `pull`. Collective. `also()` reads what else a rank
     /// resumes. Throws on all ranks, and the run cannot begin, if the state of a rank does not fit: on that rank what
-    /// the reader or `also` throws, elsewhere `mismatch`, which names a rank.
+    /// the reader or `also` throws, elsewhere `peer_failure` with its text. Where ranks have read states of different
+    /// runs, all throw `mismatch`.
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {

@@ -55,13 +55,12 @@ std::exception_ptr thrown_by(Work&& work) {
     return nullptr;
 }
 
-/// Collective, after each rank has read its state. Throws on all ranks if it was `refused` on any, as a `mismatch` on
-/// the others, or if what ranks have `read` differs.
+/// Collective, after each rank has read its state. Where it was `refused`, that rank throws this and the others a
+/// `peer_failure` with its text. All throw a `mismatch` if what ranks have `read` differs.
 template <class Group>
 void agree_on_state(Group& group, const std::exception_ptr& refused, std::uint64_t read) {
-    const std::uint64_t told = refused == nullptr ? read : mix64(static_cast<std::uint64_t>(group.rank()));
-    constexpr option_names names{{"state that it goes on from"}};
-    const std::exception_ptr differs = thrown_by([&] { agree(group, names, {option_hash(told)}); });
+    const std::exception_ptr differs =
+        thrown_by([&] { agree(group, option_names{{"state that it goes on from"}}, {option_hash(read)}, refused); });
     for (const std::exception_ptr& thrown : {refused, differs})
         if (thrown != nullptr) std::rethrow_exception(thrown);
 }
