@@ -23306,7 +23306,7 @@ class round_links {
                                         (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
         fail_as(notice);
     }
-    /// At the root for all ranks.
+    /// Throws a failure of this rank, or at the root, without which the others cannot go on, of all ranks.
     [[noreturn, gnu::cold]] void fail_as(const abort_notice& notice) {
         throw_error(machine_.is_root() ? session_.net().abort(notice) : notice);
     }

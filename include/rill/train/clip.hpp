@@ -32,7 +32,7 @@ double norm(std::span<const T> values) {
     return std::sqrt(total);
 }
 
-/// Scales a gradient down to the norm `most` if its norm is larger; the direction stays.
+/// Scales a gradient down to the norm `most` if its norm is larger and finite; the direction stays.
 struct clip_norm {
     static constexpr const char* name = "clip_norm";
     static constexpr bool is_coordinatewise = false;
