@@ -25,13 +25,15 @@ template <class Part, class Writer>
 void save_part(Writer& out, const std::string& name, const Part& part) {
     if constexpr (SavedBy<Part, Writer>) part.save(out, name);
 }
-/// Throws what the reader throws if the part has no state and the file has one of it.
+/// If the part has no state, and the reader knows of one of it, throws what the reader throws: it would be lost.
 template <class Part, class Reader>
 void restore_part(const Reader& in, const std::string& name, Part& part) {
-    if constexpr (requires { part.restore(in, name); })
+    if constexpr (requires { part.restore(in, name); }) {
         part.restore(in, name);
-    else if (const std::string saved = in.first_with_prefix(name + "."); !saved.empty())
-        in.read(saved, std::span<std::byte>());  // throws: what a residual holds would be lost
+    } else if constexpr (requires { in.first_with_prefix(name); }) {
+        if (const std::string saved = in.first_with_prefix(name + "."); !saved.empty())
+            in.read(saved, std::span<std::byte>());
+    }
 }
 
 /// What a policy binds to, for elements of `T`.
