@@ -181,7 +181,7 @@ void refuses_to_begin(Make make) {
             if (net.rank() == guilty)
                 CHECK_THROWS_WITH_AS(replica.pull(model), doctest::Contains("no entry"), std::runtime_error);
             else
-                CHECK_THROWS_AS(replica.pull(model), rill::mismatch);
+                CHECK_THROWS_AS(replica.pull(model), rill::peer_failure);
             CHECK(model == vector(3, -1));
         });
     });
