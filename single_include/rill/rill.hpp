@@ -4301,8 +4301,9 @@ class exchange {
 
     /// Ends the operation when unwinding, after all ranks have been told: withdraws what nobody has begun to read.
     ///
-    /// It begins with the latest message: while it waits for a reader, others may receive what it has not withdrawn
-    /// yet, and must not find a gap before that. As in `finish`, that order cannot deadlock.
+    /// The latest message comes first. While this rank waits for a reader, others may receive messages that it has not
+    /// withdrawn yet, and all messages before these must still be there. This order cannot deadlock: a reader waits
+    /// only for readers of what it has sent after it received the message, so each wait is for a later message.
     [[gnu::noinline]] void settle() noexcept {
         arrivals_.clear();
         operands_.clear();
@@ -23306,13 +23307,13 @@ class round_links {
                                         (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
         fail_as(notice);
     }
-    /// Throws a failure of this rank, or at the root, without which the others cannot go on, of all ranks.
+    /// Throws `notice`. The root tells it to all ranks before, since they cannot go on without the root.
     [[noreturn, gnu::cold]] void fail_as(const abort_notice& notice) {
         throw_error(machine_.is_root() ? session_.net().abort(notice) : notice);
     }
     /// Fails if the ranks have not agreed on the rounds, as `rank` knows or is about to hear.
     [[gnu::cold]] void require_agreement(rank_t rank) {
-        // Operation 0 has made the group. All ranks have completed it, and it fails for one that begins anew.
+        // Operation 0 has made the group. All ranks have completed it, so it fails only for a rank that has begun anew.
         constexpr std::uint64_t earliest = 1;
         try {
             session_.require_ground(rank, session_.timeout() / 8, earliest);
@@ -23537,6 +23538,8 @@ class round_loop {
     }
 
   private:
+    /// Ends the rounds, or if this rank has failed in them, tells the others that failure: an end would say to them
+    /// that the result of the round under way has their contributions.
     void end_unless_failed() {
         try {
             links_.of().require_going();
@@ -33779,7 +33782,8 @@ template <class Part, class Writer>
 void save_part(Writer& out, const std::string& name, const Part& part) {
     if constexpr (SavedBy<Part, Writer>) part.save(out, name);
 }
-/// If the part has no state, and the reader knows of one of it, throws what the reader throws: it would be lost.
+/// Reads a part's state. If the part has none and the file has some, which would be lost, throws what the reader throws
+/// at a section of another size.
 template <class Part, class Reader>
 void restore_part(const Reader& in, const std::string& name, Part& part) {
     if constexpr (requires { part.restore(in, name); }) {

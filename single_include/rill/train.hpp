@@ -1550,8 +1550,8 @@ struct no_clip {
 
 /// What a strategy does to each rank's own finite gradient before it is sent: a value, a pure function.
 /// `is_coordinatewise`: it may be applied to the parts of a gradient one by one. Ranks compare their clippings that
-/// have a name, and options (`HasOptions`). It is applied to an empty gradient when it is bound, so that one whose
-/// options cannot be throws.
+/// have a name, and options (`HasOptions`). A strategy applies it to an empty gradient when it is bound: impossible
+/// options must throw there.
 template <class C>
 concept Clipping = Regular<C> && requires(const C& clip, std::span<float> gradient) {
     clip.apply(gradient);
@@ -1559,8 +1559,8 @@ concept Clipping = Regular<C> && requires(const C& clip, std::span<float> gradie
 };
 
 namespace detail {
-/// Throws what a clipping throws whose options cannot be: when it is bound, since a rank whose gradient is not finite
-/// does not clip it.
+/// Throws what `clip` throws if its options are impossible. Called where a strategy is bound. In a step it would throw
+/// only on ranks whose gradient is finite, since the others do not clip.
 template <Clipping Clip>
 void require_clipping(const Clip& clip) {
     clip.apply(std::span<float>());
@@ -1573,6 +1573,21 @@ static_assert(Clipping<no_clip>);
 static_assert(Clipping<per_bucket<clip_norm>>);
 
 }}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/detail/without_number.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train::detail {
+
+/// Calls `work()`, a collective of `workers`, so that it takes no number of an operation: the random numbers of later
+/// operations do not depend on it.
+template <class Group, class Work>
+void without_number(Group& workers, Work&& work) {
+    const std::uint64_t before = workers.operation_number();
+    work();
+    workers.resume_at(before);
+}
+
+}}}  // namespace rill::RILL_ABI::train::detail
 
 // ===== rill/train/schedule.hpp
 
@@ -1734,11 +1749,9 @@ class lockstep {
         workers_.resume_at(position);
         has_ended_ = false;
     }
-    /// Takes no number of an operation, so that a checkpoint that is refused changes no random number.
+    /// For the ranks' agreement on their files: one that is refused changes no random number.
     void add_up(std::span<std::int64_t> table) {
-        const std::uint64_t first = position();
-        all_reduce(workers_, table, table);
-        workers_.resume_at(first);
+        detail::without_number(workers_, [&] { all_reduce(workers_, table, table); });
     }
 
   protected:
@@ -1751,11 +1764,9 @@ class lockstep {
         return has_ended_ ? 0 : rate_at<T>(schedule, number);
     }
 
-    /// As `agree`, but takes no number of an operation: the random numbers of the steps do not depend on comparisons.
+    /// Calls `agree`; the random numbers of the steps do not depend on it.
     void compare(const option_names& names, const option_hashes& hashes) {
-        const std::uint64_t first = position();
-        agree(workers_, names, hashes);
-        workers_.resume_at(first);
+        detail::without_number(workers_, [&] { agree(workers_, names, hashes); });
     }
 
     bool is_complete(const receipt& done) const { return done.contributors == workers_.size(); }
@@ -2577,9 +2588,8 @@ class bound_coordinate_descent {
         }
         const std::uint64_t sum =
             mix64(checksum(std::as_bytes(std::span(parameters))), checksum(std::as_bytes(std::span(scores))));
-        const auto add_up = [&, before = workers_.operation_number()](std::span<std::int64_t> table) {
-            all_reduce(workers_, table, table);
-            workers_.resume_at(before);  // a refused file changes no random number
+        const auto add_up = [&](std::span<std::int64_t> table) {
+            detail::without_number(workers_, [&] { all_reduce(workers_, table, table); });
         };
         detail::require_common_files({in.path(), workers_.rank(), workers_.size(), refused, operation, sum},
                                      "operation", add_up);
@@ -3899,7 +3909,7 @@ class bound_grouped_replica {
             // The culprit tells the ranks of other groups: numbers in this failure are those of the group.
             const bool is_own = failed.culprit() == no_rank || failed.culprit() == std::as_const(*alike_).rank();
             (is_own ? refused : refused_to_other) = std::current_exception();
-        } catch (...) {
+        } catch (const std::exception&) {
             refused = std::current_exception();
         }
         center_.restore(in, prefix, [&] {

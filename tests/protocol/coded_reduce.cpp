@@ -270,8 +270,8 @@ TEST_CASE("coded_reduce: threads, many steps, and sleepers that change") {
     });
 }
 
-/// Seven ranks run three steps on a tree, one of them until its messages end. Returns what a survivor says that blames
-/// another survivor.
+/// Seven ranks run three steps on a tree, and one dies after so many messages. Returns the error of a survivor that
+/// blames another survivor, if there is one.
 std::string wrongly_blamed(int victim, std::uint64_t messages) {
     std::string wrong;
     const rill::fault_plan faults{

@@ -167,8 +167,9 @@ class exchange {
 
     /// Ends the operation when unwinding, after all ranks have been told: withdraws what nobody has begun to read.
     ///
-    /// It begins with the latest message: while it waits for a reader, others may receive what it has not withdrawn
-    /// yet, and must not find a gap before that. As in `finish`, that order cannot deadlock.
+    /// The latest message comes first. While this rank waits for a reader, others may receive messages that it has not
+    /// withdrawn yet, and all messages before these must still be there. This order cannot deadlock: a reader waits
+    /// only for readers of what it has sent after it received the message, so each wait is for a later message.
     [[gnu::noinline]] void settle() noexcept {
         arrivals_.clear();
         operands_.clear();

@@ -115,8 +115,8 @@ struct no_clip {
 
 /// What a strategy does to each rank's own finite gradient before it is sent: a value, a pure function.
 /// `is_coordinatewise`: it may be applied to the parts of a gradient one by one. Ranks compare their clippings that
-/// have a name, and options (`HasOptions`). It is applied to an empty gradient when it is bound, so that one whose
-/// options cannot be throws.
+/// have a name, and options (`HasOptions`). A strategy applies it to an empty gradient when it is bound: impossible
+/// options must throw there.
 template <class C>
 concept Clipping = Regular<C> && requires(const C& clip, std::span<float> gradient) {
     clip.apply(gradient);
@@ -124,8 +124,8 @@ concept Clipping = Regular<C> && requires(const C& clip, std::span<float> gradie
 };
 
 namespace detail {
-/// Throws what a clipping throws whose options cannot be: when it is bound, since a rank whose gradient is not finite
-/// does not clip it.
+/// Throws what `clip` throws if its options are impossible. Called where a strategy is bound. In a step it would throw
+/// only on ranks whose gradient is finite, since the others do not clip.
 template <Clipping Clip>
 void require_clipping(const Clip& clip) {
     clip.apply(std::span<float>());

@@ -22,6 +22,7 @@
 #include <rill/topology/recursive_doubling.hpp>
 #include <rill/train/data_error.hpp>
 #include <rill/train/detail/same_place.hpp>
+#include <rill/train/detail/without_number.hpp>
 #include <rill/train/linear_loss.hpp>
 #include <rill/train/sampler.hpp>
 #include <rill/train/sparse_columns.hpp>
@@ -142,9 +143,8 @@ class bound_coordinate_descent {
         }
         const std::uint64_t sum =
             mix64(checksum(std::as_bytes(std::span(parameters))), checksum(std::as_bytes(std::span(scores))));
-        const auto add_up = [&, before = workers_.operation_number()](std::span<std::int64_t> table) {
-            all_reduce(workers_, table, table);
-            workers_.resume_at(before);  // a refused file changes no random number
+        const auto add_up = [&](std::span<std::int64_t> table) {
+            detail::without_number(workers_, [&] { all_reduce(workers_, table, table); });
         };
         detail::require_common_files({in.path(), workers_.rank(), workers_.size(), refused, operation, sum},
                                      "operation", add_up);

@@ -96,7 +96,7 @@ class bound_grouped_replica {
             // The culprit tells the ranks of other groups: numbers in this failure are those of the group.
             const bool is_own = failed.culprit() == no_rank || failed.culprit() == std::as_const(*alike_).rank();
             (is_own ? refused : refused_to_other) = std::current_exception();
-        } catch (...) {
+        } catch (const std::exception&) {
             refused = std::current_exception();
         }
         center_.restore(in, prefix, [&] {

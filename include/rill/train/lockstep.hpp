@@ -13,6 +13,7 @@
 #include <rill/kernel/magnitude.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/train/clip.hpp>
+#include <rill/train/detail/without_number.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/step_record.hpp>
 #include <rill/train/stopwatch.hpp>
@@ -67,11 +68,9 @@ class lockstep {
         workers_.resume_at(position);
         has_ended_ = false;
     }
-    /// Takes no number of an operation, so that a checkpoint that is refused changes no random number.
+    /// For the ranks' agreement on their files: one that is refused changes no random number.
     void add_up(std::span<std::int64_t> table) {
-        const std::uint64_t first = position();
-        all_reduce(workers_, table, table);
-        workers_.resume_at(first);
+        detail::without_number(workers_, [&] { all_reduce(workers_, table, table); });
     }
 
   protected:
@@ -84,11 +83,9 @@ class lockstep {
         return has_ended_ ? 0 : rate_at<T>(schedule, number);
     }
 
-    /// As `agree`, but takes no number of an operation: the random numbers of the steps do not depend on comparisons.
+    /// Calls `agree`; the random numbers of the steps do not depend on it.
     void compare(const option_names& names, const option_hashes& hashes) {
-        const std::uint64_t first = position();
-        agree(workers_, names, hashes);
-        workers_.resume_at(first);
+        detail::without_number(workers_, [&] { agree(workers_, names, hashes); });
     }
 
     bool is_complete(const receipt& done) const { return done.contributors == workers_.size(); }

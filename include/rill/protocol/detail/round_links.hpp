@@ -200,13 +200,13 @@ class round_links {
                                         (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
         fail_as(notice);
     }
-    /// Throws a failure of this rank, or at the root, without which the others cannot go on, of all ranks.
+    /// Throws `notice`. The root tells it to all ranks before, since they cannot go on without the root.
     [[noreturn, gnu::cold]] void fail_as(const abort_notice& notice) {
         throw_error(machine_.is_root() ? session_.net().abort(notice) : notice);
     }
     /// Fails if the ranks have not agreed on the rounds, as `rank` knows or is about to hear.
     [[gnu::cold]] void require_agreement(rank_t rank) {
-        // Operation 0 has made the group. All ranks have completed it, and it fails for one that begins anew.
+        // Operation 0 has made the group. All ranks have completed it, so it fails only for a rank that has begun anew.
         constexpr std::uint64_t earliest = 1;
         try {
             session_.require_ground(rank, session_.timeout() / 8, earliest);

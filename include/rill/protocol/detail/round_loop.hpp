@@ -223,6 +223,8 @@ class round_loop {
     }
 
   private:
+    /// Ends the rounds, or if this rank has failed in them, tells the others that failure: an end would say to them
+    /// that the result of the round under way has their contributions.
     void end_unless_failed() {
         try {
             links_.of().require_going();

@@ -4,7 +4,6 @@
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/fingerprint.hpp>
-#include <rill/core/random.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +24,8 @@ template <class Part, class Writer>
 void save_part(Writer& out, const std::string& name, const Part& part) {
     if constexpr (SavedBy<Part, Writer>) part.save(out, name);
 }
-/// If the part has no state, and the reader knows of one of it, throws what the reader throws: it would be lost.
+/// Reads a part's state. If the part has none and the file has some, which would be lost, throws what the reader throws
+/// at a section of another size.
 template <class Part, class Reader>
 void restore_part(const Reader& in, const std::string& name, Part& part) {
     if constexpr (requires { part.restore(in, name); }) {
