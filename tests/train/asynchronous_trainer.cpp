@@ -313,7 +313,7 @@ TEST_CASE("asynchronous_trainer: without a codec, no file goes on that holds res
         auto trainer = make(net, plain);
         const auto file = train::checkpoint::load(directory / std::to_string(net.rank()).c_str());
         const std::string message = message_of<train::data_error>([&] { trainer.restore(file, "run."); });
-        CHECK_MESSAGE(has(message, "section \"run.codec.residual\": expected 0 × uint8"), message);
+        CHECK_MESSAGE(has(message, "section \"run.codec.residual\": expected nothing of this name"), message);
         CHECK(trainer.step_number() == 0);
     });
 }

@@ -295,8 +295,8 @@ TEST_CASE("overlapped_bsp: without codecs, no checkpoint goes on that holds resi
         const std::string refused = message_of<train::data_error>(
             [&] { plain.state().restore(train::checkpoint::of("saved", out.bytes()), "job."); });
         CHECK(refused ==
-              "rill: saved: section \"job.codec.0.residual\": expected no state of a codec, since this one has none, "
-              "found the state of another");
+              "rill: saved: section \"job.codec.0.residual\": expected nothing of this name, found state that "
+              "would be lost");
     });
 }
 

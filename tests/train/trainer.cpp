@@ -6,6 +6,7 @@
 
 #include <rill/collective/barrier.hpp>
 #include <rill/compress/keep_all.hpp>
+#include <rill/compress/momentum_correction.hpp>
 #include <rill/straggler/wait_all.hpp>
 #include <rill/topology/ring_neighbours.hpp>
 #include <rill/topology/star.hpp>
@@ -399,18 +400,22 @@ TEST_CASE("trainer: a file of another strategy is refused, and the message names
     CHECK(read_by(dense_plan, dense_plan).second == 1);
 }
 
-TEST_CASE(
-    "trainer: a file that holds the state of a codec is refused by a codec without any, and the other way round") {
+TEST_CASE("trainer: a file that holds state of a codec is refused by a codec without it, and the other way round") {
     const train::compressed_bsp gathers{topology::ring{}, compress::error_feedback{compress::top_k{.count = 3}},
                                         with_momentum, rate};
     const train::compressed_bsp drops{topology::ring{}, compress::top_k{.count = 3}, with_momentum, rate};
-    const auto refused = [](const auto& saved, const auto& restored, const std::string& found) {
+    const train::compressed_bsp corrects{topology::ring{}, compress::momentum_correction{gathers.codec}, with_momentum,
+                                         rate};
+    const auto refused = [](const auto& saved, const auto& restored, const std::string& part,
+                            const std::string& found) {
         const auto [message, step] = read_by(saved, restored);
-        CHECK_MESSAGE((has(message, "codec.residual\": expected ") && has(message, "found " + found)), message);
+        CHECK_MESSAGE((has(message, "\"codec." + part + "\": expected ") && has(message, "found " + found)), message);
         CHECK(step == 0);
     };
-    refused(gathers, drops, "the state of another");
-    refused(drops, gathers, "no such section");
+    refused(gathers, drops, "residual", "state that would be lost");
+    refused(drops, gathers, "residual", "no such section");
+    refused(corrects, gathers, "velocity", "state that would be lost");
+    refused(gathers, corrects, "velocity", "no such section");
     CHECK(read_by(gathers, gathers).second == 1);
     CHECK(read_by(drops, drops).second == 1);
 }

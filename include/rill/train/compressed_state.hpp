@@ -2,8 +2,8 @@
 
 #include <rill/concept/compressor.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/detail/saved_part.hpp>
 #include <rill/train/checkpoint.hpp>
-#include <rill/train/data_error.hpp>
 
 #include <concepts>
 #include <span>
@@ -22,22 +22,6 @@ concept PersistentCodec =
     };
 
 namespace detail {
-
-template <class Codec, class Writer>
-void save_codec(const Codec& codec, Writer& out, const std::string& name) {
-    if constexpr (PersistentCodec<Codec>) codec.save(out, name);
-}
-/// Throws `data_error`, and changes nothing, if only one of the file and the codec has a state: what a residual holds
-/// would be lost.
-template <class Codec, class Reader>
-void restore_codec(Codec& codec, const Reader& in, const std::string& name) {
-    if constexpr (PersistentCodec<Codec>) {
-        codec.restore(in, name);
-    } else if (const std::string saved = in.first_with_prefix(name + "."); !saved.empty()) {
-        throw data_error(in.path(), "section \"" + saved + "\"", "no state of a codec, since this one has none",
-                         "the state of another");
-    }
-}
 
 /// Makes `codec` send `gradient` times `rate`. Codecs that can scale do so in the pass that they make anyway.
 template <class Codec, std::floating_point T>
@@ -59,13 +43,13 @@ struct compressed_state {
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
         optimizer.save(out, prefix);
-        detail::save_codec(codec, out, std::string(prefix) + "codec");
+        rill::detail::save_part(out, std::string(prefix) + "codec", codec);
     }
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         Descent restored = optimizer;
         restored.restore(in, prefix);
-        detail::restore_codec(codec, in, std::string(prefix) + "codec");
+        rill::detail::restore_part(in, std::string(prefix) + "codec", codec);
         optimizer = std::move(restored);
     }
 };

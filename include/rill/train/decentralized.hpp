@@ -77,7 +77,7 @@ struct decentralized_state {
     void save(Writer& out, std::string_view prefix) const {
         const std::string name(prefix);
         optimizer.save(out, prefix);
-        detail::save_codec(codec, out, name + "codec");
+        rill::detail::save_part(out, name + "codec", codec);
         if constexpr (Persistent<Order>) order.save(out, prefix);
         out.add(name + "pushed", span_of(pushed));
         out.add(name + "weight", std::span<const double>(&weight, 1));
@@ -87,7 +87,7 @@ struct decentralized_state {
         const std::string name(prefix);
         decentralized_state restored = *this;
         restored.optimizer.restore(in, prefix);
-        detail::restore_codec(restored.codec, in, name + "codec");
+        rill::detail::restore_part(in, name + "codec", restored.codec);
         if constexpr (Persistent<Order>) restored.order.restore(in, prefix);
         in.read(name + "pushed", span_of(restored.pushed));
         in.read(name + "weight", std::span<double>(&restored.weight, 1));

@@ -3,6 +3,7 @@
 #include <rill/collective/agree.hpp>
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/detail/saved_part.hpp>
 #include <rill/core/fingerprint.hpp>
 
 #include <cstddef>
@@ -14,27 +15,6 @@
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// A part of a protocol that has state to save, as error feedback has its residual. A `restore` that throws changes
-/// nothing.
-template <class Part, class Writer>
-concept SavedBy = requires(const Part& part, Writer& out, const std::string& name) { part.save(out, name); };
-
-template <class Part, class Writer>
-void save_part(Writer& out, const std::string& name, const Part& part) {
-    if constexpr (SavedBy<Part, Writer>) part.save(out, name);
-}
-/// Reads a part's state. If the part has none and the file has some, which would be lost, throws what the reader throws
-/// at a section of another size.
-template <class Part, class Reader>
-void restore_part(const Reader& in, const std::string& name, Part& part) {
-    if constexpr (requires { part.restore(in, name); }) {
-        part.restore(in, name);
-    } else if constexpr (requires { in.first_with_prefix(name); }) {
-        if (const std::string saved = in.first_with_prefix(name + "."); !saved.empty())
-            in.read(saved, std::span<std::byte>());
-    }
-}
 
 /// What a policy binds to, for elements of `T`.
 template <class Policy, class T>
