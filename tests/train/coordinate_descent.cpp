@@ -300,3 +300,21 @@ TEST_CASE("coordinate_descent: tiny values make no infinite moves") {
         });
     }
 }
+
+TEST_CASE("coordinate_descent: a move that is too large for the type is an error on all ranks, and nothing moves") {
+    train::sparse_columns data = train::by_columns(rows_to_fit());
+    data.values.assign(data.indices.size(), 1e-18F);
+    data.labels.assign(data.rows, 1e30F);
+    const train::coordinate_descent<train::squared> policy{.coordinates = 41};
+    std::vector<std::string> messages(2);
+    simulated::run(2, {}, [&](auto& net) {
+        auto descent = policy.bind(net, data);
+        const double before = descent.loss();
+        for (int attempt = 0; attempt < 2; ++attempt)
+            messages[static_cast<std::size_t>(net.rank())] = message_of<invalid_value>([&] { descent.step(); });
+        CHECK(descent.loss() == before);
+        CHECK(std::ranges::all_of(descent.parameters(), [](float each) { return each == 0; }));
+    });
+    for (const std::string& each : messages)
+        CHECK(each == "rill: coordinate_descent: rank 0: the move of coordinate 0 is not finite");
+}

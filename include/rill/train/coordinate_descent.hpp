@@ -11,12 +11,15 @@
 #include <rill/core/checksum.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/option_range.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/span_of.hpp>
+#include <rill/core/text.hpp>
+#include <rill/core/types.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/topology/recursive_doubling.hpp>
@@ -55,7 +58,7 @@ class bound_coordinate_descent {
         : workers_(net, policy.topology, options),
           policy_(policy),
           data_(&data),
-          own_(split(data.columns + 1, static_cast<std::size_t>(net.size()), static_cast<std::size_t>(net.rank()))),
+          own_(part_of(net.rank())),
           parameters_(data.columns + 1, T{0}),
           scores_(data.rows, T{0}),
           curvatures_(own_.size()),
@@ -107,6 +110,7 @@ class bound_coordinate_descent {
         moved_.clear({0, parameters_.size()});
         for (const std::uint32_t c : chosen_) moved_.push_back(c, step_of(c));
         const receipt done = all_gather(workers_, moved_, all_moved_, policy_.codes);
+        if (const auto bad = kernel::find_non_finite<T>(all_moved_.values())) refuse(all_moved_.indices()[*bad]);
         for (std::size_t e = 0; e < all_moved_.count(); ++e) move(all_moved_.indices()[e], all_moved_.values()[e]);
         return done;
     }
@@ -157,6 +161,19 @@ class bound_coordinate_descent {
   private:
     bool is_bias(std::size_t c) const { return c == data_->columns; }
 
+    segment part_of(rank_t rank) const {
+        return split(data_->columns + 1, static_cast<std::size_t>(workers_.size()), static_cast<std::size_t>(rank));
+    }
+
+    [[noreturn, gnu::cold, gnu::noinline]] void refuse(std::size_t c) const {
+        rank_t owner = 0;
+        while (part_of(owner).end <= c) ++owner;
+        throw invalid_value(abort_notice{
+            .kind = failure::invalid_value,
+            .culprit = owner,
+            .reason = text_of({"coordinate_descent: rank ", owner, ": the move of coordinate ", c, " is not finite"})});
+    }
+
     /// Curvatures along the own coordinates, and by how much steps are shortened because many are made at once.
     void measure() {
         const auto rows = static_cast<double>(data_->rows);
@@ -174,10 +191,8 @@ class bound_coordinate_descent {
         const double most = *std::max_element(entries.begin(), entries.end()),
                      all = static_cast<double>(data_->columns) + 1;
         double at_once = 0;
-        for (int rank = 0; rank < workers_.size(); ++rank) {
-            const segment part =
-                split(data_->columns + 1, static_cast<std::size_t>(workers_.size()), static_cast<std::size_t>(rank));
-            at_once += static_cast<double>(std::min(policy_.coordinates, part.size()));
+        for (rank_t rank = 0; rank < workers_.size(); ++rank) {
+            at_once += static_cast<double>(std::min(policy_.coordinates, part_of(rank).size()));
         }
         shortening_ = all > 1 ? 1 + (most - 1) * (at_once - 1) / (all - 1) : 1;
     }
@@ -246,8 +261,8 @@ class bound_coordinate_descent {
 /// Cost per step: an `all_gather` of streams over `topology`; the entries of the own columns once, those of all moved
 /// columns once. Memory: parameters, a score per sample, twice the moves. Deterministic: parameters and scores are the
 /// same bits on all ranks. A column whose values T can hardly tell from 0 does not move. Errors: `bind` throws
-/// `mismatch` if ranks differ in options, in the loss, or in the samples; `step` throws as `all_gather` does,
-/// and the model is then as before the step.
+/// `mismatch` if ranks differ in options, in the loss, or in the samples; `step` throws as `all_gather` does, and
+/// `invalid_value` on all ranks, naming the owner, if a move is too large for T; the model is then as before the step.
 /// Source: SparCML (Renggli et al., SC 2019), section 8.2, after Wright, Coordinate descent algorithms, Mathematical
 /// Programming 2015; the length of a step: Richtárik and Takáč, Parallel coordinate descent methods for big data
 /// optimization, Mathematical Programming 2016.
