@@ -33769,12 +33769,22 @@ class fifo {
 
 }}}  // namespace rill::RILL_ABI::detail
 
-// ===== rill/protocol/detail/saved_parts.hpp
+// ===== rill/core/detail/saved_part.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// A part of a protocol that has state to save, as error feedback has its residual. A `restore` that throws changes
-/// nothing.
+/// A writer that keeps no values: the names of the sections that a part saves.
+struct section_names {
+    std::vector<std::string> names;
+
+    template <class Values>
+    void add(std::string_view name, const Values&) {
+        names.emplace_back(name);
+    }
+};
+
+/// A part of what is saved that may have state of its own, as error feedback has its residual. A `restore` that throws
+/// changes nothing.
 template <class Part, class Writer>
 concept SavedBy = requires(const Part& part, Writer& out, const std::string& name) { part.save(out, name); };
 
@@ -33782,17 +33792,26 @@ template <class Part, class Writer>
 void save_part(Writer& out, const std::string& name, const Part& part) {
     if constexpr (SavedBy<Part, Writer>) part.save(out, name);
 }
-/// Reads a part's state. If the part has none and the file has some, which would be lost, throws what the reader throws
-/// at a section of another size.
+/// Reads a part's state. Throws what the reader throws, and changes nothing, if a section `name.…` is in the file that
+/// the part would not have saved: what it holds would be lost. A part that saves to one type of writer only is not
+/// asked.
 template <class Part, class Reader>
 void restore_part(const Reader& in, const std::string& name, Part& part) {
-    if constexpr (requires { part.restore(in, name); }) {
-        part.restore(in, name);
-    } else if constexpr (requires { in.first_with_prefix(name); }) {
-        if (const std::string saved = in.first_with_prefix(name + "."); !saved.empty())
-            in.read(saved, std::span<std::byte>());
+    constexpr bool is_saved = requires { part.restore(in, name); };
+    if constexpr (requires(std::span<const std::string> own) { in.require_no_other(name, own); } &&
+                  (!is_saved || SavedBy<Part, section_names>)) {
+        section_names own;
+        save_part(own, name, part);
+        in.require_no_other(name + ".", own.names);
     }
+    if constexpr (is_saved) part.restore(in, name);
 }
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/saved_parts.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// What a policy binds to, for elements of `T`.
 template <class Policy, class T>

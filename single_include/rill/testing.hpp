@@ -1859,12 +1859,15 @@ class checkpoint {
         return sections_.size();
     }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
-    /// The name of the first section that begins with `prefix`; empty if there is none.
-    std::string first_with_prefix(std::string_view prefix) const {
+    /// Throws `data_error` if the name of a section begins with `prefix` and is none of `names`: who restores what
+    /// these hold would lose what is in the other.
+    void require_no_other(std::string_view prefix, std::span<const std::string> names) const {
         require_readable();
         for (const section& one : sections_)
-            if (std::string_view(one.name).starts_with(prefix)) return one.name;
-        return {};
+            if (std::string_view(one.name).starts_with(prefix) &&
+                std::find(names.begin(), names.end(), one.name) == names.end())
+                throw data_error(path_, "section \"" + one.name + "\"", "nothing of this name",
+                                 "state that would be lost");
     }
     /// How many values a section has; 0 if there is no such section.
     std::size_t count(std::string_view name) const {

@@ -387,12 +387,15 @@ class checkpoint {
         return sections_.size();
     }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
-    /// The name of the first section that begins with `prefix`; empty if there is none.
-    std::string first_with_prefix(std::string_view prefix) const {
+    /// Throws `data_error` if the name of a section begins with `prefix` and is none of `names`: who restores what
+    /// these hold would lose what is in the other.
+    void require_no_other(std::string_view prefix, std::span<const std::string> names) const {
         require_readable();
         for (const section& one : sections_)
-            if (std::string_view(one.name).starts_with(prefix)) return one.name;
-        return {};
+            if (std::string_view(one.name).starts_with(prefix) &&
+                std::find(names.begin(), names.end(), one.name) == names.end())
+                throw data_error(path_, "section \"" + one.name + "\"", "nothing of this name",
+                                 "state that would be lost");
     }
     /// How many values a section has; 0 if there is no such section.
     std::size_t count(std::string_view name) const {
@@ -2124,22 +2127,6 @@ concept PersistentCodec =
 
 namespace detail {
 
-template <class Codec, class Writer>
-void save_codec(const Codec& codec, Writer& out, const std::string& name) {
-    if constexpr (PersistentCodec<Codec>) codec.save(out, name);
-}
-/// Throws `data_error`, and changes nothing, if only one of the file and the codec has a state: what a residual holds
-/// would be lost.
-template <class Codec, class Reader>
-void restore_codec(Codec& codec, const Reader& in, const std::string& name) {
-    if constexpr (PersistentCodec<Codec>) {
-        codec.restore(in, name);
-    } else if (const std::string saved = in.first_with_prefix(name + "."); !saved.empty()) {
-        throw data_error(in.path(), "section \"" + saved + "\"", "no state of a codec, since this one has none",
-                         "the state of another");
-    }
-}
-
 /// Makes `codec` send `gradient` times `rate`. Codecs that can scale do so in the pass that they make anyway.
 template <class Codec, std::floating_point T>
 void scale_contribution(Codec& codec, std::span<T> gradient, T rate) {
@@ -2160,13 +2147,13 @@ struct compressed_state {
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
         optimizer.save(out, prefix);
-        detail::save_codec(codec, out, std::string(prefix) + "codec");
+        rill::detail::save_part(out, std::string(prefix) + "codec", codec);
     }
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         Descent restored = optimizer;
         restored.restore(in, prefix);
-        detail::restore_codec(codec, in, std::string(prefix) + "codec");
+        rill::detail::restore_part(in, std::string(prefix) + "codec", codec);
         optimizer = std::move(restored);
     }
 };
@@ -2500,7 +2487,7 @@ class bound_coordinate_descent {
         : workers_(net, policy.topology, options),
           policy_(policy),
           data_(&data),
-          own_(split(data.columns + 1, static_cast<std::size_t>(net.size()), static_cast<std::size_t>(net.rank()))),
+          own_(part_of(net.rank())),
           parameters_(data.columns + 1, T{0}),
           scores_(data.rows, T{0}),
           curvatures_(own_.size()),
@@ -2552,6 +2539,7 @@ class bound_coordinate_descent {
         moved_.clear({0, parameters_.size()});
         for (const std::uint32_t c : chosen_) moved_.push_back(c, step_of(c));
         const receipt done = all_gather(workers_, moved_, all_moved_, policy_.codes);
+        if (const auto bad = kernel::find_non_finite<T>(all_moved_.values())) refuse(all_moved_.indices()[*bad]);
         for (std::size_t e = 0; e < all_moved_.count(); ++e) move(all_moved_.indices()[e], all_moved_.values()[e]);
         return done;
     }
@@ -2602,6 +2590,19 @@ class bound_coordinate_descent {
   private:
     bool is_bias(std::size_t c) const { return c == data_->columns; }
 
+    segment part_of(rank_t rank) const {
+        return split(data_->columns + 1, static_cast<std::size_t>(workers_.size()), static_cast<std::size_t>(rank));
+    }
+
+    [[noreturn, gnu::cold, gnu::noinline]] void refuse(std::size_t c) const {
+        rank_t owner = 0;
+        while (part_of(owner).end <= c) ++owner;
+        throw invalid_value(abort_notice{
+            .kind = failure::invalid_value,
+            .culprit = owner,
+            .reason = text_of({"coordinate_descent: rank ", owner, ": the move of coordinate ", c, " is not finite"})});
+    }
+
     /// Curvatures along the own coordinates, and by how much steps are shortened because many are made at once.
     void measure() {
         const auto rows = static_cast<double>(data_->rows);
@@ -2619,10 +2620,8 @@ class bound_coordinate_descent {
         const double most = *std::max_element(entries.begin(), entries.end()),
                      all = static_cast<double>(data_->columns) + 1;
         double at_once = 0;
-        for (int rank = 0; rank < workers_.size(); ++rank) {
-            const segment part =
-                split(data_->columns + 1, static_cast<std::size_t>(workers_.size()), static_cast<std::size_t>(rank));
-            at_once += static_cast<double>(std::min(policy_.coordinates, part.size()));
+        for (rank_t rank = 0; rank < workers_.size(); ++rank) {
+            at_once += static_cast<double>(std::min(policy_.coordinates, part_of(rank).size()));
         }
         shortening_ = all > 1 ? 1 + (most - 1) * (at_once - 1) / (all - 1) : 1;
     }
@@ -2691,8 +2690,8 @@ class bound_coordinate_descent {
 /// Cost per step: an `all_gather` of streams over `topology`; the entries of the own columns once, those of all moved
 /// columns once. Memory: parameters, a score per sample, twice the moves. Deterministic: parameters and scores are the
 /// same bits on all ranks. A column whose values T can hardly tell from 0 does not move. Errors: `bind` throws
-/// `mismatch` if ranks differ in options, in the loss, or in the samples; `step` throws as `all_gather` does,
-/// and the model is then as before the step.
+/// `mismatch` if ranks differ in options, in the loss, or in the samples; `step` throws as `all_gather` does, and
+/// `invalid_value` on all ranks, naming the owner, if a move is too large for T; the model is then as before the step.
 /// Source: SparCML (Renggli et al., SC 2019), section 8.2, after Wright, Coordinate descent algorithms, Mathematical
 /// Programming 2015; the length of a step: Richtárik and Takáč, Parallel coordinate descent methods for big data
 /// optimization, Mathematical Programming 2016.
@@ -2981,7 +2980,7 @@ struct decentralized_state {
     void save(Writer& out, std::string_view prefix) const {
         const std::string name(prefix);
         optimizer.save(out, prefix);
-        detail::save_codec(codec, out, name + "codec");
+        rill::detail::save_part(out, name + "codec", codec);
         if constexpr (Persistent<Order>) order.save(out, prefix);
         out.add(name + "pushed", span_of(pushed));
         out.add(name + "weight", std::span<const double>(&weight, 1));
@@ -2991,7 +2990,7 @@ struct decentralized_state {
         const std::string name(prefix);
         decentralized_state restored = *this;
         restored.optimizer.restore(in, prefix);
-        detail::restore_codec(restored.codec, in, name + "codec");
+        rill::detail::restore_part(in, name + "codec", restored.codec);
         if constexpr (Persistent<Order>) restored.order.restore(in, prefix);
         in.read(name + "pushed", span_of(restored.pushed));
         in.read(name + "weight", std::span<double>(&restored.weight, 1));
