@@ -27,8 +27,7 @@ set(CMAKE_CXX_LINK_EXECUTABLE "${CMAKE_COMMAND} -E touch <TARGET>")
 # template's members for different ones where it has instantiated it in two modules.
 set(rill_compile_unit "${rill_parse} ${rill_modules} 2>/dev/null || ${rill_parse}" "${CMAKE_COMMAND} -E touch <OBJECT>")
 # How those of the tests and examples are: as if they were headers to be precompiled, for which clang does not instantiate the
-# templates that nothing needs while it parses. This takes a tenth to a quarter of the time. The presets `asan` and `mpich`
-# instantiate them, but for the example over MPI.
+# templates that nothing needs while it parses. This takes a tenth to a quarter of the time. The preset `dev` instantiates them.
 string(REPLACE "-fsyntax-only <SOURCE>" "-x c++-header -o /dev/null <SOURCE>" rill_parse_only "${rill_parse}")
 set(rill_parse_unit "${rill_parse_only} ${rill_modules} 2>/dev/null || ${rill_parse}" "${CMAKE_COMMAND} -E touch <OBJECT>")
 
