@@ -138,26 +138,31 @@ TEST_CASE("costs: ranks that have measured nothing do not make computing free fo
 }
 
 TEST_CASE("costs: with real clocks all ranks get the same figures, those of the slowest") {
+    const auto largest = [](const auto& figures) { return *std::max_element(figures.begin(), figures.end()); };
     std::vector<cost::measured_costs> all(3);
-    in_process::run(3, [&](in_process::endpoint& self) {
-        group workers{self, topology::ring{}};
-        all[static_cast<std::size_t>(self.rank())] =
-            cost::measure_costs(workers, {.link = {.largest_bytes = 1 << 14, .repetitions = 3}, .dimension = 1 << 14});
-    });
-    CHECK(all == std::vector<cost::measured_costs>(3, all[0]));
-    CHECK(all[0].computing.fold > 0);
-    CHECK(all[0].computing.merge > 0);
-    CHECK(all[0].computing.select > 0);
-    CHECK(all[0].computing.encode[0] == 0);  // raw: sent from the stream's own arrays
-    CHECK(all[0].computing.encode[2] > 0);
-    CHECK(all[0].computing.decode[2] > 0);
-    for (std::size_t i = 0; i < cost::measured_topologies.size(); ++i) {
-        CHECK(all[0].sums.small_dense[i] > 0);
-        CHECK(all[0].sums.small_streams[i] > 0);
-        CHECK(all[0].sums.dense[i] >= 0);
+    // What an element adds to a small sum is 0 where other programs hide it.
+    for (int attempt = 0; attempt < 20 && (largest(all[0].sums.dense) == 0 || largest(all[0].sums.streams) == 0);
+         ++attempt) {
+        in_process::run(3, [&](in_process::endpoint& self) {
+            group workers{self, topology::ring{}};
+            all[static_cast<std::size_t>(self.rank())] = cost::measure_costs(
+                workers, {.link = {.largest_bytes = 1 << 14, .repetitions = 3}, .dimension = 1 << 14});
+        });
+        CHECK(all == std::vector<cost::measured_costs>(3, all[0]));
+        CHECK(all[0].computing.fold > 0);
+        CHECK(all[0].computing.merge > 0);
+        CHECK(all[0].computing.select > 0);
+        CHECK(all[0].computing.encode[0] == 0);  // raw: sent from the stream's own arrays
+        CHECK(all[0].computing.encode[2] > 0);
+        CHECK(all[0].computing.decode[2] > 0);
+        for (std::size_t i = 0; i < cost::measured_topologies.size(); ++i) {
+            CHECK(all[0].sums.small_dense[i] > 0);
+            CHECK(all[0].sums.small_streams[i] > 0);
+            CHECK(all[0].sums.dense[i] >= 0);
+        }
     }
-    CHECK(*std::max_element(all[0].sums.dense.begin(), all[0].sums.dense.end()) > 0);
-    CHECK(*std::max_element(all[0].sums.streams.begin(), all[0].sums.streams.end()) > 0);
+    CHECK(largest(all[0].sums.dense) > 0);
+    CHECK(largest(all[0].sums.streams) > 0);
 }
 
 TEST_CASE("costs: small sums are the same on all ranks, though the last row of a stream is shorter") {

@@ -3,8 +3,8 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/node_handle.hpp>
 
-#include <memory>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -22,14 +22,14 @@ class received_message {
 
   private:
     struct releaser {
-        Owner owner;
+        Owner owner{};
         /// A node has an owner. GCC does not see that, and would warn of a null pointer where programs include this.
-        void operator()(Node* read) const noexcept {
-            if (owner != nullptr) owner->release(*read);
+        void operator()(Node& read) const noexcept {
+            if (owner != nullptr) owner->release(read);
         }
     };
 
-    std::unique_ptr<Node, releaser> node_;
+    node_handle<Node, releaser> node_;
 };
 
 }}}  // namespace rill::RILL_ABI::detail
