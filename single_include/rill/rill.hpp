@@ -33792,6 +33792,7 @@ template <class Part, class Writer>
 void save_part(Writer& out, const std::string& name, const Part& part) {
     if constexpr (SavedBy<Part, Writer>) part.save(out, name);
 }
+
 /// Reads a part's state. Throws what the reader throws, and changes nothing, if a section `name.…` is in the file that
 /// the part would not have saved: what it holds would be lost. A part that saves to one type of writer only is not
 /// asked.
@@ -33809,7 +33810,7 @@ void restore_part(const Reader& in, const std::string& name, Part& part) {
 
 }}}  // namespace rill::RILL_ABI::detail
 
-// ===== rill/protocol/detail/saved_parts.hpp
+// ===== rill/protocol/detail/policy_state.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 

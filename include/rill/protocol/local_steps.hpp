@@ -8,8 +8,8 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/detail/fifo.hpp>
 #include <rill/kernel/magnitude.hpp>
+#include <rill/protocol/detail/policy_state.hpp>
 #include <rill/protocol/detail/require_replica.hpp>
-#include <rill/protocol/detail/saved_parts.hpp>
 
 #include <algorithm>
 #include <array>

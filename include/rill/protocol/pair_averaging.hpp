@@ -16,9 +16,9 @@
 #include <rill/protocol/detail/model_shelf.hpp>
 #include <rill/protocol/detail/pair_kind.hpp>
 #include <rill/protocol/detail/pair_service.hpp>
+#include <rill/protocol/detail/policy_state.hpp>
 #include <rill/protocol/detail/push_queue.hpp>
 #include <rill/protocol/detail/require_replica.hpp>
-#include <rill/protocol/detail/saved_parts.hpp>
 #include <rill/protocol/detail/service_run.hpp>
 #include <rill/session/session.hpp>
 #include <rill/topology/tree.hpp>

@@ -17,8 +17,8 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
+#include <rill/protocol/detail/policy_state.hpp>
 #include <rill/protocol/detail/require_replica.hpp>
-#include <rill/protocol/detail/saved_parts.hpp>
 #include <rill/protocol/detail/server_kind.hpp>
 #include <rill/protocol/detail/server_worker.hpp>
 #include <rill/protocol/detail/shard_service.hpp>

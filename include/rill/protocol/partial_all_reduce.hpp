@@ -18,10 +18,10 @@
 #include <rill/protocol/detail/model_shelf.hpp>
 #include <rill/protocol/detail/partial_table.hpp>
 #include <rill/protocol/detail/piled_up.hpp>
+#include <rill/protocol/detail/policy_state.hpp>
 #include <rill/protocol/detail/push_queue.hpp>
 #include <rill/protocol/detail/require_replica.hpp>
 #include <rill/protocol/detail/round_starter.hpp>
-#include <rill/protocol/detail/saved_parts.hpp>
 #include <rill/protocol/detail/service_run.hpp>
 
 #include <array>

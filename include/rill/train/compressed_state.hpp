@@ -13,7 +13,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// A codec with state to save, as error feedback has its residual. A `restore` that throws changes nothing.
+/// A codec with state to save, as error feedback has its residual. `save` writes sections of the same names whatever
+/// the codec holds. A `restore` that throws changes nothing.
 template <class C>
 concept PersistentCodec =
     requires(const C& constant, C& codec, checkpoint::writer& out, const checkpoint& in, const std::string& name) {

@@ -7,7 +7,6 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/view.hpp>
-#include <rill/protocol/detail/saved_parts.hpp>
 #include <rill/protocol/parameter_server.hpp>
 #include <rill/protocol/partial_all_reduce.hpp>
 #include <rill/protocol/server_options.hpp>

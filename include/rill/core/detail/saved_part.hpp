@@ -28,6 +28,7 @@ template <class Part, class Writer>
 void save_part(Writer& out, const std::string& name, const Part& part) {
     if constexpr (SavedBy<Part, Writer>) part.save(out, name);
 }
+
 /// Reads a part's state. Throws what the reader throws, and changes nothing, if a section `name.…` is in the file that
 /// the part would not have saved: what it holds would be lost. A part that saves to one type of writer only is not
 /// asked.

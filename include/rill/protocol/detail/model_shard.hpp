@@ -8,7 +8,7 @@
 #include <rill/core/types.hpp>
 #include <rill/kernel/scatter.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
-#include <rill/protocol/detail/saved_parts.hpp>
+#include <rill/protocol/detail/policy_state.hpp>
 #include <rill/protocol/detail/server_kind.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/stream_view.hpp>
