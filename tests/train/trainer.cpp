@@ -302,6 +302,37 @@ TEST_CASE("trainer: a file that is missing or damaged on one rank is refused on 
     CHECK(has(refusals(rooted, false), "cannot be opened"));
 }
 
+TEST_CASE("trainer: each rank tells why a file is refused, also where their exceptions end the run") {
+    const scratch_directory directory;
+    const auto path = [&](rank_t rank) { return directory / std::to_string(rank).c_str(); };
+    rank_t refusing = 0;
+    std::vector<std::string> messages;
+    const auto body = [&](auto& net) {
+        auto trainer = make_trainer(net, dense_plan);
+        train::checkpoint::writer out;
+        trainer.save(out, "");
+        if (net.rank() != refusing) out.save(path(net.rank()));
+        std::string& message = messages[static_cast<std::size_t>(net.rank())];
+        try {
+            trainer.restore(train::checkpoint::open(path(net.rank())), "");
+        } catch (const train::data_error& refused) {
+            message = refused.what();
+            throw;
+        }
+    };
+    const auto require_reason = [&](auto&& run) {
+        std::filesystem::remove(path(refusing));
+        messages.assign(ranks, "");
+        const std::string reason = path(refusing) + ": cannot be opened";
+        CHECK(has(message_of<train::data_error>(run), reason.c_str()));
+        for (const std::string& message : messages) CHECK(has(message, reason.c_str()));
+    };
+    for (refusing = 0; refusing < ranks; ++refusing) {
+        require_reason([&] { simulated::run(ranks, {.latency = microseconds(50)}, body); });
+        for (int i = 0; i < 10; ++i) require_reason([&] { in_process::run(ranks, body); });
+    }
+}
+
 TEST_CASE("trainer: a file that is refused changes no bit of the steps that follow") {
     for_each_plan([](const auto& plan) {
         parameters_of_ranks through(3), refused(3);

@@ -115,9 +115,9 @@ class trainer {
     /// strategy of this name. A file that names no strategy, as one of a strategy without a name, is read.
     /// Collective, before the first step or between the same two steps of all ranks: throws `data_error` on all ranks,
     /// and changes nothing, where the file of any rank does not fit, or their files hold different steps or, where the
-    /// strategy keeps replicas equal, different parameters. The reason why a rank's own file is refused is thrown on
-    /// that rank alone. `in`: of `checkpoint::open`, so that a rank whose file is missing takes part too. A run that
-    /// has ended goes on; where a root begins the steps, only a new trainer can.
+    /// strategy keeps replicas equal, different parameters. Where a rank's own file is refused, the error of each other
+    /// rank tells the reason too. `in`: of `checkpoint::open`, so that a rank whose file is missing takes part too. A
+    /// run that has ended goes on; where a root begins the steps, only a new trainer can.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         saved_state saved{};
