@@ -84,6 +84,32 @@ TEST_CASE("bucket_exchange: each tensor becomes ready once") {
     });
 }
 
+TEST_CASE("bucket_exchange: exchanges of a group take turns, and one that ends leaves the others alone") {
+    simulated::run(2, {}, [](auto& net) {
+        group workers{net, topology::split_allgather{}};
+        std::vector<float> values(16, static_cast<float>(net.rank()));
+        std::vector<std::size_t> started;
+        const auto all_ready = [](auto& exchange) {
+            for (std::size_t tensor = 0; tensor < 4; ++tensor) exchange.ready(tensor);
+        };
+        auto first = exchange_of(workers, values, started);
+        auto second = exchange_of(workers, values, started);
+        all_ready(first);
+        CHECK(first.finish().contributors == 2);
+        {
+            auto third = exchange_of(workers, values, started);
+            all_ready(second);
+            CHECK_THROWS_AS(third.ready(0), contract_violation);
+            CHECK_THROWS_AS(third.finish(), contract_violation);
+        }
+        CHECK(second.finish().contributors == 2);
+        all_ready(first);
+        CHECK(first.finish().contributors == 2);
+        CHECK(started == std::vector<std::size_t>{0, 1, 0, 1, 0, 1});
+        CHECK(values == std::vector<float>(16, 0.5F));
+    });
+}
+
 TEST_CASE("agree: passes if all ranks have the same value, otherwise names the rank that differs") {
     simulated::run(5, {}, [](auto& net) {
         group workers{net, topology::split_allgather{}};

@@ -186,6 +186,19 @@ TEST_CASE("step_scope: memory that overlaps comes back in the reverse order") {
     CHECK(values == std::vector{1, 2, 3, 4});
 }
 
+TEST_CASE("step_scope: the elements of a vector come back where they were") {
+    std::vector<float> values{1, 2};
+    const std::span<const float> layer(values);
+    rill::step_scope scope;
+    scope.keep(values);
+    values[1] = 3;
+    scope.abort();
+    CHECK(layer[1] == 2);
+    scope.redo(values);
+    CHECK(layer[1] == 3);
+    CHECK(values.data() == layer.data());
+}
+
 TEST_CASE("step_scope: a step that is aborted can be done again, until the next one begins") {
     std::vector<float> values(100, 1.0F);
     auto codec = compress::error_feedback{compress::top_k{.density = 0.1}}.bind(values.size());

@@ -17,8 +17,9 @@ namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 
-/// Scratch that the group keeps, so that an exchange like the last one allocates nothing.
+/// What the group keeps for its exchange, so that one like the last one allocates nothing.
 struct bucket_scratch {
+    bool is_under_way = false;
     std::vector<std::size_t> missing;  ///< how many tensors of each bucket are not ready
     std::vector<request> requests;     ///< of the buckets that are under way
 };
@@ -30,8 +31,9 @@ struct bucket_scratch {
 ///
 /// `start(i)` starts the operation of bucket i and returns its request. Buckets start in their order, whatever the
 /// order in which tensors become ready, so that all ranks start the same operations. A group serves one exchange at a
-/// time, and no other operation from the first `ready` to `finish`. Destroying it before `finish` cancels the
-/// operations under way.
+/// time, and no other operation, from the first `ready` to `finish`; another exchange that begins meanwhile is a
+/// contract violation. After `finish` an exchange can be used again. Destroying it before `finish` cancels the
+/// operations under way, so that the group can serve another exchange.
 ///
 /// If the transport's activities do not run alone (`rill::mpi` below MPI_THREAD_MULTIPLE), each `ready` also lets the
 /// operations under way progress. They then overlap with computation only as far as the library below sends and
@@ -43,18 +45,15 @@ class bucket_exchange {
         : group_(group),
           plan_(plan),
           start_(std::move(start)),
-          scratch_(group.template workspace<detail::bucket_scratch>()) {
-        scratch_.missing.clear();
-        for (const bucket& each : plan.buckets()) scratch_.missing.push_back(each.tensors.size());
-        scratch_.requests.reserve(plan.buckets().size());
-    }
+          scratch_(group.template workspace<detail::bucket_scratch>()) {}
     bucket_exchange(const bucket_exchange&) = delete;
     bucket_exchange& operator=(const bucket_exchange&) = delete;
-    ~bucket_exchange() { scratch_.requests.clear(); }
+    ~bucket_exchange() { end(); }
 
     /// Tells that a tensor is ready; once for each tensor.
     void ready(std::size_t tensor) {
         RILL_EXPECTS(tensor < plan_.tensors(), "bucket_exchange: the tensor must be one of the plan");
+        if (!is_under_way_) begin();
         std::size_t& missing = scratch_.missing[plan_.bucket_of(tensor)];
         RILL_EXPECTS(missing > 0, "bucket_exchange: ready must be called once for each tensor");
         --missing;
@@ -66,19 +65,33 @@ class bucket_exchange {
     /// highest age of any bucket, the sums of rounds and traffic, and the time since the first bucket started. Throws
     /// what the first failed bucket throws.
     receipt finish() {
-        RILL_EXPECTS(scratch_.requests.size() == plan_.buckets().size(),
+        RILL_EXPECTS((is_under_way_ ? scratch_.requests.size() : 0) == plan_.buckets().size(),
                      "bucket_exchange: finish needs every tensor to be ready");
         receipt all{};
+        if (!is_under_way_) return all;
         for (std::size_t i = 0; i < scratch_.requests.size(); ++i) {
             const receipt one = scratch_.requests[i].get();
             all = i == 0 ? one : joined(all, one);
         }
-        if (!scratch_.requests.empty()) all.elapsed = group_.net().now() - started_;
-        scratch_.requests.clear();
+        all.elapsed = group_.net().now() - started_;
+        end();
         return all;
     }
 
   private:
+    void begin() {
+        RILL_EXPECTS(!scratch_.is_under_way, "bucket_exchange: another exchange of this group is not finished");
+        scratch_.missing.clear();
+        for (const bucket& each : plan_.buckets()) scratch_.missing.push_back(each.tensors.size());
+        scratch_.requests.reserve(plan_.buckets().size());
+        is_under_way_ = scratch_.is_under_way = true;
+    }
+    void end() {
+        if (!is_under_way_) return;
+        scratch_.requests.clear();
+        is_under_way_ = scratch_.is_under_way = false;
+    }
+
     void start_complete_ones() {
         auto& requests = scratch_.requests;
         while (requests.size() < scratch_.missing.size() && scratch_.missing[requests.size()] == 0) {
@@ -106,6 +119,7 @@ class bucket_exchange {
     const bucket_plan& plan_;
     Start start_;
     detail::bucket_scratch& scratch_;
+    bool is_under_way_ = false;
     time_point started_{};
 };
 

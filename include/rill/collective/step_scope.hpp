@@ -8,11 +8,21 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <type_traits>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+
+/// Memory whose elements a step gives back in place: swapping a vector would move them, and spans of it dangle.
+template <class R>
+concept RangeInMemory = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
+                        std::is_trivially_copyable_v<std::ranges::range_value_t<R>>;
+
+}  // namespace detail
 
 /// What the calls of one step have changed on this rank, so that the step takes place as a whole or not at all.
 ///
@@ -23,10 +33,11 @@ namespace rill { inline namespace RILL_ABI {
 /// A call that fails on this rank may have succeeded on others, and they may count the step. So it leaves the codec as
 /// a call that succeeds: without what was sent. After `abort()`, `redo(codec)` gives the codec this state again.
 ///
-/// `keep(elements)` does the same for memory: call it before a call whose input is also its output, if the input is to
-/// come back. It is not done for all such calls, because that memory need not live as long as the step. What is kept
-/// must live until the step ends, and no operation may be in flight then: destroy the requests, or the group, first.
-/// Codecs must be copyable.
+/// `keep(elements)` does the same for memory, a span, vector or array: call it before a call whose input is also its
+/// output, if the input is to come back. The elements come back where they were, so a vector must not be resized before
+/// the step ends. It is not done for all such calls, because that memory need not live as long as the step. What is
+/// kept must live until the step ends, and no operation may be in flight then: destroy the requests, or the group,
+/// first. Codecs must be copyable.
 ///
 /// A group that is made anew after a failure may have the same scope. The number of operations that a group has counted
 /// is the group's (`group::resume_at`). Cost: one copy of each codec and step. Memory: the copies, which are used
@@ -37,10 +48,13 @@ class step_scope {
     step_scope(const step_scope&) = delete;
     step_scope& operator=(const step_scope&) = delete;
 
-    /// Keeps the object as it is, unless this step has kept it already. Collectives call it.
+    /// Keeps the object, or the elements of a range, as they are, unless this step has kept them already. Collectives
+    /// call it.
     template <class Object>
     void keep(Object& object) {
-        if constexpr (std::copyable<Object>)
+        if constexpr (detail::RangeInMemory<Object>)
+            keep(std::span(object));
+        else if constexpr (std::copyable<Object>)
             keep_as<copy_of<Object>>(object);
         else
             RILL_EXPECTS(is_never<Object>, "a codec in a step that can be undone must be copyable");
@@ -63,10 +77,10 @@ class step_scope {
     /// left it. To be called before the next call.
     template <std::copyable Object>
     void redo(Object& object) {
-        const auto known = find<copy_of<Object>>(copy_of<Object>::memory_of(object));
-        if (!is_undone_ || known == kept_.end()) return;
-        (*known)->swap();
-        kept_.erase(known);
+        if constexpr (detail::RangeInMemory<Object>)
+            redo_as<copy_of<decltype(std::span(object))>>(std::span(object));
+        else
+            redo_as<copy_of<Object>>(object);
     }
 
   private:
@@ -130,6 +144,14 @@ class step_scope {
             (*known)->is_of_this_step = true;
             std::rotate(known, known + 1, kept_.end());
         }
+    }
+
+    template <class Copy, class Object>
+    void redo_as(Object&& object) {
+        const auto known = find<Copy>(Copy::memory_of(object));
+        if (!is_undone_ || known == kept_.end()) return;
+        (*known)->swap();
+        kept_.erase(known);
     }
 
     /// Frees what this step has not used: its object may have gone.
