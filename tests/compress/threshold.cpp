@@ -22,6 +22,14 @@ TEST_CASE("threshold sends the entries that reach the limit") {
     CHECK(indices({9, 9, 9, 9, 9, 9}).size() == 6);
 }
 
+TEST_CASE("threshold: a limit of integers is rounded up, and is one of them") {
+    auto codec = compress::threshold{.limit = 2.5}.bind<std::int32_t>(3);
+    CHECK(codec.encode(std::vector<std::int32_t>{1, -2, -3}).count() == 1);
+    CHECK_NOTHROW(compress::threshold{.limit = 2147483647}.bind<std::int32_t>(3));
+    CHECK_THROWS_AS(compress::threshold{.limit = 2147483647.5}.bind<std::int32_t>(3), contract_violation);
+    CHECK_THROWS_AS(compress::threshold{.limit = 1e300}.bind<std::int64_t>(3), contract_violation);
+}
+
 TEST_CASE("threshold refuses an invalid limit, and names the coordinate of a NaN") {
     CHECK_THROWS_AS(compress::threshold{.limit = -1}.bind(10), contract_violation);
     CHECK_THROWS_AS(compress::threshold{.limit = NAN}.bind(10), contract_violation);

@@ -49,7 +49,7 @@ class error_feedback_codec {
 
     static constexpr bool is_lossless = Codec::is_lossless;
     static constexpr bool is_unbiased = Codec::is_unbiased;
-    static constexpr bool is_contractive = Codec::is_contractive;
+    static constexpr bool is_contractive = false;  // it sends the residual also where the input is zero
     static constexpr bool has_lossless_copy = Codec::has_lossless_copy;
     static constexpr bool is_coordinatewise = Codec::is_coordinatewise;
     static constexpr coding_set possible_codings = codings_of<Codec>;
@@ -199,7 +199,8 @@ class error_feedback_codec {
 /// A biased rounding (`bf16`) is always fed back. An unbiased one (`qsgd`) averages out by itself; it is fed back by
 /// choice (`unbiased_rounding`), which is sound only where a value's error is smaller than the values of its bucket:
 /// with few bits and large buckets the residual would grow without bound.
-/// `bind` gives a model of `Compressor`. Memory: N elements, and one for each entry sent whose rounding is fed back.
+/// `bind` gives a model of `Compressor`. The compressor must not be an `error_feedback`. Memory: N elements, and one for
+/// each entry sent whose rounding is fed back.
 template <class Policy>
 struct error_feedback {
     Policy compressor{};
@@ -214,7 +215,10 @@ struct error_feedback {
                       "rill::compress::error_feedback: what the compressor binds to does not model Compressor; give it "
                       "the members that rill/concept/compressor.hpp names");
         if constexpr (Compressor<inner, T>) {
-            static_assert(inner::is_contractive,
+            static_assert(!ResidualCompressor<inner>,
+                          "rill::compress::error_feedback: the compressor feeds back itself what it leaves out, so it "
+                          "would be sent twice; leave one error_feedback away");
+            static_assert(inner::is_contractive || ResidualCompressor<inner>,
                           "rill::compress::error_feedback: the compressor is not contractive, so the residual would "
                           "grow without bound; use top_k, bucket_top_k, threshold or random_mask");
             static_assert(!inner::is_contractive || FeedbackCompressor<inner, T>,

@@ -9,13 +9,17 @@
 #include <rill/kernel/threshold.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 namespace rill { inline namespace RILL_ABI { namespace compress {
 
-/// Keeps all entries whose magnitude is at least `limit`. `bind` gives a model of `Compressor`. Cost: one pass. Throws
+/// Keeps all entries whose magnitude is at least `limit`, which is rounded to the elements' type: to the nearest
+/// floating-point number, or up to an integer. `bind` gives a model of `Compressor`. Cost: one pass. Throws
 /// `invalid_value`, which names the coordinate, for a NaN.
 struct threshold {
     double limit = 0;
@@ -29,10 +33,7 @@ struct threshold {
     class selector : public selection<T, Index> {
       public:
         selector(const threshold& policy, std::size_t dimension)
-            : selection<T, Index>(dimension), limit_(static_cast<T>(policy.limit)) {
-            rill::detail::require_option(rill::detail::is_finite(policy.limit) && policy.limit >= 0,
-                                         "compress::threshold: limit", policy.limit, "finite and at least 0");
-        }
+            : selection<T, Index>(dimension), limit_(limit_of(policy.limit)) {}
         template <Executor Exec>
         stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {
             const std::size_t count = kernel::threshold(input, limit_, found_);
@@ -41,6 +42,18 @@ struct threshold {
         }
 
       private:
+        static T limit_of(double limit) {
+            rill::detail::require_option(rill::detail::is_finite(limit) && limit >= 0, "compress::threshold: limit",
+                                         limit, "finite and at least 0");
+            if constexpr (std::integral<T>) {
+                limit = rill::detail::round_up(limit);
+                rill::detail::require_option(limit < std::ldexp(1.0, std::numeric_limits<T>::digits),
+                                             "compress::threshold: limit", limit,
+                                             "at most the largest number of the elements' type");
+            }
+            return static_cast<T>(limit);
+        }
+
         T limit_;
         aligned_vector<Index> found_;
     };
