@@ -3,6 +3,8 @@
 #include "infinite_rate.hpp"
 
 #include <rill/gradient_code/cyclic_mds.hpp>
+#include <rill/gradient_code/repetition_groups.hpp>
+#include <rill/topology/regular_tree.hpp>
 #include <rill/topology/star.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/sgd.hpp>
@@ -12,6 +14,7 @@
 
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
 using namespace rill;
@@ -46,6 +49,34 @@ TEST_CASE("coded_bsp: the root skips a step whose sum is not finite, and goes on
     REQUIRE(reached.size() == 2);
     CHECK(reached[0] == doctest::Approx(-6));
     CHECK(reached[1] == doctest::Approx(-12));
+}
+
+TEST_CASE("coded_bsp: a gradient that is not finite skips the step whatever the coding, and only its rank is named") {
+    for (const value_coding values : {value_coding::raw, value_coding::bf16, value_coding::qsgd8}) {
+        CAPTURE(name_of(values));
+        const train::coded_bsp plan{topology::regular_tree{3, 2}, gradient_code::repetition_groups{}.bind(3, 0),
+                                    train::sgd{}, train::constant_rate{1}, coded_options{.values = {.values = values}}};
+        std::vector<std::string> told(13);
+        simulated::run(13, {}, [&](auto& net) {
+            const std::vector<layer> all{{"w", {0, 4}}};
+            auto bound = plan.bind(net, all);
+            std::vector<float> parameters(4), gradient(4);
+            for (std::uint64_t step = 0; step < 3; ++step) {
+                const bool is_bad = net.rank() == 7 && step == 1;
+                const auto record = bound.step(std::span(parameters), std::span(gradient), step, [&] {
+                    gradient.assign(4, is_bad ? std::numeric_limits<float>::quiet_NaN() : 1.0F);
+                    return 1.0;
+                });
+                if (record.skipped()) told[static_cast<std::size_t>(net.rank())] += describe_skip(record);
+            }
+            bound.end();
+            if (bound.is_root()) CHECK(parameters[0] == doctest::Approx(-2 * 12).epsilon(0.01));
+        });
+        std::vector<std::string> expected(13);
+        expected[0] = "step 1 skipped: the sum of the gradients is not finite at coordinate 0";
+        expected[7] = "step 1 skipped: the gradient of rank 7 is not finite at coordinate 0";
+        CHECK(told == expected);
+    }
 }
 
 TEST_CASE("coded_bsp: all ranks refuse an infinite rate before they compute") {

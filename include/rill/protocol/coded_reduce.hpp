@@ -6,6 +6,7 @@
 #include <rill/concept/tree_topology.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/coding.hpp>
+#include <rill/core/error.hpp>
 #include <rill/core/option_range.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/round_receipt.hpp>
@@ -32,7 +33,7 @@ namespace rill { inline namespace RILL_ABI {
 /// Options of a coded reduction. They must be the same on all its ranks.
 struct coded_options {
     /// The coding of the values of each message, at each rank that sends one: raw, bf16 or QSGD. Its index coding is
-    /// ignored.
+    /// ignored. A message with a value that cannot be rounded (not finite, or too large for bf16) travels raw.
     coding values{};
     /// How long a rank that cannot decode waits, for each edge between it and its deepest leaf, before it goes on with
     /// what it has, by least squares. By default it waits, and throws when the group's timeout has passed.
@@ -257,17 +258,29 @@ class coded_reduce
                  std::span<const T> sum) {
         contribution_sum{contributors.weight(), static_cast<std::uint32_t>(contributors.in.size()), 0}.describe(head);
         const stream_view<T, std::uint32_t> view({0, sum.size()}, sum);
-        if (options_.values.is_lossless()) {
+        const byte_view rounded = rounded_frame(head, view, scratch);
+        if (rounded.empty()) {
             wire::header_block block;
             this->links().hand_up(with_contributors(view_frame(head, view, block.data()), head, contributors));
             return;
         }
+        const auto received = content_of(frame_reader(rounded).next<T, std::uint32_t>(), scratch.room);
+        contributors.error_bound += detail::distance(view, received);
+        this->links().hand_up(with_contributors(rounded, head, contributors));
+    }
+
+    /// A frame with rounded values; empty if they travel raw.
+    template <class T>
+    byte_view rounded_frame(const wire::header& head, const stream_view<T, std::uint32_t>& view,
+                            detail::coded_scratch<T>& scratch) const {
+        if (options_.values.is_lossless()) return {};
         scratch.memory.reset();
-        const byte_view bytes =
-            coded_frame(head, view, options_.values, this->own_key(), scratch.memory, this->workers().executor());
-        const auto rounded = content_of(frame_reader(bytes).next<T, std::uint32_t>(), scratch.room);
-        contributors.error_bound += detail::distance(view, rounded);
-        this->links().hand_up(with_contributors(bytes, head, contributors));
+        try {
+            return coded_frame(head, view, options_.values, this->own_key(), scratch.memory,
+                               this->workers().executor());
+        } catch (const invalid_value&) {
+            return {};
+        }
     }
 
     std::shared_ptr<const Code> code_;

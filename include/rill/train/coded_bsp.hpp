@@ -49,7 +49,7 @@ class bound_coded_bsp
         const auto move = [&](step_record& record, double rate) {
             const auto bad = kernel::find_non_finite(std::span<const T>(gradient));
             if (bad)
-                record.invalid.push_back({this->workers().rank(), *bad});
+                record.invalid.push_back({no_rank, *bad});
             else
                 this->state().step(parameters, std::span<const T>(gradient), rate);
         };
@@ -64,8 +64,9 @@ class bound_coded_bsp
 /// decode what is missing (CodedReduce; on a tree of depth 1, gradient coding).
 ///
 /// Models `Strategy`. The root, rank 0, moves the parameters and sends them to all; replicas are not equal. A message
-/// that holds a value that is not finite cannot be taken out of a decoded sum: the root then skips the step, and its
-/// record alone tells it.
+/// that holds a value that is not finite cannot be taken out of a decoded sum: the root then skips the step. Its record
+/// tells so without naming a rank; that of the rank whose gradient it was names this rank. Records of others tell
+/// nothing.
 /// Cost per step: the parameters down and a gradient up on each edge of `topology`. Memory: the optimizer's at each
 /// rank, and that of `coded_reduce`.
 template <TreeTopology Tree, GradientCode Code, Optimizer Descent, RateSchedule Rate>

@@ -13,9 +13,9 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// A gradient that is not finite: its rank, and its first coordinate that is a NaN or infinite.
+/// A gradient that is not finite, and its first coordinate that is a NaN or infinite.
 struct invalid_gradient {
-    rank_t rank = no_rank;
+    rank_t rank = no_rank;  ///< whose it is; `no_rank` if it is the sum of several
     std::size_t coordinate = 0;
 
     friend bool operator==(const invalid_gradient&, const invalid_gradient&) = default;
@@ -61,13 +61,14 @@ struct no_hook {
 
 static_assert(StepHook<no_hook>);
 
-/// A text such as "step 7 skipped: the gradient of rank 3 is not finite at coordinate 12".
+/// A text such as "step 7 skipped: the gradient of rank 3 is not finite at coordinate 12", or for a sum of several "the
+/// sum of the gradients is…".
 inline std::string describe_skip(const step_record& record) {
     std::string text = "step " + std::to_string(record.step) + " skipped: ";
     for (const invalid_gradient& bad : record.invalid) {
         if (&bad != record.invalid.data()) text += ", ";
-        text += "the gradient of rank " + std::to_string(bad.rank) + " is not finite at coordinate " +
-                std::to_string(bad.coordinate);
+        text += bad.rank == no_rank ? "the sum of the gradients" : "the gradient of rank " + std::to_string(bad.rank);
+        text += " is not finite at coordinate " + std::to_string(bad.coordinate);
     }
     return text;
 }
