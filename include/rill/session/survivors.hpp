@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
@@ -31,9 +32,10 @@ namespace rill { inline namespace RILL_ABI {
 /// on a transport whose messages never meet those of an earlier attempt. All members must make this object at the same
 /// point of their program, and call `run` equally often.
 ///
-/// Deaths are survived at any time, also of several ranks and during the agreement. A rank is excluded only if it does
-/// not come to an agreement within two timeouts, or if it throws. A rank that was restarted must not come back. If a
-/// network falls apart, each part goes on without the others.
+/// Deaths are survived at any time, also of several ranks and during the agreement; over MPI the end of a process ends
+/// the job, and only a rank that throws is survived. A rank is excluded only if it does not come to an agreement within
+/// two timeouts, or if it throws. A rank that was restarted must not come back. If a network falls apart, each part goes
+/// on without the others.
 ///
 /// Cost of an agreement: each rank asks each member what it has announced; no messages in process, nor simulated where
 /// control is ideal.
@@ -50,10 +52,12 @@ class survivors {
           session_(net.next_context(mix64(fingerprint("survivors"), epoch_of(net)))) {
         detail::require_option(timeout.ns > 0, "survivors: timeout", timeout.seconds(), "above 0 s", net.rank());
         detail::require_option(most_repeats >= 0, "survivors: most_repeats", most_repeats, "at least 0", net.rank());
+        if constexpr (MonitoredTransport<Net>) net.monitor({session_, 0});  // a death then ends no other rank
         begin(rill::view::all(net));
     }
     survivors(const survivors&) = delete;
     survivors& operator=(const survivors&) = delete;
+    ~survivors() { net_->close(session_); }
 
     /// Calls `body(members)` on all members until it has returned on each of them that lives. `members` is a transport
     /// of the members alone, the same in each step until a step is repeated.
