@@ -310,7 +310,7 @@ TEST_CASE("a meeting point that is unknown or has no port is named by the rank, 
         refused(bad, "rank 1: the meeting point " + bad + " has no port from 1 to 65535");
         refused(fine + bad, "rank 1: the meeting point " + bad + " has no port from 1 to 65535");
     }
-    refused("", "rank 1: the meeting point  has no port");
+    refused("", "rank 1: the meeting point is empty: give it as HOST:PORT or file:PATH");
     refused(":9", "rank 1: the meeting point :9 is unknown: ");
     refused(":9, :8", "rank 1: the meeting point :9 is unknown: ");
 }

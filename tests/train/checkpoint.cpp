@@ -128,8 +128,9 @@ TEST_CASE("checkpoint: a truncated or an overlong file is an error") {
         CAPTURE(size);
         CHECK_FALSE(error_of(here, {image.begin(), image.begin() + static_cast<long>(size)}).empty());
     }
+    const std::string size = std::to_string(image.size()), longer = std::to_string(image.size() + 1);
     image.push_back(std::byte{0});
-    CHECK(has(error_of(here, image), "at byte 16: expected "));
+    CHECK(has(error_of(here, image), ("size: expected " + size + " bytes, as byte 16 tells, found " + longer).c_str()));
 }
 
 TEST_CASE("checkpoint: every flipped bit is an error") {

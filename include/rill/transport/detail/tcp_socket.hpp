@@ -119,7 +119,8 @@ inline std::uint16_t port_of(const std::string& point, rank_t rank, std::uint16_
     std::uint16_t port = 0;
     const auto [rest, failed] = std::from_chars(colon == std::string::npos ? end : &point[colon + 1], end, port);
     if (failed != std::errc{} || rest != end || port < least)
-        throw library_error(rank, "the meeting point " + point + " has no port from 1 to 65535");
+        throw library_error(rank, point.empty() ? "the meeting point is empty: give it as HOST:PORT or file:PATH"
+                                                : "the meeting point " + point + " has no port from 1 to 65535");
     return port;
 }
 
