@@ -166,7 +166,7 @@ class Files(unittest.TestCase):
                    "--compute", "1s", "--stragglers", "exponential:1")
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = done.stdout.splitlines()
-        rows = {line[:21].strip(): line.split() for line in lines[4:lines.index("", 4)]}
+        rows = {line[:21].strip(): line.split() for line in lines[5:lines.index("", 5)]}
         self.assertEqual(rows["gradient coding"][-4:-2], ["1.000", "s"])
         self.assertEqual(rows["master-worker"][-4:-2], ["1.500", "s"])
         self.assertEqual(rows["ring"][-4:-2], ["1.500", "s"])
