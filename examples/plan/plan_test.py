@@ -208,11 +208,13 @@ class Files(unittest.TestCase):
         file = self.folder / "links"
         for text, message in {"0 1\n1\n": "there are 3 in 2 rows", "0 1\n1 fast\n": "row 2 has something else than numbers",
                               "": "there are 0 in 0 rows",
-                              "0 1 1 1\n1 0\n1 1 0\n": "row 1 has 4 numbers, not 3", "0 1 1\n1 0 -1\n1 1 0": "row 1"}.items():
+                              "0 1 1 1\n1 0\n1 1 0\n": "row 1 has 4 numbers, not 3", "0 1 1\n1 0 -1\n1 1 0": "row 2, column 3",
+                              "0 1 0 0\n1 0 0 0\n0 0 0 1\n0 0 1 0\n": "do not join all ranks", "0 0\n0 0\n": "do not join"}.items():
             with self.subTest(text=text):
                 file.write_text(text)
                 done = run("--gossip", "--links", str(file))
-                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual(done.returncode, 1)
+                self.assertEqual(done.stdout, "")
                 self.assertIn(message, done.stderr)
 
     def test_measures(self):
