@@ -83,7 +83,8 @@ class Files(unittest.TestCase):
 
     def rows(self, *arguments):
         file = self.folder / "plan.csv"
-        done = run(*SMALL, *arguments, "--csv", str(file))
+        given = SMALL if "--model-size" not in arguments else SMALL[:2] + GIVEN
+        done = run(*given, *arguments, "--csv", str(file))
         self.assertEqual(done.returncode, 0, done.stderr)
         with file.open() as lines:
             return {(row["topology"], row["compressor"]): row for row in csv.DictReader(lines)}
@@ -100,6 +101,19 @@ class Files(unittest.TestCase):
         self.assertAlmostEqual(float(ring["computing_s"]), 14 * (4 * 1250 + 96) / 2e9)
         self.assertAlmostEqual(float(ring["step_s"]), 1e-3 + float(ring["computing_s"]) + float(ring["exchange_s"]))
         self.assertAlmostEqual(float(ring["speed_up"]), 8e-3 / float(ring["step_s"]), 6)
+
+    def test_verify_of_small_plans(self):
+        # A rank sends exactly as many entries as top_k: of 10 or fewer one, of 1000 ten.
+        slow = ["--ranks", "8", "--bandwidth", "10kbit", "--latency", "1us", "--select", "1us", "--fold", "1GB"]
+        for size, seed in itertools.product(["1", "3", "10", "1000"], range(1, 7)):
+            with self.subTest(size=size, seed=seed):
+                done = run(*slow, "--model-size", size, "--density", "0.01", "--seed", str(seed), "--verify")
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_tiny_models(self):
+        # A rank sends the only entry of its model: a dense vector of 4 bytes, or its coordinate besides.
+        rows = self.rows("--model-size", "1")
+        self.assertGreaterEqual(int(rows["ring", "top_k"]["all_bytes"]), int(rows["ring", "none"]["all_bytes"]))
 
     def test_picture(self):
         for compute in (["--compute", "1ms"], []):
