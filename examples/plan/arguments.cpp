@@ -109,7 +109,9 @@ void describe(CLI::App& app, arguments& chosen, double& size) {
         ->transform(rate)
         ->check(CLI::Range(1.0, 1e18));
     app.add_option("--stragglers", chosen.stragglers, "how ranks differ, see below [none]");
-    app.add_option("--seed", chosen.seed, "of the stragglers' times [1]");
+    app.add_option("--seed", chosen.seed, "of the stragglers' times [1]")->check([](const std::string& text) {
+        return text.starts_with('-') ? "'" + text + "' is below 0" : std::string();
+    });
     app.add_option("--code", chosen.code,
                    "prints the C++ of this row, say \"ring, top_k\", instead of that of the advised one");
     app.add_option("--trigger", chosen.trigger,

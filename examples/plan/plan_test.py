@@ -287,7 +287,14 @@ class Files(unittest.TestCase):
 
     def test_wrong_arguments(self):
         for arguments, message in {
-            ("--bandwidth", "10"): "'10' needs one of the units",
+            ("--bandwidth", "10"): "'10' needs one of the units kbit, Mbit, Gbit, kB, MB, GB",
+            ("--bandwidth", "100mb"): "'100mb' has two readings: 100Mbit a second, or 100MB a second",
+            ("--fold", "2Gb"): "two readings",
+            ("--stragglers", "slow:5000:2", "--compute", "1s"): "up to --ranks",
+            ("--seed", "-1"): "'-1' is below 0",
+            ("--code", "nonsense"): "'nonsense' is no row",
+            ("--trigger", "two_choices:0", "--compute", "1s"): "is none of all_ready",
+            ("--trigger", "solo", "--compute", "1s", "--staleness", "bounded:-1"): "is none of in_step, unbounded",
             ("--latency", "fast"): "'fast' is no number",
             ("--ranks", "1"): "not in range",
             ("--density", "2"): "not in range",
@@ -317,7 +324,11 @@ class Files(unittest.TestCase):
                 given = {"--model-size": "100k", "--ranks": "8", "--select": "0s", "--fold": "2GB"}
                 given.pop(arguments[0], None)
                 done = run(*itertools.chain(*given.items()), *arguments)
-                self.assertNotEqual(done.returncode, 0)
+                if arguments[0] == "--csv":
+                    self.assertEqual(done.returncode, 1)
+                else:
+                    self.assertGreater(done.returncode, 1)
+                    self.assertEqual(done.stdout, "")  # nothing was measured before
                 self.assertIn(message, done.stderr)
 
 
