@@ -39,16 +39,26 @@ constexpr const char* more =
 
 using units = std::vector<std::pair<std::string, double>>;
 
-/// Reads a number with one of the `known` units, in any case: `1.5gbit` as 187500000. Keeps all digits.
+std::string in_small_letters(std::string text) {
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return text;
+}
+
+/// Reads a number with one of the `known` units, in any case: `1.5gbit` as 187500000. Keeps all digits. The B of bytes
+/// is a capital: `100Mb` is refused, since some write it for bits.
 CLI::Validator with_unit(const units& known, const std::string& name) {
     const auto convert = [known](std::string& text) -> std::string {
         char* end = nullptr;
         const double number = std::strtod(text.c_str(), &end);
         if (end == text.c_str() || !std::isfinite(number) || number < 0) return "'" + text + "' is no number";
-        std::string unit = end, all;
-        for (char& c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        const std::string unit = end;
+        std::string all;
         for (const auto& [name_of, factor] : known) {
-            if (unit == name_of) {
+            if (in_small_letters(unit) == in_small_letters(name_of)) {
+                if (name_of.ends_with('B') && unit.ends_with('b')) {
+                    const std::string one = text.substr(0, text.size() - unit.size()) + name_of.substr(0, 1);
+                    return "'" + text + "' has two readings: " + one + "bit a second, or " + one + "B a second";
+                }
                 char exact[40];
                 std::snprintf(exact, sizeof exact, "%.17g", number * factor);
                 text = exact;
@@ -62,14 +72,14 @@ CLI::Validator with_unit(const units& known, const std::string& name) {
 }
 
 const units time_units = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
-const units rates = {{"kbit", 125}, {"mbit", 125e3}, {"gbit", 125e6}, {"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}};
-const units counts = {{"", 1}, {"k", 1e3}, {"m", 1e6}, {"g", 1e9}};
+const units rates = {{"kbit", 125}, {"Mbit", 125e3}, {"Gbit", 125e6}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}};
+const units counts = {{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}};
 
 void describe(CLI::App& app, arguments& chosen, double& size) {
     const CLI::Validator time = with_unit(time_units, "TIME"), rate = with_unit(rates, "RATE");
     app.add_option("--ranks", chosen.ranks, "how many exchange gradients [1000]")->check(CLI::Range(2, 4096));
     app.add_option("--bandwidth", chosen.bandwidth,
-                   "of each rank's card, both ways at once: kbit, mbit, gbit, or kB, MB, GB a second [1gbit]")
+                   "of each rank's card, both ways at once: kbit, Mbit, Gbit, or kB, MB, GB a second [1gbit]")
         ->transform(rate)
         ->check(CLI::Range(1.0, 1e18));
     app.add_option("--latency", chosen.latency, "of a message [50us]")->transform(time)->check(CLI::Range(0.0, 1e6));
@@ -99,7 +109,9 @@ void describe(CLI::App& app, arguments& chosen, double& size) {
         ->transform(rate)
         ->check(CLI::Range(1.0, 1e18));
     app.add_option("--stragglers", chosen.stragglers, "how ranks differ, see below [none]");
-    app.add_option("--seed", chosen.seed, "of the stragglers' times [1]");
+    app.add_option("--seed", chosen.seed, "of the stragglers' times [1]")->check([](const std::string& text) {
+        return text.starts_with('-') ? "'" + text + "' is below 0" : std::string();
+    });
     app.add_option("--code", chosen.code,
                    "prints the C++ of this row, say \"ring, top_k\", instead of that of the advised one");
     app.add_option("--trigger", chosen.trigger,

@@ -3,9 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 namespace plan {
+
+/// A value that an option does not take.
+struct wrong_argument : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
 
 struct arguments {
     int ranks = 1000;

@@ -42,9 +42,10 @@ void print_coded(const arguments& chosen) {
     const cost::coded_tree_plan found = cost::plan_coded_tree(model, chosen.ranks, {.steps = 400, .seed = chosen.seed});
     std::printf("%d workers and a master; a gradient takes its receiver %s, latency %s\n", chosen.ranks,
                 time_text(model.message).c_str(), time_text(model.latency).c_str());
-    std::printf("computing: %s a step without redundancy, of which %s are exponential\n\n",
+    std::printf("computing: %s a step without redundancy, of which %s are exponential\n",
                 time_text(chosen.compute).c_str(),
                 percent(model.tail_per_point / chosen.ranks / chosen.compute).c_str());
+    std::printf("times of all but the ring include the way of the model down to the workers\n\n");
     std::printf("%-21s %6s %6s %10s %9s %13s %13s\n", "", "width", "depth", "tolerates", "load", "by formula",
                 "simulated");
     for (const cost::planned_step& step : found.coded) print_row(step, "");

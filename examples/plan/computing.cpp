@@ -3,6 +3,7 @@
 #include "measure_exchange.hpp"
 #include "predict_exchange.hpp"
 
+#include <rill/compress/top_k.hpp>
 #include <rill/cost/union_size.hpp>
 
 #include <algorithm>
@@ -35,9 +36,11 @@ class laboratory {
     template <class Shape>
     double per_byte(const Shape& shape, const compressor& how) const {
         const int ranks = static_cast<int>(all_.size());
-        const rill::cost::uniform_density entries{density_};
+        const std::size_t size = alone_.front().size();
+        const auto sent = static_cast<double>(rill::compress::top_k{.density = density_}.entries(size));
+        const rill::cost::uniform_density entries{std::min(1.0, sent / static_cast<double>(size))};
         const double seconds = measure_exchange(shape, how, density_, all_, free_, repetitions) - own(how);
-        return std::max(0.0, seconds) / bytes_in_a_row(shape, how, ranks, alone_.front().size(), entries);
+        return std::max(0.0, seconds) / bytes_in_a_row(shape, how, ranks, size, entries);
     }
 
   private:

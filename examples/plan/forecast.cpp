@@ -8,6 +8,7 @@
 #include <rill/cost/predict.hpp>
 #include <rill/cost/union_size.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <fstream>
 #include <span>
@@ -64,7 +65,14 @@ const row& forecast::best(bool compressed) const {
 const row& forecast::named(const std::string& name) const {
     for (const row& each : rows)
         if (each.name() == name) return each;
-    throw std::runtime_error("--code: '" + name + "' is no row; rows are named like '" + rows.front().name() + "'");
+    throw wrong_argument("--code: '" + name + "' is no row; rows are named like 'ring, none'");
+}
+
+void require_row(const std::string& name) {
+    forecast names;
+    for_each_way(
+        [&](const auto& shape, const compressor& how) { names.rows.push_back({.topology = shape.name, .how = how}); });
+    names.named(name);
 }
 
 frequencies measure_overlap(const arguments& chosen) {
@@ -82,9 +90,14 @@ frequencies measure_overlap(const arguments& chosen) {
     return counted;
 }
 
+std::size_t entries_sent(const arguments& chosen) {
+    return std::min(chosen.model_size, compress::top_k{.density = chosen.density}.entries(chosen.model_size));
+}
+
 forecast predict_all(const arguments& chosen, const frequencies& overlap, const computing_costs& costs, int ranks) {
     if (overlap) return predict_with(chosen, *overlap, costs, ranks);
-    return predict_with(chosen, cost::uniform_density{chosen.density}, costs, ranks);
+    const double density = static_cast<double>(entries_sent(chosen)) / static_cast<double>(chosen.model_size);
+    return predict_with(chosen, cost::uniform_density{density}, costs, ranks);
 }
 
 }  // namespace plan

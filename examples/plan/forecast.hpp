@@ -7,6 +7,7 @@
 
 #include <rill/cost/selection_frequency.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,9 +46,12 @@ struct forecast {
     bool should_compress() const { return gain() >= 1.1; }
     const row& recommended() const { return best(should_compress()); }
 
-    /// The row of "topology, compressor"; throws `std::runtime_error` where there is none.
+    /// The row of "topology, compressor"; throws `wrong_argument` where there is none.
     const row& named(const std::string& name) const;
 };
+
+/// Throws `wrong_argument` where no row has the name that --code gives.
+void require_row(const std::string& name);
 
 using frequencies = std::optional<rill::cost::selection_frequency>;
 
@@ -55,9 +59,13 @@ using frequencies = std::optional<rill::cost::selection_frequency>;
 /// `std::runtime_error` where it holds no gradients of the model's size.
 frequencies measure_overlap(const arguments& chosen);
 
+/// How many of the model's entries a rank sends by `top_k` with the chosen density.
+std::size_t entries_sent(const arguments& chosen);
+
 forecast predict_all(const arguments& chosen, const frequencies& overlap, const computing_costs& costs, int ranks);
 
-/// Runs a row's exchange in the simulated network, with random coordinates; returns its seconds.
+/// Runs a row's exchange in the simulated network, where each rank sends `entries_sent` random coordinates; returns its
+/// seconds.
 double simulate(const arguments& chosen, const row& which);
 
 }  // namespace plan

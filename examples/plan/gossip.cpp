@@ -73,6 +73,10 @@ network read_links(const std::string& file) {
     if (uneven != lengths.end())
         throw std::runtime_error(file + ": row " + std::to_string(uneven - lengths.begin() + 1) + " has " +
                                  std::to_string(*uneven) + " numbers, not " + std::to_string(size));
+    for (std::size_t i = 0; i < found.links.size(); ++i)
+        if (found.links[i] < 0 && i / size != i % size)
+            throw std::runtime_error(file + ": row " + std::to_string(i / size + 1) + ", column " +
+                                     std::to_string(i % size + 1) + " is below 0; a speed is 0 or more");
     return found;
 }
 
@@ -105,8 +109,8 @@ void print_rows(const std::vector<cost::matching_forecast>& all, const cost::mat
 void print_gossip(const arguments& chosen) {
     const network net = gossip_network_of(chosen);
     if (net.ranks > most_gossiping_ranks)
-        throw std::runtime_error("--gossip plans for at most " + std::to_string(most_gossiping_ranks) + " ranks, not " +
-                                 std::to_string(net.ranks));
+        throw wrong_argument("--gossip plans for at most " + std::to_string(most_gossiping_ranks) + " ranks, not " +
+                             std::to_string(net.ranks));
     rill::topology::bandwidth_matching mixing{.links = net.links};
 #if RILL_EXAMPLE_HAS_GRAPH
     mixing.matcher = rill::adapt::boost_matching{};
@@ -119,6 +123,8 @@ void print_gossip(const arguments& chosen) {
                                      .seconds_besides = chosen.compute + chosen.latency};
     const auto all = cost::forecast_matchings(mixing, net.ranks, round);
     const auto& best = cost::fastest_consensus(all);
+    if (best.consensus_per_second() <= 0)
+        throw std::runtime_error(chosen.links + ": these links do not join all ranks: models never come together");
     const auto& any = all.front();
     std::printf("%d ranks in pairs; each sends %.0f of %zu entries, %.0f bytes with the header\n\n", net.ranks, entries,
                 chosen.model_size, round.bytes);

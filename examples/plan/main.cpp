@@ -9,6 +9,7 @@
 #include "partial.hpp"
 #include "picture.hpp"
 #include "report.hpp"
+#include "stragglers.hpp"
 
 #include <cmath>
 #include <cstdio>
@@ -17,7 +18,7 @@
 
 namespace {
 
-constexpr double tolerance = 0.05;  // the number of random coordinates differs from its expectation
+constexpr double tolerance = 0.05;  // the number of coordinates that several ranks select differs from its expectation
 
 /// Predicts for all powers of two below the chosen number of ranks, and for that number.
 std::vector<plan::forecast> for_picture(const plan::arguments& chosen, const plan::frequencies& overlap,
@@ -35,11 +36,21 @@ int verify(const plan::arguments& chosen, const plan::row& which) {
     std::printf("\nsimulated: the exchange takes %.3f ms, predicted %.3f ms: %.2f %% off\n", seen * 1e3,
                 which.exchange * 1e3, off * 100);
     if (off <= tolerance) return 0;
+    std::fflush(stdout);
     std::fprintf(stderr, "rill_plan: expected at most %.0f %%\n", tolerance * 100);
     return 1;
 }
 
+/// Throws `wrong_argument` before anything is measured.
+void require_valid(const plan::arguments& chosen) {
+    plan::compute_model_of(chosen);
+    if (chosen.coded) plan::exponential_share(chosen);
+    if (!chosen.code.empty()) plan::require_row(chosen.code);
+    if (!chosen.trigger.empty()) plan::require_policies(chosen);
+}
+
 int run(const plan::arguments& chosen) {
+    require_valid(chosen);
     if (chosen.coded) {
         plan::print_coded(chosen);
         return 0;
@@ -62,14 +73,21 @@ int run(const plan::arguments& chosen) {
     return chosen.verify ? verify(chosen, all.recommended()) : 0;
 }
 
+int fail(const std::exception& problem, int exit_code) {
+    std::fflush(stdout);  // what was printed before the error comes before it
+    std::fprintf(stderr, "rill_plan: %s\n", problem.what());
+    return exit_code;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     const plan::arguments chosen = plan::read_arguments(argc, argv);
     try {
         return run(chosen);
+    } catch (const plan::wrong_argument& problem) {
+        return fail(problem, 2);
     } catch (const std::exception& problem) {
-        std::fprintf(stderr, "rill_plan: %s\n", problem.what());
+        return fail(problem, 1);
     }
-    return 1;
 }

@@ -51,9 +51,9 @@ trigger trigger_of(const std::string& text, int ranks) {
     if (text == "solo") return {.asked = ranks};
     if (text == "majority") return {.asked = 1};
     if (has_number(text, "two_choices", 1, ranks, probes)) return {.asked = static_cast<int>(probes)};
-    throw std::runtime_error("--trigger: '" + text +
-                             "' is none of all_ready, majority, solo, two_choices:PROBES, with PROBES from 1 to the "
-                             "number of ranks");
+    throw wrong_argument("--trigger: '" + text +
+                         "' is none of all_ready, majority, solo, two_choices:PROBES, with PROBES from 1 to the "
+                         "number of ranks");
 }
 
 staleness staleness_of(const std::string& text) {
@@ -63,9 +63,9 @@ staleness staleness_of(const std::string& text) {
     if (text == "unbounded") return {.oldest = any, .lead = any};
     if (has_number(text, "bounded", 1, 1'000'000, rounds))
         return {.oldest = static_cast<std::uint64_t>(rounds), .lead = static_cast<std::uint64_t>(rounds)};
-    throw std::runtime_error("--staleness: '" + text +
-                             "' is none of in_step, unbounded, bounded:ROUNDS, with ROUNDS at "
-                             "least 1");
+    throw wrong_argument("--staleness: '" + text +
+                         "' is none of in_step, unbounded, bounded:ROUNDS, with ROUNDS at "
+                         "least 1");
 }
 
 /// One rank. Times are seconds.
@@ -164,6 +164,11 @@ class play {
 };
 
 }  // namespace
+
+void require_policies(const arguments& chosen) {
+    trigger_of(chosen.trigger, chosen.ranks);
+    staleness_of(chosen.staleness);
+}
 
 void print_partial(const arguments& chosen, const forecast& all) {
     const row& how = all.recommended();

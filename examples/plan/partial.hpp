@@ -6,8 +6,10 @@
 namespace plan {
 
 /// Prints what training by partial rounds gives, of which `--trigger` and `--staleness` say how they start and which
-/// gradients count. A round takes what the recommended exchange takes. Throws `std::runtime_error` where they name no
-/// policy.
+/// gradients count. A round takes what the recommended exchange takes.
 void print_partial(const arguments& chosen, const forecast& all);
+
+/// Throws `wrong_argument` where `--trigger` or `--staleness` names no policy.
+void require_policies(const arguments& chosen);
 
 }  // namespace plan

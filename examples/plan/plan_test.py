@@ -83,7 +83,8 @@ class Files(unittest.TestCase):
 
     def rows(self, *arguments):
         file = self.folder / "plan.csv"
-        done = run(*SMALL, *arguments, "--csv", str(file))
+        given = SMALL if "--model-size" not in arguments else SMALL[:2] + GIVEN
+        done = run(*given, *arguments, "--csv", str(file))
         self.assertEqual(done.returncode, 0, done.stderr)
         with file.open() as lines:
             return {(row["topology"], row["compressor"]): row for row in csv.DictReader(lines)}
@@ -100,6 +101,19 @@ class Files(unittest.TestCase):
         self.assertAlmostEqual(float(ring["computing_s"]), 14 * (4 * 1250 + 96) / 2e9)
         self.assertAlmostEqual(float(ring["step_s"]), 1e-3 + float(ring["computing_s"]) + float(ring["exchange_s"]))
         self.assertAlmostEqual(float(ring["speed_up"]), 8e-3 / float(ring["step_s"]), 6)
+
+    def test_verify_of_small_plans(self):
+        # A rank sends exactly as many entries as top_k: of 10 or fewer one, of 1000 ten.
+        slow = ["--ranks", "8", "--bandwidth", "10kbit", "--latency", "1us", "--select", "1us", "--fold", "1GB"]
+        for size, seed in itertools.product(["1", "3", "10", "1000"], range(1, 7)):
+            with self.subTest(size=size, seed=seed):
+                done = run(*slow, "--model-size", size, "--density", "0.01", "--seed", str(seed), "--verify")
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_tiny_models(self):
+        # A rank sends the only entry of its model: a dense vector of 4 bytes, or its coordinate besides.
+        rows = self.rows("--model-size", "1")
+        self.assertGreaterEqual(int(rows["ring", "top_k"]["all_bytes"]), int(rows["ring", "none"]["all_bytes"]))
 
     def test_picture(self):
         for compute in (["--compute", "1ms"], []):
@@ -166,7 +180,7 @@ class Files(unittest.TestCase):
                    "--compute", "1s", "--stragglers", "exponential:1")
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = done.stdout.splitlines()
-        rows = {line[:21].strip(): line.split() for line in lines[4:lines.index("", 4)]}
+        rows = {line[:21].strip(): line.split() for line in lines[5:lines.index("", 5)]}
         self.assertEqual(rows["gradient coding"][-4:-2], ["1.000", "s"])
         self.assertEqual(rows["master-worker"][-4:-2], ["1.500", "s"])
         self.assertEqual(rows["ring"][-4:-2], ["1.500", "s"])
@@ -208,11 +222,13 @@ class Files(unittest.TestCase):
         file = self.folder / "links"
         for text, message in {"0 1\n1\n": "there are 3 in 2 rows", "0 1\n1 fast\n": "row 2 has something else than numbers",
                               "": "there are 0 in 0 rows",
-                              "0 1 1 1\n1 0\n1 1 0\n": "row 1 has 4 numbers, not 3", "0 1 1\n1 0 -1\n1 1 0": "row 1"}.items():
+                              "0 1 1 1\n1 0\n1 1 0\n": "row 1 has 4 numbers, not 3", "0 1 1\n1 0 -1\n1 1 0": "row 2, column 3",
+                              "0 1 0 0\n1 0 0 0\n0 0 0 1\n0 0 1 0\n": "do not join all ranks", "0 0\n0 0\n": "do not join"}.items():
             with self.subTest(text=text):
                 file.write_text(text)
                 done = run("--gossip", "--links", str(file))
-                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual(done.returncode, 1)
+                self.assertEqual(done.stdout, "")
                 self.assertIn(message, done.stderr)
 
     def test_measures(self):
@@ -271,7 +287,14 @@ class Files(unittest.TestCase):
 
     def test_wrong_arguments(self):
         for arguments, message in {
-            ("--bandwidth", "10"): "'10' needs one of the units",
+            ("--bandwidth", "10"): "'10' needs one of the units kbit, Mbit, Gbit, kB, MB, GB",
+            ("--bandwidth", "100mb"): "'100mb' has two readings: 100Mbit a second, or 100MB a second",
+            ("--fold", "2Gb"): "two readings",
+            ("--stragglers", "slow:5000:2", "--compute", "1s"): "up to --ranks",
+            ("--seed", "-1"): "'-1' is below 0",
+            ("--code", "nonsense"): "'nonsense' is no row",
+            ("--trigger", "two_choices:0", "--compute", "1s"): "is none of all_ready",
+            ("--trigger", "solo", "--compute", "1s", "--staleness", "bounded:-1"): "is none of in_step, unbounded",
             ("--latency", "fast"): "'fast' is no number",
             ("--ranks", "1"): "not in range",
             ("--density", "2"): "not in range",
@@ -301,7 +324,11 @@ class Files(unittest.TestCase):
                 given = {"--model-size": "100k", "--ranks": "8", "--select": "0s", "--fold": "2GB"}
                 given.pop(arguments[0], None)
                 done = run(*itertools.chain(*given.items()), *arguments)
-                self.assertNotEqual(done.returncode, 0)
+                if arguments[0] == "--csv":
+                    self.assertEqual(done.returncode, 1)
+                else:
+                    self.assertGreater(done.returncode, 1)
+                    self.assertEqual(done.stdout, "")  # nothing was measured before
                 self.assertIn(message, done.stderr)
 
 

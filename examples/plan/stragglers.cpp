@@ -47,19 +47,19 @@ rill::compute_model compute_model_of(const arguments& chosen) {
     if (name == "exponential" && numbers.size() == 1 && numbers[0] >= 0 && numbers[0] <= 1)
         return rill::shifted_exponential{of_seconds(mean * (1 - numbers[0])), of_seconds(mean * numbers[0]),
                                          chosen.seed};
-    if (name == "slow" && numbers.size() == 2 && numbers[0] >= 0 && numbers[0] <= 1e6 &&
+    if (name == "slow" && numbers.size() == 2 && numbers[0] >= 0 && numbers[0] <= chosen.ranks &&
         numbers[0] == std::floor(numbers[0]) && numbers[1] >= 1 && numbers[1] <= 1e6)
         return rill::slowed_ranks{rill::constant_compute{of_seconds(mean)},
                                   std::vector<double>(static_cast<std::size_t>(numbers[0]), numbers[1])};
-    throw std::runtime_error("--stragglers: '" + text +
-                             "' is none of none, uniform:SPREAD, exponential:TAIL, slow:RANKS:FACTOR, trace:FILE, with "
-                             "SPREAD and TAIL in [0, 1], RANKS a whole number and FACTOR from 1 to 1e6");
+    throw wrong_argument("--stragglers: '" + text +
+                         "' is none of none, uniform:SPREAD, exponential:TAIL, slow:RANKS:FACTOR, trace:FILE, with "
+                         "SPREAD and TAIL in [0, 1], RANKS a whole number up to --ranks and FACTOR from 1 to 1e6");
 }
 
 double exponential_share(const arguments& chosen) {
     const auto numbers = numbers_of(chosen.stragglers);
     if (chosen.stragglers.rfind("exponential:", 0) != 0 || numbers.size() != 1 || numbers[0] < 0 || numbers[0] > 1)
-        throw std::runtime_error("--coded: needs --stragglers exponential:TAIL, with TAIL in [0, 1]");
+        throw wrong_argument("--coded: needs --stragglers exponential:TAIL, with TAIL in [0, 1]");
     return numbers[0];
 }
 

@@ -14,13 +14,13 @@ struct waiting {
     double others = 0;   ///< the slowest where that many are not waited for, in the mean over steps
 };
 
-/// The model that `--stragglers` names; throws `std::runtime_error` where it names none.
+/// The model that `--stragglers` names; throws `wrong_argument` where it names none.
 rill::compute_model compute_model_of(const arguments& chosen);
 
-/// Computes the times by the model that `--stragglers` names; throws `std::runtime_error` where it names none.
+/// Computes the times by the model that `--stragglers` names; throws `wrong_argument` where it names none.
 waiting wait_for(const arguments& chosen, int ranks);
 
-/// The share TAIL of `--stragglers exponential:TAIL`; throws `std::runtime_error` for every other model.
+/// The share TAIL of `--stragglers exponential:TAIL`; throws `wrong_argument` for every other model.
 double exponential_share(const arguments& chosen);
 
 }  // namespace plan

@@ -19,13 +19,14 @@ namespace {
 
 using namespace rill;
 
-/// Selects each coordinate at random, with the probability `density`.
+/// Selects as many coordinates as `top_k`, at random.
 stream<float> random_contribution(const arguments& chosen, rank_t rank) {
     std::vector<std::uint32_t> indices;
     std::vector<float> values;
     random_sequence random(random_key{chosen.seed}.derive(rank));
+    const std::size_t count = entries_sent(chosen);
     for (std::size_t i = 0; i < chosen.model_size; ++i)
-        if (static_cast<double>(random.uniform()) < chosen.density) {
+        if (random.below(chosen.model_size - i) < count - indices.size()) {
             indices.push_back(static_cast<std::uint32_t>(i));
             values.push_back(random.uniform() - 0.5F);
         }

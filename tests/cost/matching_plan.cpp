@@ -119,6 +119,18 @@ TEST_CASE("forecast_matchings: models come together at least as fast as forecast
     CHECK(measured(best) > 1.5 * measured(all.front()));
 }
 
+TEST_CASE("forecast_matchings: over links that do not join all ranks, models never come together") {
+    for (const std::vector<double>& links : {std::vector<double>(16), std::vector<double>{0, 1, 0, 0, 1, 0, 0, 0,  //
+                                                                                          0, 0, 0, 1, 0, 0, 1, 0}}) {
+        const bandwidth_matching mixing{.links = links, .matcher = support::greedy_matcher{}};
+        for (const auto& each : cost::forecast_matchings(mixing, 4, {.bytes = 1e3})) {
+            CHECK(each.factor == 1);
+            CHECK(each.consensus_per_second() == 0);
+            CHECK_FALSE(std::signbit(each.consensus_per_second()));
+        }
+    }
+}
+
 TEST_CASE("forecast_matchings: what it refuses") {
     const bandwidth_matching mixing = uniform(4);
     const auto refused = [&](const bandwidth_matching& of, const cost::matching_round& round, const char* why) {

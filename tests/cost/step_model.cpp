@@ -67,18 +67,23 @@ TEST_CASE("step_model: the formula is near the simulated mean") {
     for (const double message : {0.0, 0.001, 0.05, 0.5})
         for (const double tail : {0.0, 5e-5, 5e-4})
             for (const auto& [width, depth] : {std::pair{60, 1}, {12, 2}, {4, 3}})
-                for (int s = 0; s < width; s += 1 + width / 4) {
-                    const step_model model{
-                        .points = 49'920, .least_per_point = 5e-5, .tail_per_point = tail, .message = message};
-                    const gather_plan plan = coded_tree(width, depth, s);
-                    const sampled_time simulated = simulate_step(model, plan, {.steps = 100});
-                    CAPTURE(width);
-                    CAPTURE(s);
-                    CAPTURE(tail);
-                    CAPTURE(message);
-                    CHECK(std::abs(expected_time(model, plan) - simulated.mean) <
-                          0.15 * simulated.mean + 3 * simulated.error);
-                }
+                for (int s = 0; s < width; s += 1 + width / 4)
+                    for (const bool sends_model : {false, true}) {
+                        const step_model model{.points = 49'920,
+                                               .least_per_point = 5e-5,
+                                               .tail_per_point = tail,
+                                               .message = message,
+                                               .sends_model = sends_model};
+                        const gather_plan plan = coded_tree(width, depth, s);
+                        const sampled_time simulated = simulate_step(model, plan, {.steps = 100});
+                        CAPTURE(width);
+                        CAPTURE(s);
+                        CAPTURE(tail);
+                        CAPTURE(message);
+                        CAPTURE(sends_model);
+                        CHECK(std::abs(expected_time(model, plan) - simulated.mean) <
+                              0.15 * simulated.mean + 3 * simulated.error);
+                    }
 }
 
 TEST_CASE("step_model: many children, and the probability that enough of them are done") {

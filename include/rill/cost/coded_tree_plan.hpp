@@ -15,7 +15,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// A way to add up gradients, and the time of a step with it. Times are in seconds.
+/// A way to add up gradients, and the time of a step with it, which for a tree includes the way of the model down to
+/// the workers. Times are in seconds.
 struct planned_step {
     std::string name;  ///< "coded tree", "gradient coding", "master-worker", "tree", "ring", "ignoring the slowest"
     gather_plan plan;  ///< for a ring, only the load has a meaning
@@ -156,7 +157,10 @@ inline bool is_faster(const planned_step& a, const planned_step& b) { return a.s
 /// For each depth it takes the largest regular tree that the workers fill, compares its tolerances (some sixty if there
 /// are more) by `expected_time`, and simulates the best one. Loads are those of `cyclic_repetition` and `cyclic_mds`;
 /// see `default_code` for the widths at which float messages need a larger load.
-inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sampling how = {}) {
+///
+/// A ring leaves the whole gradient with all workers, a tree only with its master. Therefore the times of trees include
+/// the way of the model down to the workers, whether or not `model.sends_model` is set.
+inline coded_tree_plan plan_coded_tree(step_model model, int workers, sampling how = {}) {
     RILL_EXPECTS(workers >= 2, "plan_coded_tree: at least two workers");
     const auto times = {model.least_per_point, model.tail_per_point, model.message, model.latency};
     RILL_EXPECTS(model.points > 0 && std::isfinite(model.points),
@@ -164,6 +168,7 @@ inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sam
     RILL_EXPECTS(std::all_of(times.begin(), times.end(), [](double t) { return t >= 0 && std::isfinite(t); }) &&
                      *std::max_element(times.begin(), times.end()) > 0,
                  "plan_coded_tree: times are finite and not negative, and one of them is above 0");
+    model.sends_model = true;
     coded_tree_plan found;
     const auto step = [&](const char* name, const gather_plan& plan) {
         return planned_step{name, plan, expected_time(model, plan), simulate_step(model, plan, how)};
@@ -184,7 +189,7 @@ inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sam
     found.ignoring = step("ignoring the slowest", ignoring_slowest(workers, lost));
     const auto ring = std::find_if(found.uncoded.begin(), found.uncoded.end(),
                                    [](const planned_step& each) { return each.name == "ring"; });
-    const int more_messages = 2 * (workers - 1) - best.depth;  // that the ring sends one after the other
+    const int more_messages = 2 * (workers - 1) - 2 * best.depth;  // that the ring sends one after the other
     const double behind = found.best_coded().simulated.mean - ring->simulated.mean;
     if (more_messages > 0) found.pays_from_latency = std::max(0.0, model.latency + behind / more_messages);
     if (model.tail_per_point > 0) found.pays_from_tail = detail::tail_that_pays(model, workers);

@@ -6,6 +6,7 @@
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
 #include <rill/topology/bandwidth_matching.hpp>
+#include <rill/topology/detail/disjoint_sets.hpp>
 #include <rill/topology/mixing_rate.hpp>
 
 #include <algorithm>
@@ -29,8 +30,8 @@ struct matching_forecast {
     double slowest = 0;  ///< bytes per second of a round's slowest pair, on average
     double seconds = 0;  ///< of a round, which ends with its slowest pair, on average
     double factor = 1;   ///< by which a round shrinks the squared distance of the models from their mean
-    /// By how much the logarithm of that distance falls in a second.
-    double consensus_per_second() const { return -std::log(factor) / seconds; }
+    /// By how much the logarithm of that distance falls in a second; 0 if models never come together.
+    double consensus_per_second() const { return factor < 1 ? -std::log(factor) / seconds : 0; }
 };
 
 /// Says for some values of `least` how fast models come together by `mixing`, in ascending order of `least`: 0, and the
@@ -42,8 +43,9 @@ struct matching_forecast {
 ///
 /// A higher `least` makes rounds shorter and lets fewer pairs meet, so that each round brings less. Seconds are means
 /// over `rounds` rounds, as a simulated network with these links has them, with the queues left out; the factor is
-/// 1 - (1 - λ) density, where λ is `topology::mixing_rate`. Deterministic. Cost: that of `rounds` rounds of the mixing
-/// for each choice. Errors: `contract_violation` from `mixing.bind`, or if bytes, density or seconds are out of range.
+/// 1 - (1 - λ) density, where λ is `topology::mixing_rate`, and 1 if the links do not join all ranks. Deterministic.
+/// Cost: that of `rounds` rounds of the mixing for each choice. Errors: `contract_violation` from `mixing.bind`, or if
+/// bytes, density or seconds are out of range.
 inline std::vector<matching_forecast> forecast_matchings(topology::bandwidth_matching mixing, int ranks,
                                                          const matching_round& round, int choices = 16,
                                                          std::uint64_t rounds = 200, random_key key = {}) {
@@ -63,8 +65,13 @@ inline std::vector<matching_forecast> forecast_matchings(topology::bandwidth_mat
         return std::min(mixing.links[a * size + b], mixing.links[b * size + a]);
     };
     std::vector<double> speeds, candidates{0};
+    topology::detail::disjoint_sets joined(ranks);
+    int parts = ranks;
     for (std::size_t a = 0; a < size; ++a)
-        for (std::size_t b = 0; b < a; ++b) speeds.push_back(speed(a, b));
+        for (std::size_t b = 0; b < a; ++b) {
+            speeds.push_back(speed(a, b));
+            if (speed(a, b) > 0 && joined.join(static_cast<rank_t>(a), static_cast<rank_t>(b))) --parts;
+        }
     std::sort(speeds.begin(), speeds.end());
     const auto others = static_cast<std::size_t>(choices) - 1;
     for (std::size_t i = 1; i <= others; ++i) candidates.push_back(speeds[i * (speeds.size() - 1) / others]);
@@ -83,7 +90,7 @@ inline std::vector<matching_forecast> forecast_matchings(topology::bandwidth_mat
             found.slowest += slowest / static_cast<double>(rounds);
             found.seconds += (round.bytes / slowest + round.seconds_besides) / static_cast<double>(rounds);
         }
-        found.factor = 1 - (1 - topology::detail::rate_of_rounds(drawn)) * round.density;
+        if (parts == 1) found.factor = 1 - (1 - topology::detail::rate_of_rounds(drawn)) * round.density;
         all.push_back(found);
     }
     return all;

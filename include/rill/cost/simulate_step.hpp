@@ -60,6 +60,7 @@ sampled_time mean_of(sampling how, OneStep&& one_step) {
 }  // namespace detail
 
 /// Simulates steps of a gather: draws each worker's computing time and follows the gradients up to the master.
+/// With `sends_model` it follows the model down to the workers first.
 ///
 /// An inner node sends when it has its own gradient and those of the children that it waits for.
 ///
@@ -69,14 +70,21 @@ inline sampled_time simulate_step(const step_model& model, const gather_plan& pl
     const auto workers = static_cast<std::size_t>(plan.workers());
     const auto width = static_cast<std::size_t>(plan.width);
     std::vector<double> sent(workers + 1);  // when each rank of the tree sends; for the master: the time of the step
+    std::vector<double> begins(workers + 1, 0.0);  // when each rank has the model
+    if (model.sends_model)
+        for (std::size_t rank = 1; rank <= workers; ++rank) {
+            const std::size_t parent = (rank - 1) / width, place = rank - parent * width;  // 1 is its first child
+            begins[rank] = begins[parent] + static_cast<double>(place) * model.message + model.latency;
+        }
+    const double to_children = model.sends_model ? plan.width * model.message : 0;
     const std::size_t inner = (workers - 1) / width + 1;
     return detail::mean_of(how, [&](int step) {
         for (std::size_t rank = 1; rank <= workers; ++rank)
-            sent[rank] = detail::drawn_compute(model, plan.load, how.seed, step, rank);
+            sent[rank] = begins[rank] + detail::drawn_compute(model, plan.load, how.seed, step, rank);
         sent[0] = 0;
         for (std::size_t rank = inner; rank-- > 0;)
-            sent[rank] = std::max(sent[rank],
-                                  detail::taken(model, sent.data() + rank * width + 1, plan.width, plan.waits_for()));
+            sent[rank] = std::max({sent[rank], begins[rank] + to_children,
+                                   detail::taken(model, sent.data() + rank * width + 1, plan.width, plan.waits_for())});
         return sent[0];
     });
 }

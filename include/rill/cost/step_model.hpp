@@ -15,13 +15,19 @@ namespace rill { inline namespace RILL_ABI { namespace cost {
 /// those that arrived earlier, and then occupies the receiver for `message`.
 ///
 /// Source: CodedReduce, section III-C: a = `least_per_point`, 1/μ = `tail_per_point`, t_c = `message`. The paper has no
-/// latency. As in the paper, sending the model to the workers, decoding and updating take no time.
+/// latency. As in the paper, decoding and updating take no time, and neither does sending the model to the workers
+/// unless `sends_model` is set.
+///
+/// With `sends_model`, each parent sends the model to its children one after the other, as long as a gradient each. A
+/// worker begins to compute when it has the model. A parent sends nothing else before its last child's model, neither
+/// its own gradient nor the model of the next step.
 struct step_model {
     double points = 1;  ///< number of points of the whole data set
     double least_per_point = 0;
     double tail_per_point = 0;
     double message = 0;
     double latency = 0;
+    bool sends_model = false;  ///< whether the way of the model to the workers of a `gather_plan` counts too
 
     friend bool operator==(const step_model&, const step_model&) = default;
 };
@@ -122,9 +128,10 @@ inline double tree_wait(const gather_plan& plan) {
 
 /// Returns the expected time of a step of a gather by formula.
 ///
-/// It is the larger of two times. The first is that of all computations that are waited for, plus one gradient per
+/// It is the largest of three times. The first is that of all computations that are waited for, plus one gradient per
 /// layer. The second is that of the lowest layer with the queue after each of its computations, plus one queue per
-/// higher layer, of gradients that arrive together.
+/// higher layer, of gradients that arrive together. The third, if the model is sent too, is that until the
+/// last parents have sent it.
 ///
 /// Mostly within 10 % of the simulated mean; within 25 % if computing and queues take about equally long. Cost: O(width
 /// · depth) for some hundred points of an integral. Source: the order statistics of CodedReduce, appendix D; the queues
@@ -133,19 +140,29 @@ inline double expected_time(const step_model& model, const gather_plan& plan) {
     plan.require_children();
     const int n = plan.width, waits = plan.waits_for();
     const double own = plan.load * model.points;
+    const double down = model.sends_model ? model.message : 0;
+    const double latencies = model.latency * (model.sends_model ? 2 : 1);
+    // How many children have got the model when the j-th to be done has: j if all compute equally long. If random times
+    // are far longer than the sending, any child may be the j-th, and the mean counts.
+    const double spread = own * model.tail_per_point;
+    const double chance = down > 0 ? spread / (spread + n * down) : 0;
+    const auto place = [&](int j) { return (1 - chance) * j + chance * (n + 1) / 2; };
     double last_layer = 0, sum = 0;  // sum: 1/n + 1/(n-1) + …
     for (int j = 1; j <= waits; ++j) {
         sum += 1.0 / (n - j + 1);
-        last_layer = std::max(
-            last_layer, own * (model.least_per_point + model.tail_per_point * sum) + (waits - j + 1) * model.message);
+        last_layer = std::max(last_layer, own * (model.least_per_point + model.tail_per_point * sum) + place(j) * down +
+                                              (waits - j + 1) * model.message);
     }
-    const double queues = last_layer + model.latency + (plan.depth - 1) * (model.latency + waits * model.message);
+    const double queues = last_layer + latencies + (plan.depth - 1) * (latencies + down + waits * model.message);
     const double tail = model.tail_per_point > 0 ? model.tail_per_point * detail::tree_wait(plan) : 0;
-    return std::max(queues, own * (model.least_per_point + tail) + plan.depth * (model.latency + model.message));
+    const double waiting =
+        own * (model.least_per_point + tail) + plan.depth * (latencies + place(waits) * down + model.message);
+    const double sending = n * down + (plan.depth - 1) * (latencies + (waits + 1) * down);
+    return std::max({queues, waiting, sending});
 }
 
 /// Returns CodedReduce's upper bound (r d/μ) log(n/s) + a r d + n L t_c, plus the latency of each layer; infinite if
-/// `missing` is 0. Source: Theorem 2, where it holds up to terms that vanish for large n.
+/// `missing` is 0. Ignores `sends_model`. Source: Theorem 2, where it holds up to terms that vanish for large n.
 inline double upper_bound(const step_model& model, const gather_plan& plan) {
     if (plan.missing == 0) return std::numeric_limits<double>::infinity();
     return plan.load * model.points *
@@ -156,7 +173,7 @@ inline double upper_bound(const step_model& model, const gather_plan& plan) {
 
 /// Returns the limit of CodedReduce's lower bound for large n: (r d/μ) log(n/s) + a r d + (n - s + L - 1) t_c, plus the
 /// latency of each layer; infinite if `missing` is 0. Its terms of o(n) are left out, so that it is no bound for small
-/// n. Source: Theorem 2.
+/// n. Ignores `sends_model`. Source: Theorem 2.
 inline double lower_trend(const step_model& model, const gather_plan& plan) {
     if (plan.missing == 0) return std::numeric_limits<double>::infinity();
     return plan.load * model.points *
@@ -166,7 +183,8 @@ inline double lower_trend(const step_model& model, const gather_plan& plan) {
 }
 
 /// Returns the expected time of a step with a ring all_reduce, which waits for the slowest worker and then sends 2(N-1)
-/// messages of 1/N of a gradient, one after the other. (CodedReduce states no model of it.)
+/// messages of 1/N of a gradient, one after the other. All workers have the model then, so that `sends_model` changes
+/// nothing. (CodedReduce states no model of it.)
 inline double expected_ring_time(const step_model& model, int workers) {
     return compute_time(model, 1.0 / workers, workers, workers) +
            2.0 * (workers - 1) * (model.message / workers + model.latency);
