@@ -35,6 +35,7 @@
 #include <numbers>
 #include <numeric>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -18476,8 +18477,9 @@ namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 
-/// Scratch that the group keeps, so that an exchange like the last one allocates nothing.
+/// What the group keeps for its exchange, so that one like the last one allocates nothing.
 struct bucket_scratch {
+    bool is_under_way = false;
     std::vector<std::size_t> missing;  ///< how many tensors of each bucket are not ready
     std::vector<request> requests;     ///< of the buckets that are under way
 };
@@ -18489,8 +18491,9 @@ struct bucket_scratch {
 ///
 /// `start(i)` starts the operation of bucket i and returns its request. Buckets start in their order, whatever the
 /// order in which tensors become ready, so that all ranks start the same operations. A group serves one exchange at a
-/// time, and no other operation from the first `ready` to `finish`. Destroying it before `finish` cancels the
-/// operations under way.
+/// time, and no other operation, from the first `ready` to `finish`; another exchange that begins meanwhile is a
+/// contract violation. After `finish` an exchange can be used again. Destroying it before `finish` cancels the
+/// operations under way, so that the group can serve another exchange.
 ///
 /// If the transport's activities do not run alone (`rill::mpi` below MPI_THREAD_MULTIPLE), each `ready` also lets the
 /// operations under way progress. They then overlap with computation only as far as the library below sends and
@@ -18502,18 +18505,15 @@ class bucket_exchange {
         : group_(group),
           plan_(plan),
           start_(std::move(start)),
-          scratch_(group.template workspace<detail::bucket_scratch>()) {
-        scratch_.missing.clear();
-        for (const bucket& each : plan.buckets()) scratch_.missing.push_back(each.tensors.size());
-        scratch_.requests.reserve(plan.buckets().size());
-    }
+          scratch_(group.template workspace<detail::bucket_scratch>()) {}
     bucket_exchange(const bucket_exchange&) = delete;
     bucket_exchange& operator=(const bucket_exchange&) = delete;
-    ~bucket_exchange() { scratch_.requests.clear(); }
+    ~bucket_exchange() { end(); }
 
     /// Tells that a tensor is ready; once for each tensor.
     void ready(std::size_t tensor) {
         RILL_EXPECTS(tensor < plan_.tensors(), "bucket_exchange: the tensor must be one of the plan");
+        if (!is_under_way_) begin();
         std::size_t& missing = scratch_.missing[plan_.bucket_of(tensor)];
         RILL_EXPECTS(missing > 0, "bucket_exchange: ready must be called once for each tensor");
         --missing;
@@ -18525,19 +18525,33 @@ class bucket_exchange {
     /// highest age of any bucket, the sums of rounds and traffic, and the time since the first bucket started. Throws
     /// what the first failed bucket throws.
     receipt finish() {
-        RILL_EXPECTS(scratch_.requests.size() == plan_.buckets().size(),
+        RILL_EXPECTS((is_under_way_ ? scratch_.requests.size() : 0) == plan_.buckets().size(),
                      "bucket_exchange: finish needs every tensor to be ready");
         receipt all{};
+        if (!is_under_way_) return all;
         for (std::size_t i = 0; i < scratch_.requests.size(); ++i) {
             const receipt one = scratch_.requests[i].get();
             all = i == 0 ? one : joined(all, one);
         }
-        if (!scratch_.requests.empty()) all.elapsed = group_.net().now() - started_;
-        scratch_.requests.clear();
+        all.elapsed = group_.net().now() - started_;
+        end();
         return all;
     }
 
   private:
+    void begin() {
+        RILL_EXPECTS(!scratch_.is_under_way, "bucket_exchange: another exchange of this group is not finished");
+        scratch_.missing.clear();
+        for (const bucket& each : plan_.buckets()) scratch_.missing.push_back(each.tensors.size());
+        scratch_.requests.reserve(plan_.buckets().size());
+        is_under_way_ = scratch_.is_under_way = true;
+    }
+    void end() {
+        if (!is_under_way_) return;
+        scratch_.requests.clear();
+        is_under_way_ = scratch_.is_under_way = false;
+    }
+
     void start_complete_ones() {
         auto& requests = scratch_.requests;
         while (requests.size() < scratch_.missing.size() && scratch_.missing[requests.size()] == 0) {
@@ -18565,6 +18579,7 @@ class bucket_exchange {
     const bucket_plan& plan_;
     Start start_;
     detail::bucket_scratch& scratch_;
+    bool is_under_way_ = false;
     time_point started_{};
 };
 
@@ -20659,7 +20674,7 @@ class error_feedback_codec {
 
     static constexpr bool is_lossless = Codec::is_lossless;
     static constexpr bool is_unbiased = Codec::is_unbiased;
-    static constexpr bool is_contractive = Codec::is_contractive;
+    static constexpr bool is_contractive = false;  // it sends the residual also where the input is zero
     static constexpr bool has_lossless_copy = Codec::has_lossless_copy;
     static constexpr bool is_coordinatewise = Codec::is_coordinatewise;
     static constexpr coding_set possible_codings = codings_of<Codec>;
@@ -20809,7 +20824,8 @@ class error_feedback_codec {
 /// A biased rounding (`bf16`) is always fed back. An unbiased one (`qsgd`) averages out by itself; it is fed back by
 /// choice (`unbiased_rounding`), which is sound only where a value's error is smaller than the values of its bucket:
 /// with few bits and large buckets the residual would grow without bound.
-/// `bind` gives a model of `Compressor`. Memory: N elements, and one for each entry sent whose rounding is fed back.
+/// `bind` gives a model of `Compressor`. The compressor must not be an `error_feedback`. Memory: N elements, and one for
+/// each entry sent whose rounding is fed back.
 template <class Policy>
 struct error_feedback {
     Policy compressor{};
@@ -20824,7 +20840,10 @@ struct error_feedback {
                       "rill::compress::error_feedback: what the compressor binds to does not model Compressor; give it "
                       "the members that rill/concept/compressor.hpp names");
         if constexpr (Compressor<inner, T>) {
-            static_assert(inner::is_contractive,
+            static_assert(!ResidualCompressor<inner>,
+                          "rill::compress::error_feedback: the compressor feeds back itself what it leaves out, so it "
+                          "would be sent twice; leave one error_feedback away");
+            static_assert(inner::is_contractive || ResidualCompressor<inner>,
                           "rill::compress::error_feedback: the compressor is not contractive, so the residual would "
                           "grow without bound; use top_k, bucket_top_k, threshold or random_mask");
             static_assert(!inner::is_contractive || FeedbackCompressor<inner, T>,
@@ -21349,7 +21368,7 @@ namespace rill { inline namespace RILL_ABI { namespace compress {
 ///
 /// `bind` gives a model of `Compressor`. Cost: a pass over the input, and `top_k` of the rows. Memory: 8 bytes for each
 /// row. Determinism: squares are added up in double precision in the order of coordinates; ties go to the lower row.
-/// Throws `invalid_value`, which names the coordinate, for a NaN.
+/// Rows of `double` whose squares add up to more than 1.8e308 tie. Throws `invalid_value`, which names the coordinate, for a NaN.
 struct row_top_k {
     std::size_t columns = 1;  ///< entries of a row
     double density = 0;       ///< rows that are kept of all, in (0, 1]
@@ -21506,7 +21525,8 @@ std::size_t threshold(std::span<const T> x, T limit, aligned_vector<Index>& indi
 
 namespace rill { inline namespace RILL_ABI { namespace compress {
 
-/// Keeps all entries whose magnitude is at least `limit`. `bind` gives a model of `Compressor`. Cost: one pass. Throws
+/// Keeps all entries whose magnitude is at least `limit`, which is rounded to the elements' type: to the nearest
+/// floating-point number, or up to an integer. `bind` gives a model of `Compressor`. Cost: one pass. Throws
 /// `invalid_value`, which names the coordinate, for a NaN.
 struct threshold {
     double limit = 0;
@@ -21520,10 +21540,7 @@ struct threshold {
     class selector : public selection<T, Index> {
       public:
         selector(const threshold& policy, std::size_t dimension)
-            : selection<T, Index>(dimension), limit_(static_cast<T>(policy.limit)) {
-            rill::detail::require_option(rill::detail::is_finite(policy.limit) && policy.limit >= 0,
-                                         "compress::threshold: limit", policy.limit, "finite and at least 0");
-        }
+            : selection<T, Index>(dimension), limit_(limit_of(policy.limit)) {}
         template <Executor Exec>
         stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {
             const std::size_t count = kernel::threshold(input, limit_, found_);
@@ -21532,6 +21549,18 @@ struct threshold {
         }
 
       private:
+        static T limit_of(double limit) {
+            rill::detail::require_option(rill::detail::is_finite(limit) && limit >= 0, "compress::threshold: limit",
+                                         limit, "finite and at least 0");
+            if constexpr (std::integral<T>) {
+                limit = rill::detail::round_up(limit);
+                rill::detail::require_option(limit < std::ldexp(1.0, std::numeric_limits<T>::digits),
+                                             "compress::threshold: limit", limit,
+                                             "at most the largest number of the elements' type");
+            }
+            return static_cast<T>(limit);
+        }
+
         T limit_;
         aligned_vector<Index> found_;
     };
@@ -26304,9 +26333,10 @@ namespace rill { inline namespace RILL_ABI {
 /// on a transport whose messages never meet those of an earlier attempt. All members must make this object at the same
 /// point of their program, and call `run` equally often.
 ///
-/// Deaths are survived at any time, also of several ranks and during the agreement. A rank is excluded only if it does
-/// not come to an agreement within two timeouts, or if it throws. A rank that was restarted must not come back. If a
-/// network falls apart, each part goes on without the others.
+/// Deaths are survived at any time, also of several ranks and during the agreement; over MPI the end of a process ends
+/// the job, and only a rank that throws is survived. A rank is excluded only if it does not come to an agreement within
+/// two timeouts, or if it throws. A rank that was restarted must not come back. If a network falls apart, each part goes
+/// on without the others.
 ///
 /// Cost of an agreement: each rank asks each member what it has announced; no messages in process, nor simulated where
 /// control is ideal.
@@ -26323,10 +26353,12 @@ class survivors {
           session_(net.next_context(mix64(fingerprint("survivors"), epoch_of(net)))) {
         detail::require_option(timeout.ns > 0, "survivors: timeout", timeout.seconds(), "above 0 s", net.rank());
         detail::require_option(most_repeats >= 0, "survivors: most_repeats", most_repeats, "at least 0", net.rank());
+        if constexpr (MonitoredTransport<Net>) net.monitor({session_, 0});  // a death then ends no other rank
         begin(rill::view::all(net));
     }
     survivors(const survivors&) = delete;
     survivors& operator=(const survivors&) = delete;
+    ~survivors() { net_->close(session_); }
 
     /// Calls `body(members)` on all members until it has returned on each of them that lives. `members` is a transport
     /// of the members alone, the same in each step until a step is repeated.
@@ -27927,7 +27959,7 @@ namespace rill { inline namespace RILL_ABI {
 /// Options of a coded reduction. They must be the same on all its ranks.
 struct coded_options {
     /// The coding of the values of each message, at each rank that sends one: raw, bf16 or QSGD. Its index coding is
-    /// ignored.
+    /// ignored. A message with a value that cannot be rounded (not finite, or too large for bf16) travels raw.
     coding values{};
     /// How long a rank that cannot decode waits, for each edge between it and its deepest leaf, before it goes on with
     /// what it has, by least squares. By default it waits, and throws when the group's timeout has passed.
@@ -28152,17 +28184,29 @@ class coded_reduce
                  std::span<const T> sum) {
         contribution_sum{contributors.weight(), static_cast<std::uint32_t>(contributors.in.size()), 0}.describe(head);
         const stream_view<T, std::uint32_t> view({0, sum.size()}, sum);
-        if (options_.values.is_lossless()) {
+        const byte_view rounded = rounded_frame(head, view, scratch);
+        if (rounded.empty()) {
             wire::header_block block;
             this->links().hand_up(with_contributors(view_frame(head, view, block.data()), head, contributors));
             return;
         }
+        const auto received = content_of(frame_reader(rounded).next<T, std::uint32_t>(), scratch.room);
+        contributors.error_bound += detail::distance(view, received);
+        this->links().hand_up(with_contributors(rounded, head, contributors));
+    }
+
+    /// A frame with rounded values; empty if they travel raw.
+    template <class T>
+    byte_view rounded_frame(const wire::header& head, const stream_view<T, std::uint32_t>& view,
+                            detail::coded_scratch<T>& scratch) const {
+        if (options_.values.is_lossless()) return {};
         scratch.memory.reset();
-        const byte_view bytes =
-            coded_frame(head, view, options_.values, this->own_key(), scratch.memory, this->workers().executor());
-        const auto rounded = content_of(frame_reader(bytes).next<T, std::uint32_t>(), scratch.room);
-        contributors.error_bound += detail::distance(view, rounded);
-        this->links().hand_up(with_contributors(bytes, head, contributors));
+        try {
+            return coded_frame(head, view, options_.values, this->own_key(), scratch.memory,
+                               this->workers().executor());
+        } catch (const invalid_value&) {
+            return {};
+        }
     }
 
     std::shared_ptr<const Code> code_;
@@ -31244,6 +31288,15 @@ class agreement_machine {
 
 namespace rill { inline namespace RILL_ABI {
 
+namespace detail {
+
+/// Memory whose elements a step gives back in place: swapping a vector would move them, and spans of it dangle.
+template <class R>
+concept RangeInMemory = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
+                        std::is_trivially_copyable_v<std::ranges::range_value_t<R>>;
+
+}  // namespace detail
+
 /// What the calls of one step have changed on this rank, so that the step takes place as a whole or not at all.
 ///
 /// A `step_group` keeps here a copy of each codec before the first call of the step that uses it. `commit()` ends the
@@ -31253,10 +31306,11 @@ namespace rill { inline namespace RILL_ABI {
 /// A call that fails on this rank may have succeeded on others, and they may count the step. So it leaves the codec as
 /// a call that succeeds: without what was sent. After `abort()`, `redo(codec)` gives the codec this state again.
 ///
-/// `keep(elements)` does the same for memory: call it before a call whose input is also its output, if the input is to
-/// come back. It is not done for all such calls, because that memory need not live as long as the step. What is kept
-/// must live until the step ends, and no operation may be in flight then: destroy the requests, or the group, first.
-/// Codecs must be copyable.
+/// `keep(elements)` does the same for memory, a span, vector or array: call it before a call whose input is also its
+/// output, if the input is to come back. The elements come back where they were, so a vector must not be resized before
+/// the step ends. It is not done for all such calls, because that memory need not live as long as the step. What is
+/// kept must live until the step ends, and no operation may be in flight then: destroy the requests, or the group,
+/// first. Codecs must be copyable.
 ///
 /// A group that is made anew after a failure may have the same scope. The number of operations that a group has counted
 /// is the group's (`group::resume_at`). Cost: one copy of each codec and step. Memory: the copies, which are used
@@ -31267,10 +31321,13 @@ class step_scope {
     step_scope(const step_scope&) = delete;
     step_scope& operator=(const step_scope&) = delete;
 
-    /// Keeps the object as it is, unless this step has kept it already. Collectives call it.
+    /// Keeps the object, or the elements of a range, as they are, unless this step has kept them already. Collectives
+    /// call it.
     template <class Object>
     void keep(Object& object) {
-        if constexpr (std::copyable<Object>)
+        if constexpr (detail::RangeInMemory<Object>)
+            keep(std::span(object));
+        else if constexpr (std::copyable<Object>)
             keep_as<copy_of<Object>>(object);
         else
             RILL_EXPECTS(is_never<Object>, "a codec in a step that can be undone must be copyable");
@@ -31293,10 +31350,10 @@ class step_scope {
     /// left it. To be called before the next call.
     template <std::copyable Object>
     void redo(Object& object) {
-        const auto known = find<copy_of<Object>>(copy_of<Object>::memory_of(object));
-        if (!is_undone_ || known == kept_.end()) return;
-        (*known)->swap();
-        kept_.erase(known);
+        if constexpr (detail::RangeInMemory<Object>)
+            redo_as<copy_of<decltype(std::span(object))>>(std::span(object));
+        else
+            redo_as<copy_of<Object>>(object);
     }
 
   private:
@@ -31360,6 +31417,14 @@ class step_scope {
             (*known)->is_of_this_step = true;
             std::rotate(known, known + 1, kept_.end());
         }
+    }
+
+    template <class Copy, class Object>
+    void redo_as(Object&& object) {
+        const auto known = find<Copy>(Copy::memory_of(object));
+        if (!is_undone_ || known == kept_.end()) return;
+        (*known)->swap();
+        kept_.erase(known);
     }
 
     /// Frees what this step has not used: its object may have gone.
@@ -40682,13 +40747,19 @@ namespace rill { inline namespace RILL_ABI { namespace cost {
 /// those that arrived earlier, and then occupies the receiver for `message`.
 ///
 /// Source: CodedReduce, section III-C: a = `least_per_point`, 1/μ = `tail_per_point`, t_c = `message`. The paper has no
-/// latency. As in the paper, sending the model to the workers, decoding and updating take no time.
+/// latency. As in the paper, decoding and updating take no time, and neither does sending the model to the workers
+/// unless `sends_model` is set.
+///
+/// With `sends_model`, each parent sends the model to its children one after the other, as long as a gradient each. A
+/// worker begins to compute when it has the model. A parent sends nothing else before its last child's model, neither
+/// its own gradient nor the model of the next step.
 struct step_model {
     double points = 1;  ///< number of points of the whole data set
     double least_per_point = 0;
     double tail_per_point = 0;
     double message = 0;
     double latency = 0;
+    bool sends_model = false;  ///< whether the way of the model to the workers of a `gather_plan` counts too
 
     friend bool operator==(const step_model&, const step_model&) = default;
 };
@@ -40789,9 +40860,10 @@ inline double tree_wait(const gather_plan& plan) {
 
 /// Returns the expected time of a step of a gather by formula.
 ///
-/// It is the larger of two times. The first is that of all computations that are waited for, plus one gradient per
+/// It is the largest of three times. The first is that of all computations that are waited for, plus one gradient per
 /// layer. The second is that of the lowest layer with the queue after each of its computations, plus one queue per
-/// higher layer, of gradients that arrive together.
+/// higher layer, of gradients that arrive together. The third, if the model is sent too, is that until the
+/// last parents have sent it.
 ///
 /// Mostly within 10 % of the simulated mean; within 25 % if computing and queues take about equally long. Cost: O(width
 /// · depth) for some hundred points of an integral. Source: the order statistics of CodedReduce, appendix D; the queues
@@ -40800,19 +40872,29 @@ inline double expected_time(const step_model& model, const gather_plan& plan) {
     plan.require_children();
     const int n = plan.width, waits = plan.waits_for();
     const double own = plan.load * model.points;
+    const double down = model.sends_model ? model.message : 0;
+    const double latencies = model.latency * (model.sends_model ? 2 : 1);
+    // How many children have got the model when the j-th to be done has: j if all compute equally long. If random times
+    // are far longer than the sending, any child may be the j-th, and the mean counts.
+    const double spread = own * model.tail_per_point;
+    const double chance = down > 0 ? spread / (spread + n * down) : 0;
+    const auto place = [&](int j) { return (1 - chance) * j + chance * (n + 1) / 2; };
     double last_layer = 0, sum = 0;  // sum: 1/n + 1/(n-1) + …
     for (int j = 1; j <= waits; ++j) {
         sum += 1.0 / (n - j + 1);
-        last_layer = std::max(
-            last_layer, own * (model.least_per_point + model.tail_per_point * sum) + (waits - j + 1) * model.message);
+        last_layer = std::max(last_layer, own * (model.least_per_point + model.tail_per_point * sum) + place(j) * down +
+                                              (waits - j + 1) * model.message);
     }
-    const double queues = last_layer + model.latency + (plan.depth - 1) * (model.latency + waits * model.message);
+    const double queues = last_layer + latencies + (plan.depth - 1) * (latencies + down + waits * model.message);
     const double tail = model.tail_per_point > 0 ? model.tail_per_point * detail::tree_wait(plan) : 0;
-    return std::max(queues, own * (model.least_per_point + tail) + plan.depth * (model.latency + model.message));
+    const double waiting =
+        own * (model.least_per_point + tail) + plan.depth * (latencies + place(waits) * down + model.message);
+    const double sending = n * down + (plan.depth - 1) * (latencies + (waits + 1) * down);
+    return std::max({queues, waiting, sending});
 }
 
 /// Returns CodedReduce's upper bound (r d/μ) log(n/s) + a r d + n L t_c, plus the latency of each layer; infinite if
-/// `missing` is 0. Source: Theorem 2, where it holds up to terms that vanish for large n.
+/// `missing` is 0. Ignores `sends_model`. Source: Theorem 2, where it holds up to terms that vanish for large n.
 inline double upper_bound(const step_model& model, const gather_plan& plan) {
     if (plan.missing == 0) return std::numeric_limits<double>::infinity();
     return plan.load * model.points *
@@ -40823,7 +40905,7 @@ inline double upper_bound(const step_model& model, const gather_plan& plan) {
 
 /// Returns the limit of CodedReduce's lower bound for large n: (r d/μ) log(n/s) + a r d + (n - s + L - 1) t_c, plus the
 /// latency of each layer; infinite if `missing` is 0. Its terms of o(n) are left out, so that it is no bound for small
-/// n. Source: Theorem 2.
+/// n. Ignores `sends_model`. Source: Theorem 2.
 inline double lower_trend(const step_model& model, const gather_plan& plan) {
     if (plan.missing == 0) return std::numeric_limits<double>::infinity();
     return plan.load * model.points *
@@ -40833,7 +40915,8 @@ inline double lower_trend(const step_model& model, const gather_plan& plan) {
 }
 
 /// Returns the expected time of a step with a ring all_reduce, which waits for the slowest worker and then sends 2(N-1)
-/// messages of 1/N of a gradient, one after the other. (CodedReduce states no model of it.)
+/// messages of 1/N of a gradient, one after the other. All workers have the model then, so that `sends_model` changes
+/// nothing. (CodedReduce states no model of it.)
 inline double expected_ring_time(const step_model& model, int workers) {
     return compute_time(model, 1.0 / workers, workers, workers) +
            2.0 * (workers - 1) * (model.message / workers + model.latency);
@@ -40893,6 +40976,7 @@ sampled_time mean_of(sampling how, OneStep&& one_step) {
 }  // namespace detail
 
 /// Simulates steps of a gather: draws each worker's computing time and follows the gradients up to the master.
+/// With `sends_model` it follows the model down to the workers first.
 ///
 /// An inner node sends when it has its own gradient and those of the children that it waits for.
 ///
@@ -40902,14 +40986,21 @@ inline sampled_time simulate_step(const step_model& model, const gather_plan& pl
     const auto workers = static_cast<std::size_t>(plan.workers());
     const auto width = static_cast<std::size_t>(plan.width);
     std::vector<double> sent(workers + 1);  // when each rank of the tree sends; for the master: the time of the step
+    std::vector<double> begins(workers + 1, 0.0);  // when each rank has the model
+    if (model.sends_model)
+        for (std::size_t rank = 1; rank <= workers; ++rank) {
+            const std::size_t parent = (rank - 1) / width, place = rank - parent * width;  // 1 is its first child
+            begins[rank] = begins[parent] + static_cast<double>(place) * model.message + model.latency;
+        }
+    const double to_children = model.sends_model ? plan.width * model.message : 0;
     const std::size_t inner = (workers - 1) / width + 1;
     return detail::mean_of(how, [&](int step) {
         for (std::size_t rank = 1; rank <= workers; ++rank)
-            sent[rank] = detail::drawn_compute(model, plan.load, how.seed, step, rank);
+            sent[rank] = begins[rank] + detail::drawn_compute(model, plan.load, how.seed, step, rank);
         sent[0] = 0;
         for (std::size_t rank = inner; rank-- > 0;)
-            sent[rank] = std::max(sent[rank],
-                                  detail::taken(model, sent.data() + rank * width + 1, plan.width, plan.waits_for()));
+            sent[rank] = std::max({sent[rank], begins[rank] + to_children,
+                                   detail::taken(model, sent.data() + rank * width + 1, plan.width, plan.waits_for())});
         return sent[0];
     });
 }
@@ -40931,7 +41022,8 @@ inline sampled_time simulate_ring_step(const step_model& model, int workers, sam
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// A way to add up gradients, and the time of a step with it. Times are in seconds.
+/// A way to add up gradients, and the time of a step with it, which for a tree includes the way of the model down to
+/// the workers. Times are in seconds.
 struct planned_step {
     std::string name;  ///< "coded tree", "gradient coding", "master-worker", "tree", "ring", "ignoring the slowest"
     gather_plan plan;  ///< for a ring, only the load has a meaning
@@ -41072,7 +41164,10 @@ inline bool is_faster(const planned_step& a, const planned_step& b) { return a.s
 /// For each depth it takes the largest regular tree that the workers fill, compares its tolerances (some sixty if there
 /// are more) by `expected_time`, and simulates the best one. Loads are those of `cyclic_repetition` and `cyclic_mds`;
 /// see `default_code` for the widths at which float messages need a larger load.
-inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sampling how = {}) {
+///
+/// A ring leaves the whole gradient with all workers, a tree only with its master. Therefore the times of trees include
+/// the way of the model down to the workers, whether or not `model.sends_model` is set.
+inline coded_tree_plan plan_coded_tree(step_model model, int workers, sampling how = {}) {
     RILL_EXPECTS(workers >= 2, "plan_coded_tree: at least two workers");
     const auto times = {model.least_per_point, model.tail_per_point, model.message, model.latency};
     RILL_EXPECTS(model.points > 0 && std::isfinite(model.points),
@@ -41080,6 +41175,7 @@ inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sam
     RILL_EXPECTS(std::all_of(times.begin(), times.end(), [](double t) { return t >= 0 && std::isfinite(t); }) &&
                      *std::max_element(times.begin(), times.end()) > 0,
                  "plan_coded_tree: times are finite and not negative, and one of them is above 0");
+    model.sends_model = true;
     coded_tree_plan found;
     const auto step = [&](const char* name, const gather_plan& plan) {
         return planned_step{name, plan, expected_time(model, plan), simulate_step(model, plan, how)};
@@ -41100,7 +41196,7 @@ inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sam
     found.ignoring = step("ignoring the slowest", ignoring_slowest(workers, lost));
     const auto ring = std::find_if(found.uncoded.begin(), found.uncoded.end(),
                                    [](const planned_step& each) { return each.name == "ring"; });
-    const int more_messages = 2 * (workers - 1) - best.depth;  // that the ring sends one after the other
+    const int more_messages = 2 * (workers - 1) - 2 * best.depth;  // that the ring sends one after the other
     const double behind = found.best_coded().simulated.mean - ring->simulated.mean;
     if (more_messages > 0) found.pays_from_latency = std::max(0.0, model.latency + behind / more_messages);
     if (model.tail_per_point > 0) found.pays_from_tail = detail::tail_that_pays(model, workers);
@@ -41127,8 +41223,8 @@ struct matching_forecast {
     double slowest = 0;  ///< bytes per second of a round's slowest pair, on average
     double seconds = 0;  ///< of a round, which ends with its slowest pair, on average
     double factor = 1;   ///< by which a round shrinks the squared distance of the models from their mean
-    /// By how much the logarithm of that distance falls in a second.
-    double consensus_per_second() const { return -std::log(factor) / seconds; }
+    /// By how much the logarithm of that distance falls in a second; 0 if models never come together.
+    double consensus_per_second() const { return factor < 1 ? -std::log(factor) / seconds : 0; }
 };
 
 /// Says for some values of `least` how fast models come together by `mixing`, in ascending order of `least`: 0, and the
@@ -41140,8 +41236,9 @@ struct matching_forecast {
 ///
 /// A higher `least` makes rounds shorter and lets fewer pairs meet, so that each round brings less. Seconds are means
 /// over `rounds` rounds, as a simulated network with these links has them, with the queues left out; the factor is
-/// 1 - (1 - λ) density, where λ is `topology::mixing_rate`. Deterministic. Cost: that of `rounds` rounds of the mixing
-/// for each choice. Errors: `contract_violation` from `mixing.bind`, or if bytes, density or seconds are out of range.
+/// 1 - (1 - λ) density, where λ is `topology::mixing_rate`, and 1 if the links do not join all ranks. Deterministic.
+/// Cost: that of `rounds` rounds of the mixing for each choice. Errors: `contract_violation` from `mixing.bind`, or if
+/// bytes, density or seconds are out of range.
 inline std::vector<matching_forecast> forecast_matchings(topology::bandwidth_matching mixing, int ranks,
                                                          const matching_round& round, int choices = 16,
                                                          std::uint64_t rounds = 200, random_key key = {}) {
@@ -41161,8 +41258,13 @@ inline std::vector<matching_forecast> forecast_matchings(topology::bandwidth_mat
         return std::min(mixing.links[a * size + b], mixing.links[b * size + a]);
     };
     std::vector<double> speeds, candidates{0};
+    topology::detail::disjoint_sets joined(ranks);
+    int parts = ranks;
     for (std::size_t a = 0; a < size; ++a)
-        for (std::size_t b = 0; b < a; ++b) speeds.push_back(speed(a, b));
+        for (std::size_t b = 0; b < a; ++b) {
+            speeds.push_back(speed(a, b));
+            if (speed(a, b) > 0 && joined.join(static_cast<rank_t>(a), static_cast<rank_t>(b))) --parts;
+        }
     std::sort(speeds.begin(), speeds.end());
     const auto others = static_cast<std::size_t>(choices) - 1;
     for (std::size_t i = 1; i <= others; ++i) candidates.push_back(speeds[i * (speeds.size() - 1) / others]);
@@ -41181,7 +41283,7 @@ inline std::vector<matching_forecast> forecast_matchings(topology::bandwidth_mat
             found.slowest += slowest / static_cast<double>(rounds);
             found.seconds += (round.bytes / slowest + round.seconds_besides) / static_cast<double>(rounds);
         }
-        found.factor = 1 - (1 - topology::detail::rate_of_rounds(drawn)) * round.density;
+        if (parts == 1) found.factor = 1 - (1 - topology::detail::rate_of_rounds(drawn)) * round.density;
         all.push_back(found);
     }
     return all;

@@ -451,7 +451,8 @@ class checkpoint {
         if (found != version) fail(8, "version " + std::to_string(version), std::to_string(found));
         const auto size = get<std::uint64_t>(16);
         if (size != image_.size())
-            fail(16, std::to_string(image_.size()) + ", the size of the file", std::to_string(size));
+            throw data_error(path_, "size", std::to_string(size) + " bytes, as byte 16 tells",
+                             std::to_string(image_.size()));
         if (get<std::uint64_t>(end()) != checksum(byte_view(image_).first(end())))
             fail(end(), "the checksum of the contents", "another: the file is damaged");
     }
@@ -687,31 +688,65 @@ struct file_read {
     std::uint64_t sum = 0;       ///< of what must be alike on all ranks
 };
 
+/// Why a file is refused, without the library's name; empty if it is not.
+inline std::string reason_of(const std::exception_ptr& refused) {
+    if (refused == nullptr) return {};
+    try {
+        std::rethrow_exception(refused);
+    } catch (const std::exception& thrown) {
+        const std::string_view text = thrown.what(), name = "rill: ";
+        return std::string(text.starts_with(name) ? text.substr(name.size()) : text);
+    }
+}
+
+/// Collective: the text of rank `of`, which has `length` characters, on all ranks.
+template <class AddUp>
+std::string text_on(std::size_t of, std::size_t length, const file_read& own, AddUp&& add_up) {
+    std::vector<std::int64_t> letters(length);
+    if (static_cast<std::size_t>(own.rank) == of) std::ranges::copy(reason_of(own.refused), letters.begin());
+    add_up(std::span(letters));
+    return {letters.begin(), letters.end()};
+}
+
 /// Tells all ranks what this one has read, and throws on all of them unless all can go on from there. `position`: what
 /// `file_read::position` counts; `add_up(table)`: the sum over all ranks, entry by entry.
+///
+/// Where a rank refuses its file, all throw its reason. A rank that leaves with what this throws may end the run while
+/// others still exchange; so every rank knows the verdict before one throws.
 template <class AddUp>
 void require_common_files(const file_read& own, const std::string& position, AddUp&& add_up) {
     const auto size = static_cast<std::size_t>(own.ranks), rank = static_cast<std::size_t>(own.rank);
     std::vector<std::int64_t> told(3 * size);
-    const std::span refusals = std::span(told).first(size), positions = std::span(told).subspan(size, size),
+    const std::span lengths = std::span(told).first(size), positions = std::span(told).subspan(size, size),
                     sums = std::span(told).last(size);
-    refusals[rank] = own.refused != nullptr ? 1 : 0;
+    lengths[rank] = static_cast<std::int64_t>(reason_of(own.refused).size());
     positions[rank] = static_cast<std::int64_t>(own.position);
     sums[rank] = static_cast<std::int64_t>(own.sum);
     add_up(std::span(told));
+
+    const auto first_other = [](std::span<const std::int64_t> of, std::int64_t than) {
+        return static_cast<std::size_t>(std::ranges::find_if(of, [&](std::int64_t each) { return each != than; }) -
+                                        of.begin());
+    };
+    const std::size_t refusing = first_other(lengths, 0), elsewhere = first_other(positions, positions[0]),
+                      different = first_other(sums, sums[0]);
+    if (std::min({refusing, elsewhere, different}) == size) return;
+
+    std::string reason;
+    try {
+        const std::size_t length = refusing < size ? static_cast<std::size_t>(lengths[refusing]) : 1;
+        reason = text_on(refusing, length, own, add_up);
+    } catch (const error& ended) {  // by a rank that has thrown already
+        reason = ended.what();
+    }
     if (own.refused != nullptr) std::rethrow_exception(own.refused);
     const auto beside = [](std::size_t other) { return "compared with the file of rank " + std::to_string(other); };
-    for (std::size_t other = 0; other < size; ++other)
-        if (refusals[other] != 0)
-            throw data_error(own.path, beside(other), "one that fits that rank", "another: see that rank's error");
-    for (std::size_t other = 1; other < size; ++other) {
-        if (positions[other] != positions[0])
-            throw data_error(own.path, beside(other), position + " " + std::to_string(positions[0]) + " as on rank 0",
-                             std::to_string(positions[other]));
-        if (sums[other] != sums[0])
-            throw data_error(own.path, beside(other), "the parameters that rank 0 has, the same on all ranks",
-                             "others");
-    }
+    if (refusing < size)
+        throw data_error(own.path, beside(refusing), "one that fits that rank", "another (" + reason + ")");
+    if (elsewhere < size)
+        throw data_error(own.path, beside(elsewhere), position + " " + std::to_string(positions[0]) + " as on rank 0",
+                         std::to_string(positions[elsewhere]));
+    throw data_error(own.path, beside(different), "the parameters that rank 0 has, the same on all ranks", "others");
 }
 
 }}}  // namespace rill::RILL_ABI::train::detail
@@ -897,9 +932,9 @@ concept ReplicaPlan =
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// A gradient that is not finite: its rank, and its first coordinate that is a NaN or infinite.
+/// A gradient that is not finite, and its first coordinate that is a NaN or infinite.
 struct invalid_gradient {
-    rank_t rank = no_rank;
+    rank_t rank = no_rank;  ///< whose it is; `no_rank` if it is the sum of several
     std::size_t coordinate = 0;
 
     friend bool operator==(const invalid_gradient&, const invalid_gradient&) = default;
@@ -945,13 +980,14 @@ struct no_hook {
 
 static_assert(StepHook<no_hook>);
 
-/// A text such as "step 7 skipped: the gradient of rank 3 is not finite at coordinate 12".
+/// A text such as "step 7 skipped: the gradient of rank 3 is not finite at coordinate 12", or for a sum of several "the
+/// sum of the gradients is…".
 inline std::string describe_skip(const step_record& record) {
     std::string text = "step " + std::to_string(record.step) + " skipped: ";
     for (const invalid_gradient& bad : record.invalid) {
         if (&bad != record.invalid.data()) text += ", ";
-        text += "the gradient of rank " + std::to_string(bad.rank) + " is not finite at coordinate " +
-                std::to_string(bad.coordinate);
+        text += bad.rank == no_rank ? "the sum of the gradients" : "the gradient of rank " + std::to_string(bad.rank);
+        text += " is not finite at coordinate " + std::to_string(bad.coordinate);
     }
     return text;
 }
@@ -1197,9 +1233,9 @@ class trainer {
     /// strategy of this name. A file that names no strategy, as one of a strategy without a name, is read.
     /// Collective, before the first step or between the same two steps of all ranks: throws `data_error` on all ranks,
     /// and changes nothing, where the file of any rank does not fit, or their files hold different steps or, where the
-    /// strategy keeps replicas equal, different parameters. The reason why a rank's own file is refused is thrown on
-    /// that rank alone. `in`: of `checkpoint::open`, so that a rank whose file is missing takes part too. A run that
-    /// has ended goes on; where a root begins the steps, only a new trainer can.
+    /// strategy keeps replicas equal, different parameters. Where a rank's own file is refused, the error of each other
+    /// rank tells the reason too. `in`: of `checkpoint::open`, so that a rank whose file is missing takes part too. A
+    /// run that has ended goes on; where a root begins the steps, only a new trainer can.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         saved_state saved{};
@@ -2068,7 +2104,7 @@ class bound_coded_bsp
         const auto move = [&](step_record& record, double rate) {
             const auto bad = kernel::find_non_finite(std::span<const T>(gradient));
             if (bad)
-                record.invalid.push_back({this->workers().rank(), *bad});
+                record.invalid.push_back({no_rank, *bad});
             else
                 this->state().step(parameters, std::span<const T>(gradient), rate);
         };
@@ -2083,8 +2119,9 @@ class bound_coded_bsp
 /// decode what is missing (CodedReduce; on a tree of depth 1, gradient coding).
 ///
 /// Models `Strategy`. The root, rank 0, moves the parameters and sends them to all; replicas are not equal. A message
-/// that holds a value that is not finite cannot be taken out of a decoded sum: the root then skips the step, and its
-/// record alone tells it.
+/// that holds a value that is not finite cannot be taken out of a decoded sum: the root then skips the step. Its record
+/// tells so without naming a rank; that of the rank whose gradient it was names this rank. Records of others tell
+/// nothing.
 /// Cost per step: the parameters down and a gradient up on each edge of `topology`. Memory: the optimizer's at each
 /// rank, and that of `coded_reduce`.
 template <TreeTopology Tree, GradientCode Code, Optimizer Descent, RateSchedule Rate>
