@@ -35,7 +35,6 @@
 #include <numbers>
 #include <numeric>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -20824,8 +20823,8 @@ class error_feedback_codec {
 /// A biased rounding (`bf16`) is always fed back. An unbiased one (`qsgd`) averages out by itself; it is fed back by
 /// choice (`unbiased_rounding`), which is sound only where a value's error is smaller than the values of its bucket:
 /// with few bits and large buckets the residual would grow without bound.
-/// `bind` gives a model of `Compressor`. The compressor must not be an `error_feedback`. Memory: N elements, and one for
-/// each entry sent whose rounding is fed back.
+/// `bind` gives a model of `Compressor`. The compressor must not be an `error_feedback`. Memory: N elements, and one
+/// for each entry sent whose rounding is fed back.
 template <class Policy>
 struct error_feedback {
     Policy compressor{};
@@ -21368,7 +21367,8 @@ namespace rill { inline namespace RILL_ABI { namespace compress {
 ///
 /// `bind` gives a model of `Compressor`. Cost: a pass over the input, and `top_k` of the rows. Memory: 8 bytes for each
 /// row. Determinism: squares are added up in double precision in the order of coordinates; ties go to the lower row.
-/// Rows of `double` whose squares add up to more than 1.8e308 tie. Throws `invalid_value`, which names the coordinate, for a NaN.
+/// Rows of `double` whose squares add up to more than 1.8e308 tie. Throws `invalid_value`, which names the coordinate,
+/// for a NaN.
 struct row_top_k {
     std::size_t columns = 1;  ///< entries of a row
     double density = 0;       ///< rows that are kept of all, in (0, 1]
@@ -26335,8 +26335,8 @@ namespace rill { inline namespace RILL_ABI {
 ///
 /// Deaths are survived at any time, also of several ranks and during the agreement; over MPI the end of a process ends
 /// the job, and only a rank that throws is survived. A rank is excluded only if it does not come to an agreement within
-/// two timeouts, or if it throws. A rank that was restarted must not come back. If a network falls apart, each part goes
-/// on without the others.
+/// two timeouts, or if it throws. A rank that was restarted must not come back. If a network falls apart, each part
+/// goes on without the others.
 ///
 /// Cost of an agreement: each rank asks each member what it has announced; no messages in process, nor simulated where
 /// control is ideal.
@@ -31292,8 +31292,8 @@ namespace detail {
 
 /// Memory whose elements a step gives back in place: swapping a vector would move them, and spans of it dangle.
 template <class R>
-concept RangeInMemory = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
-                        std::is_trivially_copyable_v<std::ranges::range_value_t<R>>;
+concept RangeInMemory =
+    requires(R& range) { requires std::is_trivially_copyable_v<typename decltype(std::span(range))::value_type>; };
 
 }  // namespace detail
 

@@ -8,7 +8,6 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
-#include <ranges>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -19,8 +18,8 @@ namespace detail {
 
 /// Memory whose elements a step gives back in place: swapping a vector would move them, and spans of it dangle.
 template <class R>
-concept RangeInMemory = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
-                        std::is_trivially_copyable_v<std::ranges::range_value_t<R>>;
+concept RangeInMemory =
+    requires(R& range) { requires std::is_trivially_copyable_v<typename decltype(std::span(range))::value_type>; };
 
 }  // namespace detail
 

@@ -199,8 +199,8 @@ class error_feedback_codec {
 /// A biased rounding (`bf16`) is always fed back. An unbiased one (`qsgd`) averages out by itself; it is fed back by
 /// choice (`unbiased_rounding`), which is sound only where a value's error is smaller than the values of its bucket:
 /// with few bits and large buckets the residual would grow without bound.
-/// `bind` gives a model of `Compressor`. The compressor must not be an `error_feedback`. Memory: N elements, and one for
-/// each entry sent whose rounding is fed back.
+/// `bind` gives a model of `Compressor`. The compressor must not be an `error_feedback`. Memory: N elements, and one
+/// for each entry sent whose rounding is fed back.
 template <class Policy>
 struct error_feedback {
     Policy compressor{};

@@ -25,7 +25,8 @@ namespace rill { inline namespace RILL_ABI { namespace compress {
 ///
 /// `bind` gives a model of `Compressor`. Cost: a pass over the input, and `top_k` of the rows. Memory: 8 bytes for each
 /// row. Determinism: squares are added up in double precision in the order of coordinates; ties go to the lower row.
-/// Rows of `double` whose squares add up to more than 1.8e308 tie. Throws `invalid_value`, which names the coordinate, for a NaN.
+/// Rows of `double` whose squares add up to more than 1.8e308 tie. Throws `invalid_value`, which names the coordinate,
+/// for a NaN.
 struct row_top_k {
     std::size_t columns = 1;  ///< entries of a row
     double density = 0;       ///< rows that are kept of all, in (0, 1]

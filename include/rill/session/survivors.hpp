@@ -34,8 +34,8 @@ namespace rill { inline namespace RILL_ABI {
 ///
 /// Deaths are survived at any time, also of several ranks and during the agreement; over MPI the end of a process ends
 /// the job, and only a rank that throws is survived. A rank is excluded only if it does not come to an agreement within
-/// two timeouts, or if it throws. A rank that was restarted must not come back. If a network falls apart, each part goes
-/// on without the others.
+/// two timeouts, or if it throws. A rank that was restarted must not come back. If a network falls apart, each part
+/// goes on without the others.
 ///
 /// Cost of an agreement: each rank asks each member what it has announced; no messages in process, nor simulated where
 /// control is ideal.
