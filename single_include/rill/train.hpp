@@ -717,9 +717,10 @@ template <class AddUp>
 void require_common_files(const file_read& own, const std::string& position, AddUp&& add_up) {
     const auto size = static_cast<std::size_t>(own.ranks), rank = static_cast<std::size_t>(own.rank);
     std::vector<std::int64_t> told(3 * size);
+    // A length counts one more than the reason has characters; 0: the file is not refused.
     const std::span lengths = std::span(told).first(size), positions = std::span(told).subspan(size, size),
                     sums = std::span(told).last(size);
-    lengths[rank] = static_cast<std::int64_t>(reason_of(own.refused).size());
+    if (own.refused != nullptr) lengths[rank] = 1 + static_cast<std::int64_t>(reason_of(own.refused).size());
     positions[rank] = static_cast<std::int64_t>(own.position);
     sums[rank] = static_cast<std::int64_t>(own.sum);
     add_up(std::span(told));
@@ -734,7 +735,7 @@ void require_common_files(const file_read& own, const std::string& position, Add
 
     std::string reason;
     try {
-        const std::size_t length = refusing < size ? static_cast<std::size_t>(lengths[refusing]) : 1;
+        const std::size_t length = refusing < size ? static_cast<std::size_t>(lengths[refusing]) - 1 : 0;
         reason = text_on(refusing, length, own, add_up);
     } catch (const error& ended) {  // by a rank that has thrown already
         reason = ended.what();
