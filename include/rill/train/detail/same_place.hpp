@@ -60,10 +60,10 @@ inline std::string reason_of(const std::exception_ptr& refused) {
 /// Collective: the text of rank `of`, which has `length` characters, on all ranks.
 template <class AddUp>
 std::string text_on(std::size_t of, std::size_t length, const file_read& own, AddUp&& add_up) {
-    std::vector<std::int64_t> letters(length);
+    std::vector<std::int64_t> letters(length + 1);  // never empty: ranks that exchange nothing wait for nobody
     if (static_cast<std::size_t>(own.rank) == of) std::ranges::copy(reason_of(own.refused), letters.begin());
     add_up(std::span(letters));
-    return {letters.begin(), letters.end()};
+    return {letters.begin(), letters.end() - 1};
 }
 
 /// Tells all ranks what this one has read, and throws on all of them unless all can go on from there. `position`: what
