@@ -65,7 +65,7 @@ const row& forecast::best(bool compressed) const {
 const row& forecast::named(const std::string& name) const {
     for (const row& each : rows)
         if (each.name() == name) return each;
-    throw wrong_argument("--code: '" + name + "' is no row; rows are named like 'ring, none'");
+    throw wrong_argument("--code: '" + name + "' is no row; rows are named like '" + rows.front().name() + "'");
 }
 
 void require_row(const std::string& name) {

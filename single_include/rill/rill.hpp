@@ -18491,8 +18491,8 @@ struct bucket_scratch {
 /// `start(i)` starts the operation of bucket i and returns its request. Buckets start in their order, whatever the
 /// order in which tensors become ready, so that all ranks start the same operations. A group serves one exchange at a
 /// time, and no other operation, from the first `ready` to `finish`; another exchange that begins meanwhile is a
-/// contract violation. After `finish` an exchange can be used again. Destroying it before `finish` cancels the
-/// operations under way, so that the group can serve another exchange.
+/// contract violation. After `finish`, also one that has thrown, an exchange can be used again. Destroying it before
+/// `finish` cancels the operations under way.
 ///
 /// If the transport's activities do not run alone (`rill::mpi` below MPI_THREAD_MULTIPLE), each `ready` also lets the
 /// operations under way progress. They then overlap with computation only as far as the library below sends and
@@ -18528,12 +18528,15 @@ class bucket_exchange {
                      "bucket_exchange: finish needs every tensor to be ready");
         receipt all{};
         if (!is_under_way_) return all;
+        struct ending {
+            bucket_exchange& of;
+            ~ending() { of.end(); }
+        } const at_the_end{*this};
         for (std::size_t i = 0; i < scratch_.requests.size(); ++i) {
             const receipt one = scratch_.requests[i].get();
             all = i == 0 ? one : joined(all, one);
         }
         all.elapsed = group_.net().now() - started_;
-        end();
         return all;
     }
 
@@ -20840,8 +20843,8 @@ struct error_feedback {
                       "the members that rill/concept/compressor.hpp names");
         if constexpr (Compressor<inner, T>) {
             static_assert(!ResidualCompressor<inner>,
-                          "rill::compress::error_feedback: the compressor feeds back itself what it leaves out, so it "
-                          "would be sent twice; leave one error_feedback away");
+                          "rill::compress::error_feedback: the compressor already feeds back what it leaves out, which "
+                          "would be sent twice; remove one error_feedback");
             static_assert(inner::is_contractive || ResidualCompressor<inner>,
                           "rill::compress::error_feedback: the compressor is not contractive, so the residual would "
                           "grow without bound; use top_k, bucket_top_k, threshold or random_mask");
@@ -21554,7 +21557,7 @@ struct threshold {
                                          limit, "finite and at least 0");
             if constexpr (std::integral<T>) {
                 limit = rill::detail::round_up(limit);
-                rill::detail::require_option(limit < std::ldexp(1.0, std::numeric_limits<T>::digits),
+                rill::detail::require_option(limit < 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1),
                                              "compress::threshold: limit", limit,
                                              "at most the largest number of the elements' type");
             }
@@ -31292,8 +31295,15 @@ namespace detail {
 
 /// Memory whose elements a step gives back in place: swapping a vector would move them, and spans of it dangle.
 template <class R>
-concept RangeInMemory =
-    requires(R& range) { requires std::is_trivially_copyable_v<typename decltype(std::span(range))::value_type>; };
+concept RangeInMemory = requires(R& range) {
+    requires std::is_trivially_copyable_v<typename decltype(std::span(range))::value_type>;
+    requires !std::is_const_v<typename decltype(std::span(range))::element_type>;
+};
+
+template <RangeInMemory R>
+auto elements_in(R& range) {
+    return std::span<typename decltype(std::span(range))::element_type>(range);
+}
 
 }  // namespace detail
 
@@ -31326,7 +31336,7 @@ class step_scope {
     template <class Object>
     void keep(Object& object) {
         if constexpr (detail::RangeInMemory<Object>)
-            keep(std::span(object));
+            keep(detail::elements_in(object));
         else if constexpr (std::copyable<Object>)
             keep_as<copy_of<Object>>(object);
         else
@@ -31351,7 +31361,7 @@ class step_scope {
     template <std::copyable Object>
     void redo(Object& object) {
         if constexpr (detail::RangeInMemory<Object>)
-            redo_as<copy_of<decltype(std::span(object))>>(std::span(object));
+            redo_as<copy_of<decltype(detail::elements_in(object))>>(detail::elements_in(object));
         else
             redo_as<copy_of<Object>>(object);
     }

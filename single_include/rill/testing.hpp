@@ -1923,7 +1923,7 @@ class checkpoint {
         if (found != version) fail(8, "version " + std::to_string(version), std::to_string(found));
         const auto size = get<std::uint64_t>(16);
         if (size != image_.size())
-            throw data_error(path_, "size", std::to_string(size) + " bytes, as byte 16 tells",
+            throw data_error(path_, "size", std::to_string(size) + " bytes, as its header says",
                              std::to_string(image_.size()));
         if (get<std::uint64_t>(end()) != checksum(byte_view(image_).first(end())))
             fail(end(), "the checksum of the contents", "another: the file is damaged");

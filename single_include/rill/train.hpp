@@ -451,7 +451,7 @@ class checkpoint {
         if (found != version) fail(8, "version " + std::to_string(version), std::to_string(found));
         const auto size = get<std::uint64_t>(16);
         if (size != image_.size())
-            throw data_error(path_, "size", std::to_string(size) + " bytes, as byte 16 tells",
+            throw data_error(path_, "size", std::to_string(size) + " bytes, as its header says",
                              std::to_string(image_.size()));
         if (get<std::uint64_t>(end()) != checksum(byte_view(image_).first(end())))
             fail(end(), "the checksum of the contents", "another: the file is damaged");
@@ -958,7 +958,7 @@ struct step_record {
     duration elapsed{};  ///< time of the whole step
     step_phases phases{};
     /// Why the step was skipped; else empty. If the strategy keeps replicas equal, all ranks have the same list; else
-    /// it tells of this rank alone.
+    /// it tells of this rank alone, or of a sum that this rank has received.
     std::vector<invalid_gradient> invalid{};
     /// How gradients are exchanged, where the strategy has chosen that (`automatic`); else empty. Valid while the
     /// strategy lives.

@@ -110,6 +110,23 @@ TEST_CASE("bucket_exchange: exchanges of a group take turns, and one that ends l
     });
 }
 
+TEST_CASE("bucket_exchange: after one that has failed, the next one gets the error of the group") {
+    simulated::run(2, {}, [](auto& net) {
+        group workers{net, topology::split_allgather{}};
+        if (net.rank() == 1) return;
+        std::vector<float> values(16);
+        std::vector<std::size_t> started;
+        auto first = exchange_of(workers, values, started);
+        auto second = exchange_of(workers, values, started);
+        const auto exchange_all = [](auto& exchange) {
+            for (std::size_t tensor = 0; tensor < 4; ++tensor) exchange.ready(tensor);
+            exchange.finish();
+        };
+        CHECK_THROWS_AS(exchange_all(first), peer_failure);
+        CHECK_THROWS_AS(exchange_all(second), peer_failure);
+    });
+}
+
 TEST_CASE("agree: passes if all ranks have the same value, otherwise names the rank that differs") {
     simulated::run(5, {}, [](auto& net) {
         group workers{net, topology::split_allgather{}};

@@ -18,6 +18,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -186,16 +187,19 @@ TEST_CASE("step_scope: memory that overlaps comes back in the reverse order") {
     CHECK(values == std::vector{1, 2, 3, 4});
 }
 
-TEST_CASE("step_scope: the elements of a vector come back where they were") {
+TEST_CASE("step_scope: the elements of a vector or an array come back where they were") {
     std::vector<float> values{1, 2};
+    std::array<int, 2> numbers{1, 2};
     const std::span<const float> layer(values);
     rill::step_scope scope;
-    scope.keep(values);
-    values[1] = 3;
+    scope.keep(values), scope.keep(numbers);
+    values[1] = 3, numbers[1] = 3;
     scope.abort();
     CHECK(layer[1] == 2);
-    scope.redo(values);
+    CHECK(numbers[1] == 2);
+    scope.redo(values), scope.redo(numbers);
     CHECK(layer[1] == 3);
+    CHECK(numbers[1] == 3);
     CHECK(values.data() == layer.data());
 }
 

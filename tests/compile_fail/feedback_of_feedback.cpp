@@ -1,4 +1,4 @@
-// expect: rill::compress::error_feedback: the compressor feeds back itself what it leaves out
+// expect: rill::compress::error_feedback: the compressor already feeds back what it leaves out
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/top_k.hpp>
 

@@ -111,6 +111,25 @@ TEST_CASE("a rank whose body returns between two steps leaves") {
     });
 }
 
+TEST_CASE("a rank that throws between two steps ends alone") {
+    const auto two_steps = [](auto& net, std::atomic<int>& as_expected) {
+        rill::survivors alive{net, recovery::timeout};
+        for (const int living : {3, 2}) {
+            double sum = 0;
+            alive.run([&](auto& members) { sum = count(members); });
+            as_expected += sum == living ? 1 : 0;
+            if (net.rank() == 1) throw std::runtime_error("the disk is full");
+        }
+    };
+    std::atomic<int> simulated_ranks{0}, threads{0};
+    CHECK_THROWS_WITH_AS(sim::run(3, {}, [&](auto& net) { two_steps(net, simulated_ranks); }), "the disk is full",
+                         std::runtime_error);
+    CHECK(simulated_ranks == 5);
+    CHECK_THROWS_WITH_AS(rill::in_process::run(3, [&](auto& net) { two_steps(net, threads); }), "the disk is full",
+                         std::runtime_error);
+    CHECK(threads == 5);
+}
+
 TEST_CASE("a rank that completes a step and ends at once does not leave the others behind") {
     // On a tree some ranks have completed the step when others find that rank 2 has died.
     for (std::uint64_t after = 1; after < 12; ++after) {

@@ -130,7 +130,8 @@ TEST_CASE("checkpoint: a truncated or an overlong file is an error") {
     }
     const std::string size = std::to_string(image.size()), longer = std::to_string(image.size() + 1);
     image.push_back(std::byte{0});
-    CHECK(has(error_of(here, image), ("size: expected " + size + " bytes, as byte 16 tells, found " + longer).c_str()));
+    CHECK(
+        has(error_of(here, image), ("size: expected " + size + " bytes, as its header says, found " + longer).c_str()));
 }
 
 TEST_CASE("checkpoint: every flipped bit is an error") {

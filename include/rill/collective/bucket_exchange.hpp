@@ -32,8 +32,8 @@ struct bucket_scratch {
 /// `start(i)` starts the operation of bucket i and returns its request. Buckets start in their order, whatever the
 /// order in which tensors become ready, so that all ranks start the same operations. A group serves one exchange at a
 /// time, and no other operation, from the first `ready` to `finish`; another exchange that begins meanwhile is a
-/// contract violation. After `finish` an exchange can be used again. Destroying it before `finish` cancels the
-/// operations under way, so that the group can serve another exchange.
+/// contract violation. After `finish`, also one that has thrown, an exchange can be used again. Destroying it before
+/// `finish` cancels the operations under way.
 ///
 /// If the transport's activities do not run alone (`rill::mpi` below MPI_THREAD_MULTIPLE), each `ready` also lets the
 /// operations under way progress. They then overlap with computation only as far as the library below sends and
@@ -69,12 +69,15 @@ class bucket_exchange {
                      "bucket_exchange: finish needs every tensor to be ready");
         receipt all{};
         if (!is_under_way_) return all;
+        struct ending {
+            bucket_exchange& of;
+            ~ending() { of.end(); }
+        } const at_the_end{*this};
         for (std::size_t i = 0; i < scratch_.requests.size(); ++i) {
             const receipt one = scratch_.requests[i].get();
             all = i == 0 ? one : joined(all, one);
         }
         all.elapsed = group_.net().now() - started_;
-        end();
         return all;
     }
 

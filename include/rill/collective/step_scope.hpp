@@ -18,8 +18,15 @@ namespace detail {
 
 /// Memory whose elements a step gives back in place: swapping a vector would move them, and spans of it dangle.
 template <class R>
-concept RangeInMemory =
-    requires(R& range) { requires std::is_trivially_copyable_v<typename decltype(std::span(range))::value_type>; };
+concept RangeInMemory = requires(R& range) {
+    requires std::is_trivially_copyable_v<typename decltype(std::span(range))::value_type>;
+    requires !std::is_const_v<typename decltype(std::span(range))::element_type>;
+};
+
+template <RangeInMemory R>
+auto elements_in(R& range) {
+    return std::span<typename decltype(std::span(range))::element_type>(range);
+}
 
 }  // namespace detail
 
@@ -52,7 +59,7 @@ class step_scope {
     template <class Object>
     void keep(Object& object) {
         if constexpr (detail::RangeInMemory<Object>)
-            keep(std::span(object));
+            keep(detail::elements_in(object));
         else if constexpr (std::copyable<Object>)
             keep_as<copy_of<Object>>(object);
         else
@@ -77,7 +84,7 @@ class step_scope {
     template <std::copyable Object>
     void redo(Object& object) {
         if constexpr (detail::RangeInMemory<Object>)
-            redo_as<copy_of<decltype(std::span(object))>>(std::span(object));
+            redo_as<copy_of<decltype(detail::elements_in(object))>>(detail::elements_in(object));
         else
             redo_as<copy_of<Object>>(object);
     }

@@ -216,8 +216,8 @@ struct error_feedback {
                       "the members that rill/concept/compressor.hpp names");
         if constexpr (Compressor<inner, T>) {
             static_assert(!ResidualCompressor<inner>,
-                          "rill::compress::error_feedback: the compressor feeds back itself what it leaves out, so it "
-                          "would be sent twice; leave one error_feedback away");
+                          "rill::compress::error_feedback: the compressor already feeds back what it leaves out, which "
+                          "would be sent twice; remove one error_feedback");
             static_assert(inner::is_contractive || ResidualCompressor<inner>,
                           "rill::compress::error_feedback: the compressor is not contractive, so the residual would "
                           "grow without bound; use top_k, bucket_top_k, threshold or random_mask");

@@ -9,7 +9,6 @@
 #include <rill/kernel/threshold.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -47,7 +46,7 @@ struct threshold {
                                          limit, "finite and at least 0");
             if constexpr (std::integral<T>) {
                 limit = rill::detail::round_up(limit);
-                rill::detail::require_option(limit < std::ldexp(1.0, std::numeric_limits<T>::digits),
+                rill::detail::require_option(limit < 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1),
                                              "compress::threshold: limit", limit,
                                              "at most the largest number of the elements' type");
             }

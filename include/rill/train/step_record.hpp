@@ -38,7 +38,7 @@ struct step_record {
     duration elapsed{};  ///< time of the whole step
     step_phases phases{};
     /// Why the step was skipped; else empty. If the strategy keeps replicas equal, all ranks have the same list; else
-    /// it tells of this rank alone.
+    /// it tells of this rank alone, or of a sum that this rank has received.
     std::vector<invalid_gradient> invalid{};
     /// How gradients are exchanged, where the strategy has chosen that (`automatic`); else empty. Valid while the
     /// strategy lives.
