@@ -18,7 +18,7 @@ def trouble(text):
     with tempfile.TemporaryDirectory() as folder:
         sample = pathlib.Path(folder, "sample.cpp")
         sample.write_text(text)
-        return check.trouble(str(sample), COMMAND, None)
+        return check.trouble_alone(str(sample), COMMAND, [])
 
 
 class CompileFail(unittest.TestCase):
@@ -50,14 +50,60 @@ class CompileFail(unittest.TestCase):
         self.assertEqual(trouble("// expect: too wide\nint value = 1;\n"), "must not compile, but does")
 
 
+def verdict(*texts, fixed=False):
+    """The result and the output of a check of samples with these texts."""
+    with tempfile.TemporaryDirectory() as folder:
+        samples = [pathlib.Path(folder, f"sample_{i}.cpp") for i in range(len(texts))]
+        for sample, text in zip(samples, texts):
+            sample.write_text(text)
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            return check.main([*(["--fixed"] if fixed else []), *map(str, samples), "--", *COMMAND]), said.getvalue()
+
+
+class Together(unittest.TestCase):
+    narrow = "// expect: too narrow\n" + MISTAKE.replace("too wide", "too narrow").replace("== 1", "== 8")
+    wide = "// expect: too wide\n" + MISTAKE
+
+    def test_good_samples(self):
+        self.assertEqual(verdict(self.wide, self.narrow), (0, "2 samples, 0 of them compiled alone, 0 wrong\n"))
+
+    def test_each_is_judged_by_its_own_errors(self):
+        result, said = verdict(self.wide, self.narrow.replace("too narrow", "too wide", 1), self.narrow)
+        self.assertEqual(result, 1)
+        self.assertIn("3 samples, 1 of them compiled alone, 1 wrong", said)
+        self.assertRegex(said, "sample_1.cpp: the line of the first error lacks `too wide`")
+
+    def test_sample_that_compiles(self):
+        result, said = verdict(self.wide, "// expect: too wide\nint value = 1;\n")
+        self.assertEqual(result, 1)
+        self.assertRegex(said, "sample_1.cpp: must not compile, but does")
+
+    def test_lines_of_all_errors_count(self):
+        more = "static_assert(sizeof(int) == 1, \"too wide\");\n" * check.MOST_LINES
+        result, said = verdict(self.narrow, self.wide.replace("#endif", more + "#endif"))
+        self.assertEqual(result, 1)
+        self.assertRegex(said, "sample_1.cpp: the compiler says [0-9]+ lines, more than")
+
+    def test_more_errors_than_a_compiler_tells_by_itself(self):
+        self.assertEqual(verdict(*[self.wide] * 30), (0, "30 samples, 0 of them compiled alone, 0 wrong\n"))
+
+    def test_mistake_that_another_sample_repairs(self):
+        without = "// expect: std\ninline void work(int* a) { std::sort(a, a + 1); }\n"
+        self.assertEqual(verdict(self.wide.replace("\n", "\n#include <algorithm>\n", 1), without),
+                         (0, "2 samples, 1 of them compiled alone, 0 wrong\n"))
+
+    def test_mistake_in_what_two_samples_instantiate(self):
+        use = "// expect: not of \n#include <vector>\nvoid work(std::vector<const int>& a) { a.clear(); }\n"
+        self.assertEqual(verdict(use.replace("not of ", "static assertion"), use)[0], 1)
+
+    def test_sample_with_flags(self):
+        flags = "// expect: old\n// broken by: -DOLD\n#ifdef OLD\n#error \"old\"\n#endif\n"
+        self.assertEqual(verdict(self.wide, flags), (0, "2 samples, 1 of them compiled alone, 0 wrong\n"))
+
+
 class Fixed(unittest.TestCase):
     def verdict(self, *texts):
-        with tempfile.TemporaryDirectory() as folder:
-            samples = [pathlib.Path(folder, f"sample_{i}.cpp") for i in range(len(texts))]
-            for sample, text in zip(samples, texts):
-                sample.write_text(text)
-            with contextlib.redirect_stdout(io.StringIO()) as said:
-                return check.main(["--fixed", *map(str, samples), "--", *COMMAND]), said.getvalue()
+        return verdict(*texts, fixed=True)
 
     def test_equal_names(self):
         self.assertEqual(self.verdict("#include <vector>\n" + MISTAKE, "#include <vector>\n" + MISTAKE), (0, ""))
