@@ -34,8 +34,9 @@ if(RILL_SANITIZE)
                                                    -fno-omit-frame-pointer)
     target_link_options(rill_own_code INTERFACE -fsanitize=${RILL_SANITIZE})
 endif()
-if(RILL_SANITIZE MATCHES "thread")
-    # The preset asan has the warnings of the same units; what only cases use that are left out is not used here.
+if(RILL_SANITIZE)
+    # The preset dev has the warnings of the same units. Under the thread sanitizer, what only cases use that are left out is
+    # not used here.
     target_compile_options(rill_own_code INTERFACE -w)
 endif()
 
