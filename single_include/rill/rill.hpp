@@ -21635,8 +21635,8 @@ namespace rill { inline namespace RILL_ABI { namespace compress {
 /// al., Deep Gradient Compression, ICLR 2018, section 3.3, which lowers the share once in an epoch).
 ///
 /// `bind` gives a model of `Compressor`. Operations are those of the group that the codec is used in: of a training
-/// strategy, its steps; of `overlapped_bsp`, the exchanges of all its buckets. Cost, determinism and errors are those
-/// of `top_k`. Memory: `initial` · N entries.
+/// strategy, its steps; of an elastic team, 2^20 for each step; of `overlapped_bsp`, the exchanges of all its buckets.
+/// Cost, determinism and errors are those of `top_k`. Memory: `initial` · N entries.
 struct warming_top_k {
     double density = 0;            ///< in (0, initial]: after the warm-up
     double initial = 0.25;         ///< in (0, 1]
@@ -23412,6 +23412,9 @@ class round_loop {
     bool is_root() const { return links_.machine().is_root(); }
     /// The number of the round under way, from 1. Rounds that this rank has missed are counted.
     std::uint64_t number() const { return links_.round(); }
+    /// Goes on bit for bit after a run of so many rounds: codecs and stochastic rounding draw random numbers as if
+    /// `number()` counted those rounds too, modulo 2^64. On all ranks alike, between two rounds.
+    void draw_after(std::uint64_t rounds) { rounds_before_ = rounds; }
     /// Whether this rank's latest contribution is in a result, or bound to get into one. Known once `next` has
     /// returned; at the root once `reduce` has. False before the first `reduce`, and for one that has thrown.
     bool was_in() const { return has_contributed_ && links_.machine().was_in(); }
@@ -23545,8 +23548,10 @@ class round_loop {
         return result;
     }
 
+    /// What codecs and stochastic rounding draw random numbers by.
+    std::uint64_t drawn_number() const { return rounds_before_ + number(); }
     random_key own_key() const {
-        return random_key{group_->options().seed}.derive(fingerprint("rounds"), number(), group_->rank());
+        return random_key{group_->options().seed}.derive(fingerprint("rounds"), drawn_number(), group_->rank());
     }
 
     /// Until it is settled, the codec holds what this rank has contributed.
@@ -23637,6 +23642,7 @@ class round_loop {
     Group* group_;
     links_type links_;
     int unwinding_;
+    std::uint64_t rounds_before_ = 0;
     std::uint64_t contributed_to_ = 0;
     bool has_contributed_ = false;  ///< the latest `reduce` has returned
     unsettled_codec unsettled_{};
@@ -23755,7 +23761,8 @@ using checked_round_policies =
 /// `next(state)`: begins the next round at the root, and waits for the newest state elsewhere; false once the rounds
 /// have ended. `reduce`: contributes, once in each round. `end()`: at the root, ends the rounds. `is_root()`;
 /// `number()` of the round under way, from 1; `was_in()`: whether this rank's latest contribution is in a result,
-/// known at the root once `reduce` has returned, elsewhere once `next` has.
+/// known at the root once `reduce` has returned, elsewhere once `next` has. `draw_after(rounds)`: goes on with the
+/// random numbers of a run that has ended after so many rounds.
 ///
 /// *Completion* says when a rank that has children has enough of their contributions; each such rank asks it about its
 /// own children. *Staleness* says whether a contribution that comes after its round has ended is dropped (`fresh`) or
@@ -23851,7 +23858,7 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start, Asked>,
             round_receipt done = this->guarded([&] {
                 using Index = typename std::remove_reference_t<Codec>::index_type;
                 using own_view = stream_view<T, Index>;
-                codec.begin(this->number());
+                codec.begin(this->drawn_number());
                 const std::size_t dimension = codec.coded_dimension();
                 const own_view given =
                     own.weight == 0 ? own_view({0, dimension}, sparse_view<T, Index>{}) : attempt.give();
@@ -32175,7 +32182,12 @@ class elastic_members {
 
     /// Takes one message, and then all that are there. Returns whether there was one.
     bool pump(deadline until) { return mail_.pump(until, *this); }
-    void tell(const event& what) { mail_.obey(agreement_->on(what, now()), *agreement_); }
+    void tell(const event& what) {
+        mail_.obey(agreement_->on(what, now()), *agreement_);
+        note_departures();
+    }
+    /// The decisions since the last call after which members had left, in their order.
+    std::vector<agreement_decision> departures() { return std::exchange(departures_, {}); }
 
     void take(rank_t from, const peer_event& changed) {
         if (!agreement_) return meeting_.take(from, changed);
@@ -32245,8 +32257,16 @@ class elastic_members {
         const auto told = [&](const agreement_seat& of, peer_change change) {
             tell({.happened = event::what::changed, .peer = of.rank, .change = change, .incarnation = of.incarnation});
         };
+        note_departures();
         for (const agreement_seat& seat : meeting_.ended()) told(seat, peer_change::ended);
         for (const agreement_seat& seat : meeting_.silent()) told(seat, peer_change::silent);
+    }
+    /// One event ends one view at most.
+    void note_departures() {
+        const agreement_decision& last = agreement_->last();
+        if (noted_ == last.next.epoch) return;
+        noted_ = last.next.epoch;
+        if (!last.left.empty()) departures_.push_back(last);
     }
     static std::string text_of_missing(const std::vector<rank_t>& ranks) {
         return text_of_ranks(ranks) + (ranks.size() == 1 ? " is missing" : " are missing");
@@ -32260,6 +32280,8 @@ class elastic_members {
     elastic_meeting<Net> meeting_;
     std::vector<bool> finished_;
     std::optional<agreement_machine> agreement_{};
+    std::optional<std::uint32_t> noted_{};  ///< the epoch of the latest decision that `note_departures` has seen
+    std::vector<agreement_decision> departures_{};
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -32288,10 +32310,13 @@ auto residual_of(const Codec& codec) {
     return residual_keeper(codec).residual();
 }
 
+template <class... Codecs>
+buffer room_for_residuals(const Codecs&... codecs) {
+    return kept_room((residual_of(codecs).size_bytes() + ...));
+}
 /// A frame for each residual.
 template <class... Codecs>
-buffer residual_message(std::uint64_t context, const Codecs&... codecs) {
-    buffer message = kept_room((residual_of(codecs).size_bytes() + ...));
+buffer residual_message(buffer message, std::uint64_t context, const Codecs&... codecs) {
     const auto append = [&](auto residual) {
         using T = std::remove_cvref_t<decltype(residual[0])>;
         append_frame(message, {.kind = residual_kind, .context = context}, whole(std::span<const T>(residual)));
@@ -32315,12 +32340,11 @@ auto next_residual(frame_reader& frames, rank_t from, rank_t to, const Codec& co
     return more;
 }
 /// Adds each residual of a message to that of its codec; none if they are not those of such codecs.
-template <class Message, class... Codecs>
-void add_residuals(const Message& got, rank_t to, Codecs&... codecs) {
-    frame_reader frames(got.pieces());
-    const std::tuple<decltype(next_residual(frames, to, to, codecs))...> all{
-        next_residual(frames, got.source(), to, codecs)...};
-    if (!frames.done()) throw_other_codecs("more", got.source(), to);
+template <class... Codecs>
+void add_residuals(frame_reader& frames, rank_t from, rank_t to, Codecs&... codecs) {
+    const std::tuple<decltype(next_residual(frames, from, to, codecs))...> all{
+        next_residual(frames, from, to, codecs)...};
+    if (!frames.done()) throw_other_codecs("more", from, to);
     std::apply([&](const auto&... more) { (residual_keeper(codecs).add_to_residual(more), ...); }, all);
 }
 
@@ -32342,7 +32366,7 @@ double residual_norm(const Codec& codec) {
 /// Returns whether the message has been taken before the deadline. Cost: N elements.
 template <Transport Net, detail::KeepsResidual Codec>
 bool give_residual(Net& net, rank_t to, channel on, const Codec& codec, deadline until) {
-    return net.post(to, on, detail::residual_message(on.context, codec), until);
+    return net.post(to, on, detail::residual_message(detail::room_for_residuals(codec), on.context, codec), until);
 }
 
 /// Adds the residual of a rank that leaves to that of this rank. Returns false if nothing has come in time. Errors:
@@ -32351,8 +32375,10 @@ bool give_residual(Net& net, rank_t to, channel on, const Codec& codec, deadline
 template <Transport Net, detail::KeepsResidual Codec>
 bool take_residual(Net& net, rank_t from, channel on, Codec& codec, deadline until) {
     const auto got = net.receive(from, on, until);
-    if (got) detail::add_residuals(*got, net.rank(), codec);
-    return got.has_value();
+    if (!got) return false;
+    frame_reader frames(got->pieces());
+    detail::add_residuals(frames, from, net.rank(), codec);
+    return true;
 }
 
 }}  // namespace rill::RILL_ABI
@@ -32394,25 +32420,40 @@ class elastic_residuals {
         codecs_ = {{&codecs, norm_of<Codecs>}...};
     }
 
-    /// Of a rank that has left. Returns whether the transport has taken the residuals.
+    /// Of a rank that has left. Returns whether the transport has taken the residuals. They come with the numbers of
+    /// the ranks whose residuals this one has taken, so that the next member tells the others of these too.
     template <class... Codecs>
     bool give(const agreement_decision& last, const Codecs&... codecs) {
         if (!std::binary_search(last.left.begin(), last.left.end(), session_.rank())) return false;
-        if (last.next.members.empty()) return false;
+        const rank_t next = next_after(session_.rank(), last.next);
+        if (next == no_rank) return false;
         const channel on = session_.on(last.next.epoch);
-        return session_.net().post(next_after(session_.rank(), last.next), on, residual_message(on.context, codecs...),
+        std::vector<std::int64_t> ranks;
+        for (std::size_t rank = 0; rank < taken_.size(); ++rank)
+            if (taken_[rank]) ranks.push_back(static_cast<std::int64_t>(rank));
+        buffer message = room_for_residuals(codecs...);
+        append_frame(message, {.kind = residual_kind, .context = on.context},
+                     whole(std::span<const std::int64_t>(ranks)));
+        return session_.net().post(next, on, residual_message(std::move(message), on.context, codecs...),
                                    now() + patience_);
     }
-    /// Adds the residuals of those who have left in the latest agreement, where this rank is the next member.
+    /// Adds the residuals of those who have left by these decisions, where this rank was the next member.
     template <class... Codecs>
-    void take(const agreement_decision& last, Codecs&... codecs) {
-        if (looked_at_ == last.next.epoch) return;
-        looked_at_ = last.next.epoch;
-        for (const rank_t rank : last.left) {
-            if (next_after(rank, last.next) != session_.rank()) continue;
-            const auto got = session_.net().receive(rank, session_.on(last.next.epoch), now() + patience_);
-            taken_[static_cast<std::size_t>(rank)] = got.has_value();
-            if (got) add_residuals(*got, session_.rank(), codecs...);
+    void take(const std::vector<agreement_decision>& decisions, Codecs&... codecs) {
+        for (const agreement_decision& each : decisions)
+            for (const rank_t rank : each.left)
+                if (next_after(rank, each.next) == session_.rank()) owed_.push_back({rank, each.next.epoch});
+        while (!owed_.empty()) {
+            const owed next = owed_.front();
+            owed_.erase(owed_.begin());
+            const auto got = session_.net().receive(next.rank, session_.on(next.epoch), now() + patience_);
+            taken_[static_cast<std::size_t>(next.rank)] = got.has_value();
+            if (!got) continue;
+            frame_reader frames(got->pieces());
+            const std::span<const std::int64_t> ranks = next_values<std::int64_t>(frames);
+            add_residuals(frames, next.rank, session_.rank(), codecs...);
+            for (std::size_t rank = 0; rank < taken_.size(); ++rank)
+                if (std::ranges::count(ranks, static_cast<std::int64_t>(rank)) != 0) taken_[rank] = true;
         }
     }
 
@@ -32446,6 +32487,10 @@ class elastic_residuals {
         agreement_seat seat{};
         double norm = 0;
     };
+    struct owed {
+        rank_t rank = no_rank;
+        std::uint32_t epoch = 0;  ///< of the view after it has left
+    };
     struct codec_in_use {
         const void* codec;
         double (*norm_of)(const void*);
@@ -32460,7 +32505,9 @@ class elastic_residuals {
         return all;
     }
     time_point now() const { return session_.net().now(); }
+    /// `no_rank` if there are no members.
     static rank_t next_after(rank_t rank, const view& in) {
+        if (in.members.empty()) return no_rank;
         const auto next = std::upper_bound(in.members.begin(), in.members.end(), rank);
         return next == in.members.end() ? in.members.front() : *next;
     }
@@ -32471,7 +32518,7 @@ class elastic_residuals {
     std::vector<known> known_{};  ///< what the members have told at the end of the latest step
     std::vector<bool> taken_;     ///< by rank: this rank has taken its residual since it was last a member
     std::vector<lost_residual> lost_{};
-    std::optional<std::uint32_t> looked_at_{};  ///< the epoch of the latest agreement that `take` has seen
+    std::vector<owed> owed_{};  ///< residuals that this rank has not taken yet
 };
 
 }  // namespace detail
@@ -33465,7 +33512,7 @@ class elastic {
         settled_ = view().epoch;
         if constexpr (sizeof...(Codecs) != 0) {
             redo_if_committed(step(), codecs...);
-            residuals_.take(agreement().last(), codecs...);
+            residuals_.take(members_.departures(), codecs...);
         }
         residuals_.use(codecs...);
         return view();
@@ -33530,15 +33577,17 @@ class elastic {
     }
     /// Leaves, and hands the residuals to the next member, which adds them in its `settle`. Call it with the codecs of
     /// `settle`, as they are after the last attempt; if the others have committed a step that this rank has taken back,
-    /// they become as that step has left them. What they keep is the other's from then on. Returns false if the
-    /// residuals are lost: nobody is left to take them, or the others had already gone on without this rank. Errors:
-    /// those of `leave()`; the codecs then keep their residuals.
+    /// they become as that step has left them. Residuals that this rank would have taken in its next `settle` go on
+    /// with its own; it waits for them as `settle` does. What the codecs keep is the other's from then on. Returns
+    /// false if the residuals are lost: nobody is left to take them, or the others had already gone on without this
+    /// rank. Errors: those of `leave()` and of `take_residual`; the codecs then keep their residuals.
     template <detail::KeepsResidual... Codecs>
         requires(sizeof...(Codecs) != 0)
     bool leave(Codecs&... codecs) {
         if (!is_member()) return false;
         leave();
         redo_if_committed(agreement().last().step, codecs...);
+        residuals_.take(members_.departures(), codecs...);
         return residuals_.give(agreement().last(), codecs...);
     }
 

@@ -2020,6 +2020,7 @@ class rooted {
         std::int64_t rounds = is_root() ? static_cast<std::int64_t>(steps_.number()) : 0;
         add_up({&rounds, 1});
         first_ = position - static_cast<std::uint64_t>(rounds);
+        steps_.draw_after(first_);
     }
     void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
 
@@ -2768,9 +2769,14 @@ class beside {
     ~beside() { jobs_.close(); }
 
     /// Runs `job()` beside `work()`, returns when both are over, and throws what either has thrown: of `work`, if both
-    /// have.
+    /// have. Once all contexts have ended, `job()` comes first, to throw why.
     template <class Job, class Work>
     void run(const Job& job, Work&& work) {
+        if (has_ended_) {
+            job();
+            work();
+            return;
+        }
         call_ = [](const void* of) { (*static_cast<const Job*>(of))(); };
         job_ = &job;
         failure_ = nullptr;
@@ -2804,6 +2810,7 @@ class beside {
         try {
             done_.wait(deadline::never);
         } catch (...) {  // all contexts have ended, and the job with them
+            has_ended_ = true;
             jobs_.close();
             thread_.join();
             if (failure_ == nullptr) throw;
@@ -2813,6 +2820,7 @@ class beside {
     void (*call_)(const void*) = nullptr;
     const void* job_ = nullptr;
     std::exception_ptr failure_{};
+    bool has_ended_ = false;  ///< all contexts, and the activity with them
     typename Net::template queue<int> jobs_;
     typename Net::event done_;
     typename Net::activity thread_;

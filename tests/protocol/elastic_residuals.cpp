@@ -59,6 +59,59 @@ TEST_CASE("two ranks that leave at once hand both residuals to the same member")
     CHECK(all.lost.empty());
 }
 
+TEST_CASE("a rank that leaves soon after another one hands over the residual that it should have taken, too") {
+    struct course {
+        rank_t second;  ///< it leaves as soon as it has missed the first one, rank 1
+        bool is_slow;   ///< rank 2, next to rank 1, takes residuals only after both have left
+    };
+    for (const course& of : {course{.second = 2, .is_slow = false}, course{.second = 3, .is_slow = true}}) {
+        CAPTURE(of.second);
+        std::vector<float> found(4), given(4);
+        sim::run(4, {.latency = rill::microseconds(50)}, [&](auto& net) {
+            rill::elastic team{
+                net, rill::topology::ring{}, {.timeout = rill::seconds(5), .patience = rill::seconds(1)}};
+            struct {
+                std::vector<float> sum = std::vector<float>(4);
+                rill::buffer pack() const {
+                    const auto bytes = std::as_bytes(std::span(sum));
+                    return {bytes.begin(), bytes.end()};
+                }
+                rill::buffer changes() const { return pack(); }
+                void unpack(rill::byte_view from) {
+                    std::ranges::copy(from, std::as_writable_bytes(std::span(sum)).begin());
+                }
+                void apply(rill::byte_view from) { unpack(from); }
+            } state;
+            auto codec = rill::compress::error_feedback{rill::compress::top_k{.density = 0.25}}.bind(4);
+            const std::vector<float> own{1, 2, 3, 4};
+            std::vector<float> update(4);
+            bool has_missed = false;
+            while (team.step() < 8) {
+                if ((net.rank() == 1 && team.step() == 3) || (net.rank() == of.second && has_missed)) {
+                    CHECK(rill::residual_norm(codec) > 0);
+                    CHECK(team.leave(codec));
+                    return;
+                }
+                if (of.is_slow && net.rank() == 2 && has_missed) net.sleep_until(net.now() + rill::milliseconds(2));
+                const rill::view crew = team.settle(state, codec);
+                const bool is_done =
+                    team.attempt([&](auto& workers) { rill::all_reduce(workers, own, update, codec); });
+                CHECK(team.lost().empty());
+                has_missed = !is_done;
+                if (!is_done) continue;
+                state.sum = update;
+                for (std::size_t i = 0; i < 4; ++i) {
+                    given[i] += own[i];
+                    if (net.rank() == 0) found[i] += update[i];
+                }
+            }
+            team.finish();
+            for (std::size_t i = 0; i < 4; ++i) found[i] += codec.residual()[i];
+        });
+        CHECK(found == given);
+    }
+}
+
 TEST_CASE(
     "a step with several codecs: a rank that leaves hands over all residuals, and of one that dies all are lost") {
     constexpr std::uint64_t few = 8;

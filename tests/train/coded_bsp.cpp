@@ -79,6 +79,31 @@ TEST_CASE("coded_bsp: a gradient that is not finite skips the step whatever the 
     }
 }
 
+TEST_CASE("coded_bsp: a new run goes on with the random numbers of QSGD") {
+    const train::coded_bsp plan{topology::star{}, gradient_code::repetition_groups{}.bind(2, 0), train::sgd{},
+                                train::constant_rate{0.1}, coded_options{.values = {.values = value_coding::qsgd8}}};
+    const auto run = [&](std::uint64_t first, std::uint64_t last, std::vector<float> parameters) {
+        std::vector<float> reached;
+        simulated::run(3, {}, [&](auto& net) {
+            const std::vector<layer> all{{"w", {0, 8}}};
+            auto bound = plan.bind(net, all);
+            std::vector<float> own = parameters, gradient(8);
+            bound.resume_at(first);
+            for (std::uint64_t step = first; step < last; ++step)
+                bound.step(std::span(own), std::span(gradient), step, [&] {
+                    for (std::size_t i = 0; i < 8; ++i) gradient[i] = own[i] - static_cast<float>(i) / 7;
+                    return 1.0;
+                });
+            bound.end();
+            if (bound.is_root()) reached = own;
+        });
+        return reached;
+    };
+    const std::vector<float> half = run(0, 3, std::vector<float>(8));
+    CHECK(run(3, 6, half) == run(0, 6, std::vector<float>(8)));
+    CHECK(run(0, 3, half) != run(3, 6, half));  // other random numbers
+}
+
 TEST_CASE("coded_bsp: all ranks refuse an infinite rate before they compute") {
     jobs::check_infinite_rate(
         train::coded_bsp{topology::star{}, gradient_code::cyclic_mds{}.bind(2, 1), train::sgd{}, jobs::infinite});

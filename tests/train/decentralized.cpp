@@ -17,11 +17,13 @@
 #include <rill/train/coordinated_mixing.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/sgd.hpp>
+#include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -203,6 +205,34 @@ TEST_CASE("decentralized: what throws beside the gradient, or in it, is thrown b
         CHECK_THROWS_AS(bound.step(std::span(model), std::span(gradient), 0, throws), std::out_of_range);
         CHECK(model == std::vector<double>(dimension, 1));
     });
+}
+
+TEST_CASE(
+    "decentralized: once a failure has ended the group, each further step that mixes beside the gradient throws it") {
+    std::atomic<int> ended = 0;
+    const auto body = [&](auto& net) {
+        const decentralized plan{ring, train::sgd{}, rate, compress::keep_all{}, mix_beside{}};
+        auto bound = plan.template bind<double>(net, layers);
+        std::vector<double> model(dimension), gradient(dimension);
+        std::vector<std::string> told;
+        for (std::uint64_t step = 0; step < 6; ++step) {
+            const auto compute = [&] {
+                if (net.rank() == 1 && step == 2) throw std::runtime_error("no more images");
+                return 0.0;
+            };
+            try {
+                bound.step(std::span(model), std::span(gradient), step, compute);
+            } catch (const error& e) {
+                told.emplace_back(e.what());
+            }
+        }
+        ++ended;
+        CHECK(told.size() >= 2);
+        for (const std::string& each : told) CHECK(each == "rill: rank 1 failed: no more images");
+    };
+    CHECK_THROWS_WITH(simulated::run(3, {}, body), "no more images");
+    CHECK_THROWS_WITH(in_process::run(3, body), "no more images");
+    CHECK(ended == 4);
 }
 
 TEST_CASE("decentralized: a step whose gradient throws can be made again, and has mixed once") {

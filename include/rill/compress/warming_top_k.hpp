@@ -20,8 +20,8 @@ namespace rill { inline namespace RILL_ABI { namespace compress {
 /// al., Deep Gradient Compression, ICLR 2018, section 3.3, which lowers the share once in an epoch).
 ///
 /// `bind` gives a model of `Compressor`. Operations are those of the group that the codec is used in: of a training
-/// strategy, its steps; of `overlapped_bsp`, the exchanges of all its buckets. Cost, determinism and errors are those
-/// of `top_k`. Memory: `initial` · N entries.
+/// strategy, its steps; of an elastic team, 2^20 for each step; of `overlapped_bsp`, the exchanges of all its buckets.
+/// Cost, determinism and errors are those of `top_k`. Memory: `initial` · N entries.
 struct warming_top_k {
     double density = 0;            ///< in (0, initial]: after the warm-up
     double initial = 0.25;         ///< in (0, 1]

@@ -121,7 +121,7 @@ class elastic {
         settled_ = view().epoch;
         if constexpr (sizeof...(Codecs) != 0) {
             redo_if_committed(step(), codecs...);
-            residuals_.take(agreement().last(), codecs...);
+            residuals_.take(members_.departures(), codecs...);
         }
         residuals_.use(codecs...);
         return view();
@@ -186,15 +186,17 @@ class elastic {
     }
     /// Leaves, and hands the residuals to the next member, which adds them in its `settle`. Call it with the codecs of
     /// `settle`, as they are after the last attempt; if the others have committed a step that this rank has taken back,
-    /// they become as that step has left them. What they keep is the other's from then on. Returns false if the
-    /// residuals are lost: nobody is left to take them, or the others had already gone on without this rank. Errors:
-    /// those of `leave()`; the codecs then keep their residuals.
+    /// they become as that step has left them. Residuals that this rank would have taken in its next `settle` go on
+    /// with its own; it waits for them as `settle` does. What the codecs keep is the other's from then on. Returns
+    /// false if the residuals are lost: nobody is left to take them, or the others had already gone on without this
+    /// rank. Errors: those of `leave()` and of `take_residual`; the codecs then keep their residuals.
     template <detail::KeepsResidual... Codecs>
         requires(sizeof...(Codecs) != 0)
     bool leave(Codecs&... codecs) {
         if (!is_member()) return false;
         leave();
         redo_if_committed(agreement().last().step, codecs...);
+        residuals_.take(members_.departures(), codecs...);
         return residuals_.give(agreement().last(), codecs...);
     }
 

@@ -44,10 +44,13 @@ auto residual_of(const Codec& codec) {
     return residual_keeper(codec).residual();
 }
 
+template <class... Codecs>
+buffer room_for_residuals(const Codecs&... codecs) {
+    return kept_room((residual_of(codecs).size_bytes() + ...));
+}
 /// A frame for each residual.
 template <class... Codecs>
-buffer residual_message(std::uint64_t context, const Codecs&... codecs) {
-    buffer message = kept_room((residual_of(codecs).size_bytes() + ...));
+buffer residual_message(buffer message, std::uint64_t context, const Codecs&... codecs) {
     const auto append = [&](auto residual) {
         using T = std::remove_cvref_t<decltype(residual[0])>;
         append_frame(message, {.kind = residual_kind, .context = context}, whole(std::span<const T>(residual)));
@@ -71,12 +74,11 @@ auto next_residual(frame_reader& frames, rank_t from, rank_t to, const Codec& co
     return more;
 }
 /// Adds each residual of a message to that of its codec; none if they are not those of such codecs.
-template <class Message, class... Codecs>
-void add_residuals(const Message& got, rank_t to, Codecs&... codecs) {
-    frame_reader frames(got.pieces());
-    const std::tuple<decltype(next_residual(frames, to, to, codecs))...> all{
-        next_residual(frames, got.source(), to, codecs)...};
-    if (!frames.done()) throw_other_codecs("more", got.source(), to);
+template <class... Codecs>
+void add_residuals(frame_reader& frames, rank_t from, rank_t to, Codecs&... codecs) {
+    const std::tuple<decltype(next_residual(frames, from, to, codecs))...> all{
+        next_residual(frames, from, to, codecs)...};
+    if (!frames.done()) throw_other_codecs("more", from, to);
     std::apply([&](const auto&... more) { (residual_keeper(codecs).add_to_residual(more), ...); }, all);
 }
 
@@ -98,7 +100,7 @@ double residual_norm(const Codec& codec) {
 /// Returns whether the message has been taken before the deadline. Cost: N elements.
 template <Transport Net, detail::KeepsResidual Codec>
 bool give_residual(Net& net, rank_t to, channel on, const Codec& codec, deadline until) {
-    return net.post(to, on, detail::residual_message(on.context, codec), until);
+    return net.post(to, on, detail::residual_message(detail::room_for_residuals(codec), on.context, codec), until);
 }
 
 /// Adds the residual of a rank that leaves to that of this rank. Returns false if nothing has come in time. Errors:
@@ -107,8 +109,10 @@ bool give_residual(Net& net, rank_t to, channel on, const Codec& codec, deadline
 template <Transport Net, detail::KeepsResidual Codec>
 bool take_residual(Net& net, rank_t from, channel on, Codec& codec, deadline until) {
     const auto got = net.receive(from, on, until);
-    if (got) detail::add_residuals(*got, net.rank(), codec);
-    return got.has_value();
+    if (!got) return false;
+    frame_reader frames(got->pieces());
+    detail::add_residuals(frames, from, net.rank(), codec);
+    return true;
 }
 
 }}  // namespace rill::RILL_ABI

@@ -83,7 +83,8 @@ using checked_round_policies =
 /// `next(state)`: begins the next round at the root, and waits for the newest state elsewhere; false once the rounds
 /// have ended. `reduce`: contributes, once in each round. `end()`: at the root, ends the rounds. `is_root()`;
 /// `number()` of the round under way, from 1; `was_in()`: whether this rank's latest contribution is in a result,
-/// known at the root once `reduce` has returned, elsewhere once `next` has.
+/// known at the root once `reduce` has returned, elsewhere once `next` has. `draw_after(rounds)`: goes on with the
+/// random numbers of a run that has ended after so many rounds.
 ///
 /// *Completion* says when a rank that has children has enough of their contributions; each such rank asks it about its
 /// own children. *Staleness* says whether a contribution that comes after its round has ended is dropped (`fresh`) or
@@ -179,7 +180,7 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start, Asked>,
             round_receipt done = this->guarded([&] {
                 using Index = typename std::remove_reference_t<Codec>::index_type;
                 using own_view = stream_view<T, Index>;
-                codec.begin(this->number());
+                codec.begin(this->drawn_number());
                 const std::size_t dimension = codec.coded_dimension();
                 const own_view given =
                     own.weight == 0 ? own_view({0, dimension}, sparse_view<T, Index>{}) : attempt.give();

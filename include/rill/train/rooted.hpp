@@ -59,6 +59,7 @@ class rooted {
         std::int64_t rounds = is_root() ? static_cast<std::int64_t>(steps_.number()) : 0;
         add_up({&rounds, 1});
         first_ = position - static_cast<std::uint64_t>(rounds);
+        steps_.draw_after(first_);
     }
     void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
 

@@ -86,7 +86,12 @@ class elastic_members {
 
     /// Takes one message, and then all that are there. Returns whether there was one.
     bool pump(deadline until) { return mail_.pump(until, *this); }
-    void tell(const event& what) { mail_.obey(agreement_->on(what, now()), *agreement_); }
+    void tell(const event& what) {
+        mail_.obey(agreement_->on(what, now()), *agreement_);
+        note_departures();
+    }
+    /// The decisions since the last call after which members had left, in their order.
+    std::vector<agreement_decision> departures() { return std::exchange(departures_, {}); }
 
     void take(rank_t from, const peer_event& changed) {
         if (!agreement_) return meeting_.take(from, changed);
@@ -156,8 +161,16 @@ class elastic_members {
         const auto told = [&](const agreement_seat& of, peer_change change) {
             tell({.happened = event::what::changed, .peer = of.rank, .change = change, .incarnation = of.incarnation});
         };
+        note_departures();
         for (const agreement_seat& seat : meeting_.ended()) told(seat, peer_change::ended);
         for (const agreement_seat& seat : meeting_.silent()) told(seat, peer_change::silent);
+    }
+    /// One event ends one view at most.
+    void note_departures() {
+        const agreement_decision& last = agreement_->last();
+        if (noted_ == last.next.epoch) return;
+        noted_ = last.next.epoch;
+        if (!last.left.empty()) departures_.push_back(last);
     }
     static std::string text_of_missing(const std::vector<rank_t>& ranks) {
         return text_of_ranks(ranks) + (ranks.size() == 1 ? " is missing" : " are missing");
@@ -171,6 +184,8 @@ class elastic_members {
     elastic_meeting<Net> meeting_;
     std::vector<bool> finished_;
     std::optional<agreement_machine> agreement_{};
+    std::optional<std::uint32_t> noted_{};  ///< the epoch of the latest decision that `note_departures` has seen
+    std::vector<agreement_decision> departures_{};
 };
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -9,6 +9,7 @@
 #include <rill/core/view.hpp>
 #include <rill/protocol/detail/agreement_message.hpp>
 #include <rill/protocol/detail/elastic_mail.hpp>
+#include <rill/protocol/detail/part_frames.hpp>
 #include <rill/protocol/elastic_options.hpp>
 #include <rill/protocol/residuals.hpp>
 #include <rill/session/session.hpp>
@@ -18,7 +19,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI {
@@ -56,25 +58,40 @@ class elastic_residuals {
         codecs_ = {{&codecs, norm_of<Codecs>}...};
     }
 
-    /// Of a rank that has left. Returns whether the transport has taken the residuals.
+    /// Of a rank that has left. Returns whether the transport has taken the residuals. They come with the numbers of
+    /// the ranks whose residuals this one has taken, so that the next member tells the others of these too.
     template <class... Codecs>
     bool give(const agreement_decision& last, const Codecs&... codecs) {
         if (!std::binary_search(last.left.begin(), last.left.end(), session_.rank())) return false;
-        if (last.next.members.empty()) return false;
+        const rank_t next = next_after(session_.rank(), last.next);
+        if (next == no_rank) return false;
         const channel on = session_.on(last.next.epoch);
-        return session_.net().post(next_after(session_.rank(), last.next), on, residual_message(on.context, codecs...),
+        std::vector<std::int64_t> ranks;
+        for (std::size_t rank = 0; rank < taken_.size(); ++rank)
+            if (taken_[rank]) ranks.push_back(static_cast<std::int64_t>(rank));
+        buffer message = room_for_residuals(codecs...);
+        append_frame(message, {.kind = residual_kind, .context = on.context},
+                     whole(std::span<const std::int64_t>(ranks)));
+        return session_.net().post(next, on, residual_message(std::move(message), on.context, codecs...),
                                    now() + patience_);
     }
-    /// Adds the residuals of those who have left in the latest agreement, where this rank is the next member.
+    /// Adds the residuals of those who have left by these decisions, where this rank was the next member.
     template <class... Codecs>
-    void take(const agreement_decision& last, Codecs&... codecs) {
-        if (looked_at_ == last.next.epoch) return;
-        looked_at_ = last.next.epoch;
-        for (const rank_t rank : last.left) {
-            if (next_after(rank, last.next) != session_.rank()) continue;
-            const auto got = session_.net().receive(rank, session_.on(last.next.epoch), now() + patience_);
-            taken_[static_cast<std::size_t>(rank)] = got.has_value();
-            if (got) add_residuals(*got, session_.rank(), codecs...);
+    void take(const std::vector<agreement_decision>& decisions, Codecs&... codecs) {
+        for (const agreement_decision& each : decisions)
+            for (const rank_t rank : each.left)
+                if (next_after(rank, each.next) == session_.rank()) owed_.push_back({rank, each.next.epoch});
+        while (!owed_.empty()) {
+            const owed next = owed_.front();
+            owed_.erase(owed_.begin());
+            const auto got = session_.net().receive(next.rank, session_.on(next.epoch), now() + patience_);
+            taken_[static_cast<std::size_t>(next.rank)] = got.has_value();
+            if (!got) continue;
+            frame_reader frames(got->pieces());
+            const std::span<const std::int64_t> ranks = next_values<std::int64_t>(frames);
+            add_residuals(frames, next.rank, session_.rank(), codecs...);
+            for (std::size_t rank = 0; rank < taken_.size(); ++rank)
+                if (std::ranges::count(ranks, static_cast<std::int64_t>(rank)) != 0) taken_[rank] = true;
         }
     }
 
@@ -108,6 +125,10 @@ class elastic_residuals {
         agreement_seat seat{};
         double norm = 0;
     };
+    struct owed {
+        rank_t rank = no_rank;
+        std::uint32_t epoch = 0;  ///< of the view after it has left
+    };
     struct codec_in_use {
         const void* codec;
         double (*norm_of)(const void*);
@@ -122,7 +143,9 @@ class elastic_residuals {
         return all;
     }
     time_point now() const { return session_.net().now(); }
+    /// `no_rank` if there are no members.
     static rank_t next_after(rank_t rank, const view& in) {
+        if (in.members.empty()) return no_rank;
         const auto next = std::upper_bound(in.members.begin(), in.members.end(), rank);
         return next == in.members.end() ? in.members.front() : *next;
     }
@@ -133,7 +156,7 @@ class elastic_residuals {
     std::vector<known> known_{};  ///< what the members have told at the end of the latest step
     std::vector<bool> taken_;     ///< by rank: this rank has taken its residual since it was last a member
     std::vector<lost_residual> lost_{};
-    std::optional<std::uint32_t> looked_at_{};  ///< the epoch of the latest agreement that `take` has seen
+    std::vector<owed> owed_{};  ///< residuals that this rank has not taken yet
 };
 
 }  // namespace detail

@@ -65,6 +65,9 @@ class round_loop {
     bool is_root() const { return links_.machine().is_root(); }
     /// The number of the round under way, from 1. Rounds that this rank has missed are counted.
     std::uint64_t number() const { return links_.round(); }
+    /// Goes on bit for bit after a run of so many rounds: codecs and stochastic rounding draw random numbers as if
+    /// `number()` counted those rounds too, modulo 2^64. On all ranks alike, between two rounds.
+    void draw_after(std::uint64_t rounds) { rounds_before_ = rounds; }
     /// Whether this rank's latest contribution is in a result, or bound to get into one. Known once `next` has
     /// returned; at the root once `reduce` has. False before the first `reduce`, and for one that has thrown.
     bool was_in() const { return has_contributed_ && links_.machine().was_in(); }
@@ -198,8 +201,10 @@ class round_loop {
         return result;
     }
 
+    /// What codecs and stochastic rounding draw random numbers by.
+    std::uint64_t drawn_number() const { return rounds_before_ + number(); }
     random_key own_key() const {
-        return random_key{group_->options().seed}.derive(fingerprint("rounds"), number(), group_->rank());
+        return random_key{group_->options().seed}.derive(fingerprint("rounds"), drawn_number(), group_->rank());
     }
 
     /// Until it is settled, the codec holds what this rank has contributed.
@@ -290,6 +295,7 @@ class round_loop {
     Group* group_;
     links_type links_;
     int unwinding_;
+    std::uint64_t rounds_before_ = 0;
     std::uint64_t contributed_to_ = 0;
     bool has_contributed_ = false;  ///< the latest `reduce` has returned
     unsettled_codec unsettled_{};

@@ -19,9 +19,14 @@ class beside {
     ~beside() { jobs_.close(); }
 
     /// Runs `job()` beside `work()`, returns when both are over, and throws what either has thrown: of `work`, if both
-    /// have.
+    /// have. Once all contexts have ended, `job()` comes first, to throw why.
     template <class Job, class Work>
     void run(const Job& job, Work&& work) {
+        if (has_ended_) {
+            job();
+            work();
+            return;
+        }
         call_ = [](const void* of) { (*static_cast<const Job*>(of))(); };
         job_ = &job;
         failure_ = nullptr;
@@ -55,6 +60,7 @@ class beside {
         try {
             done_.wait(deadline::never);
         } catch (...) {  // all contexts have ended, and the job with them
+            has_ended_ = true;
             jobs_.close();
             thread_.join();
             if (failure_ == nullptr) throw;
@@ -64,6 +70,7 @@ class beside {
     void (*call_)(const void*) = nullptr;
     const void* job_ = nullptr;
     std::exception_ptr failure_{};
+    bool has_ended_ = false;  ///< all contexts, and the activity with them
     typename Net::template queue<int> jobs_;
     typename Net::event done_;
     typename Net::activity thread_;
