@@ -160,6 +160,41 @@ TEST_CASE("partial_bsp: resumes from files whose parameters differ between ranks
     CHECK(numbers == std::vector<std::uint64_t>{4, 5, 6, 7});
 }
 
+TEST_CASE("partial_bsp: once a run has ended, all ranks have files of the same step, also those that are late") {
+    const scratch_directory directory;
+    const auto path = [&](rank_t rank) { return directory / ("rank-" + std::to_string(rank)).c_str(); };
+    const train::partial_bsp plan{topology::tree{}, straggler::fastest{1}, with_momentum, rate};
+    std::vector<float> half, whole;
+    std::vector<std::uint64_t> ended(ranks);
+    const auto run = [&](std::uint64_t last, bool restores, std::vector<float>& reached) {
+        simulated::run(ranks, {}, [&](auto& net) {
+            const auto own = static_cast<std::size_t>(net.rank());
+            auto trainer = make_trainer(net, plan);
+            if (restores) {
+                trainer.restore(train::checkpoint::open(path(net.rank())), "");
+                if (net.rank() == 0) CHECK(copy_of_parameters(trainer) == half);
+            }
+            std::uint64_t made = 0;
+            const bool is_late = net.rank() == ranks - 1;
+            while (trainer.step()) {
+                ++made;
+                if (is_late) net.sleep_until(net.now() + seconds(1));
+                if (trainer.step_number() == last) trainer.end();
+            }
+            CHECK((made < (restores ? 4 : last)) == is_late);
+            ended[own] = trainer.step_number();
+            train::checkpoint::writer out;
+            trainer.save(out, "");
+            out.save(path(net.rank()));
+            if (net.rank() == 0) reached = copy_of_parameters(trainer);
+        });
+        CHECK(ended == std::vector<std::uint64_t>(ranks, last));
+    };
+    run(4, false, half);
+    run(8, true, whole);
+    CHECK(half != whole);
+}
+
 TEST_CASE("partial_bsp: goes back to a file between two steps, also on a rank that has missed some") {
     const scratch_directory directory;
     const auto path = [&](rank_t rank) { return directory / ("rank-" + std::to_string(rank)).c_str(); };

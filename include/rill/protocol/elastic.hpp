@@ -119,9 +119,10 @@ class elastic {
             states_.take_up(state, agree);
         }
         settled_ = view().epoch;
+        [[maybe_unused]] const auto departures = members_.departures();
         if constexpr (sizeof...(Codecs) != 0) {
             redo_if_committed(step(), codecs...);
-            residuals_.take(members_.departures(), codecs...);
+            residuals_.take(departures, codecs...);
         }
         residuals_.use(codecs...);
         return view();

@@ -71,7 +71,10 @@ class rooted {
                           Compute&& compute, Reduce&& reduce, Move&& move) {
         stopwatch clock(workers_.net());
         step_record record{.is_over = !has_begun_ && !steps_.next(parameters)};
-        if (record.is_over) return record;
+        if (record.is_over) {
+            record.step = position();
+            return record;
+        }
         has_begun_ = true;
         record.step = position() - 1;
         const double rate = rate_at<T>(schedule, record.step);

@@ -32,10 +32,10 @@ struct step_phases {
 
 /// What one step of training did, as one rank saw it.
 struct step_record {
-    std::uint64_t step = 0;
-    double loss = 0;     ///< of this rank's batch, before the step
-    receipt exchange{};  ///< its `wire`: all that this rank sent and received in the step
-    duration elapsed{};  ///< time of the whole step
+    std::uint64_t step = 0;  ///< its number, from 0; once the run has ended, how many steps that had
+    double loss = 0;         ///< of this rank's batch, before the step
+    receipt exchange{};      ///< its `wire`: all that this rank sent and received in the step
+    duration elapsed{};      ///< time of the whole step
     step_phases phases{};
     /// Why the step was skipped; else empty. If the strategy keeps replicas equal, all ranks have the same list; else
     /// it tells of this rank alone, or of a sum that this rank has received.

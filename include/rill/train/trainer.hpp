@@ -16,6 +16,7 @@
 #include <rill/train/step_record.hpp>
 #include <rill/train/strategy.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -90,7 +91,10 @@ class trainer {
         };
         step_record record =
             strategy_.step(std::span(parameters_), gradient_of<Plan, scalar>(gradient_), step_, compute);
-        if (!record) return record;
+        if (record.is_over) {
+            step_ = std::max(step_, record.step);  // it may have missed the last steps
+            return record;
+        }
         step_ = record.step + 1;
         hook_(std::as_const(record));
         return record;

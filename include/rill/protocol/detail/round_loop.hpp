@@ -63,7 +63,8 @@ class round_loop {
     }
 
     bool is_root() const { return links_.machine().is_root(); }
-    /// The number of the round under way, from 1. Rounds that this rank has missed are counted.
+    /// The number of the round under way, from 1; of the last one, where `next` has told that they have ended. Rounds
+    /// that this rank has missed are counted.
     std::uint64_t number() const { return links_.round(); }
     /// Goes on bit for bit after a run of so many rounds: codecs and stochastic rounding draw random numbers as if
     /// `number()` counted those rounds too, modulo 2^64. On all ranks alike, between two rounds.

@@ -272,6 +272,7 @@ class round_machine {
         children_.learn_fate(was_in_);
         if (head.kind == round_kind::end_rounds) {
             has_ended_ = true;
+            round_ = head.number;
             give_each(round_kind::end_rounds, timeout_);
             return false;
         }
