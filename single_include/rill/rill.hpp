@@ -23012,6 +23012,7 @@ class round_machine {
         children_.learn_fate(was_in_);
         if (head.kind == round_kind::end_rounds) {
             has_ended_ = true;
+            round_ = head.number;
             give_each(round_kind::end_rounds, timeout_);
             return false;
         }
@@ -23410,7 +23411,8 @@ class round_loop {
     }
 
     bool is_root() const { return links_.machine().is_root(); }
-    /// The number of the round under way, from 1. Rounds that this rank has missed are counted.
+    /// The number of the round under way, from 1; of the last one, where `next` has told that they have ended. Rounds
+    /// that this rank has missed are counted.
     std::uint64_t number() const { return links_.round(); }
     /// Goes on bit for bit after a run of so many rounds: codecs and stochastic rounding draw random numbers as if
     /// `number()` counted those rounds too, modulo 2^64. On all ranks alike, between two rounds.
@@ -33510,9 +33512,10 @@ class elastic {
             states_.take_up(state, agree);
         }
         settled_ = view().epoch;
+        [[maybe_unused]] const auto departures = members_.departures();
         if constexpr (sizeof...(Codecs) != 0) {
             redo_if_committed(step(), codecs...);
-            residuals_.take(members_.departures(), codecs...);
+            residuals_.take(departures, codecs...);
         }
         residuals_.use(codecs...);
         return view();

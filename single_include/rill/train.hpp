@@ -747,7 +747,7 @@ void require_common_files(const file_read& own, const std::string& position, Add
     if (elsewhere < size)
         throw data_error(own.path, beside(elsewhere), position + " " + std::to_string(positions[0]) + " as on rank 0",
                          std::to_string(positions[elsewhere]));
-    throw data_error(own.path, beside(different), "the parameters that rank 0 has, the same on all ranks", "others");
+    throw data_error(own.path, beside(different), "the parameters that rank 0 has, after as many operations", "others");
 }
 
 }}}  // namespace rill::RILL_ABI::train::detail
@@ -952,10 +952,10 @@ struct step_phases {
 
 /// What one step of training did, as one rank saw it.
 struct step_record {
-    std::uint64_t step = 0;
-    double loss = 0;     ///< of this rank's batch, before the step
-    receipt exchange{};  ///< its `wire`: all that this rank sent and received in the step
-    duration elapsed{};  ///< time of the whole step
+    std::uint64_t step = 0;  ///< its number, from 0; once the run has ended, how many steps that had
+    double loss = 0;         ///< of this rank's batch, before the step
+    receipt exchange{};      ///< its `wire`: all that this rank sent and received in the step
+    duration elapsed{};      ///< time of the whole step
     step_phases phases{};
     /// Why the step was skipped; else empty. If the strategy keeps replicas equal, all ranks have the same list; else
     /// it tells of this rank alone, or of a sum that this rank has received.
@@ -1079,7 +1079,8 @@ struct any_computation {
 ///   ones, calls `compute` on ranks that contribute, exchanges the gradient, which is lost, and moves the parameters.
 ///   `compute()` writes the gradient at the parameters and returns the loss; `compute(ready)` also calls `ready(layer)`
 ///   as soon as that layer's part is final. Gradients that are not finite are left out and told in the record, whose
-///   `step` is `number`, or a later one where this rank has missed steps. Once the run has ended the record `is_over`.
+///   `step` is `number`, or a later one where this rank has missed steps. Once the run has ended the record `is_over`,
+///   and its `step` is the number of steps that the run has had.
 /// - `end()`: the run ends after the last step. All ranks call it after the same step; where a root begins the steps
 ///   (`partial_bsp`), its call counts and the other ranks learn of it in a later step.
 /// - `contributes()`: whether this rank computes gradients. A master does not.
@@ -1209,7 +1210,10 @@ class trainer {
         };
         step_record record =
             strategy_.step(std::span(parameters_), gradient_of<Plan, scalar>(gradient_), step_, compute);
-        if (!record) return record;
+        if (record.is_over) {
+            step_ = std::max(step_, record.step);  // it may have missed the last steps
+            return record;
+        }
         step_ = record.step + 1;
         hook_(std::as_const(record));
         return record;
@@ -1233,10 +1237,11 @@ class trainer {
     /// Continues bit for bit where the saved trainer stood; it had this rank, this number of ranks, this seed and a
     /// strategy of this name. A file that names no strategy, as one of a strategy without a name, is read.
     /// Collective, before the first step or between the same two steps of all ranks: throws `data_error` on all ranks,
-    /// and changes nothing, where the file of any rank does not fit, or their files hold different steps or, where the
-    /// strategy keeps replicas equal, different parameters. Where a rank's own file is refused, the error of each other
-    /// rank tells the reason too. `in`: of `checkpoint::open`, so that a rank whose file is missing takes part too. A
-    /// run that has ended goes on; where a root begins the steps, only a new trainer can.
+    /// and changes nothing, where the file of any rank does not fit, or their files hold different steps, or other
+    /// numbers of operations, or, where the strategy keeps replicas equal, other parameters. Where a rank's own file is
+    /// refused, the error of each other rank tells the reason too. `in`: of `checkpoint::open`, so that a rank whose
+    /// file is missing takes part too. A run that has ended goes on; where a root begins the steps, only a new trainer
+    /// can.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         saved_state saved{};
@@ -1253,7 +1258,8 @@ class trainer {
         } catch (const std::exception&) {
             refused = std::current_exception();  // thrown after the other ranks have been told
         }
-        const std::uint64_t sum = Plan::replicas_equal ? checksum(std::as_bytes(std::span(parameters))) : 0;
+        const std::uint64_t sum =
+            mix64(saved[4], Plan::replicas_equal ? checksum(std::as_bytes(std::span(parameters))) : 0);
         detail::require_common_files({in.path(), net_->rank(), net_->size(), refused, saved[3], sum}, "step",
                                      [&](std::span<std::int64_t> table) { strategy_.add_up(table); });
         strategy_.resume_at(saved[4]);
@@ -2032,7 +2038,10 @@ class rooted {
                           Compute&& compute, Reduce&& reduce, Move&& move) {
         stopwatch clock(workers_.net());
         step_record record{.is_over = !has_begun_ && !steps_.next(parameters)};
-        if (record.is_over) return record;
+        if (record.is_over) {
+            record.step = position();
+            return record;
+        }
         has_begun_ = true;
         record.step = position() - 1;
         const double rate = rate_at<T>(schedule, record.step);

@@ -239,10 +239,12 @@ TEST_CASE("trainer: refuses a checkpoint that does not fit, and is unchanged") {
 TEST_CASE("trainer: files that do not belong together are refused on all ranks") {
     const scratch_directory directory;
     const auto path = [&](const char* what, rank_t rank) { return directory / (what + std::to_string(rank)).c_str(); };
-    const auto run_and_save = [&](const char* what, std::uint64_t steps, std::vector<spoilt_step> faults) {
+    const auto run_and_save = [&](const char* what, std::uint64_t steps, std::vector<spoilt_step> faults,
+                                  bool has_barrier = false) {
         in_process::run(3, [&](auto& net) {
             auto trainer = make_trainer(net, dense_plan, faults);
             while (trainer.step_number() < steps) trainer.step();
+            if (has_barrier) barrier(trainer.strategy().workers());
             train::checkpoint::writer out;
             trainer.save(out, "");
             out.save(path(what, net.rank()));
@@ -251,6 +253,7 @@ TEST_CASE("trainer: files that do not belong together are refused on all ranks")
     run_and_save("usual", 2, {});
     run_and_save("early", 1, {});
     run_and_save("skipped", 2, {{.rank = 0, .step = 1}});
+    run_and_save("met", 2, {}, true);
     const auto messages_with = [&](const char* odd) {
         std::vector<std::string> messages(3);
         in_process::run(3, [&](auto& net) {
@@ -264,8 +267,11 @@ TEST_CASE("trainer: files that do not belong together are refused on all ranks")
     };
     for (const auto& message : messages_with("early"))
         CHECK(has(message, "compared with the file of rank 2: expected step 2 as on rank 0, found 1"));
-    for (const auto& message : messages_with("skipped"))
-        CHECK(has(message, "compared with the file of rank 2: expected the parameters that rank 0 has"));
+    for (const char* odd : {"skipped", "met"})
+        for (const auto& message : messages_with(odd))
+            CHECK(has(message,
+                      "compared with the file of rank 2: expected the parameters that rank 0 has, after as "
+                      "many operations"));
     for (const auto& message : messages_with("usual")) CHECK(message.empty());
 }
 

@@ -118,10 +118,11 @@ class trainer {
     /// Continues bit for bit where the saved trainer stood; it had this rank, this number of ranks, this seed and a
     /// strategy of this name. A file that names no strategy, as one of a strategy without a name, is read.
     /// Collective, before the first step or between the same two steps of all ranks: throws `data_error` on all ranks,
-    /// and changes nothing, where the file of any rank does not fit, or their files hold different steps or, where the
-    /// strategy keeps replicas equal, different parameters. Where a rank's own file is refused, the error of each other
-    /// rank tells the reason too. `in`: of `checkpoint::open`, so that a rank whose file is missing takes part too. A
-    /// run that has ended goes on; where a root begins the steps, only a new trainer can.
+    /// and changes nothing, where the file of any rank does not fit, or their files hold different steps, or other
+    /// numbers of operations, or, where the strategy keeps replicas equal, other parameters. Where a rank's own file is
+    /// refused, the error of each other rank tells the reason too. `in`: of `checkpoint::open`, so that a rank whose
+    /// file is missing takes part too. A run that has ended goes on; where a root begins the steps, only a new trainer
+    /// can.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         saved_state saved{};
@@ -138,7 +139,8 @@ class trainer {
         } catch (const std::exception&) {
             refused = std::current_exception();  // thrown after the other ranks have been told
         }
-        const std::uint64_t sum = Plan::replicas_equal ? checksum(std::as_bytes(std::span(parameters))) : 0;
+        const std::uint64_t sum =
+            mix64(saved[4], Plan::replicas_equal ? checksum(std::as_bytes(std::span(parameters))) : 0);
         detail::require_common_files({in.path(), net_->rank(), net_->size(), refused, saved[3], sum}, "step",
                                      [&](std::span<std::int64_t> table) { strategy_.add_up(table); });
         strategy_.resume_at(saved[4]);

@@ -105,7 +105,7 @@ void require_common_files(const file_read& own, const std::string& position, Add
     if (elsewhere < size)
         throw data_error(own.path, beside(elsewhere), position + " " + std::to_string(positions[0]) + " as on rank 0",
                          std::to_string(positions[elsewhere]));
-    throw data_error(own.path, beside(different), "the parameters that rank 0 has, the same on all ranks", "others");
+    throw data_error(own.path, beside(different), "the parameters that rank 0 has, after as many operations", "others");
 }
 
 }}}  // namespace rill::RILL_ABI::train::detail
