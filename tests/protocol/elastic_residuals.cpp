@@ -170,6 +170,42 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("a residual that is refused where it is handed over is declared as lost") {
+    std::vector<rill::lost_residual> lost;
+    double norm = 0;
+    sim::run(2, {.silence = rill::seconds(1), .longest = rill::seconds(100)}, [&](auto& net) {
+        rill::elastic team{net, rill::topology::ring{}, {.timeout = rill::seconds(5), .patience = rill::seconds(3)}};
+        elastic_scene::model state;
+        const rill::compress::error_feedback coding{rill::compress::top_k{.density = 0.5}};
+        auto codec = coding.bind(4), other = coding.bind(6);
+        const std::vector<float> ones(4, 1.0F);
+        std::vector<float> update(4);
+        team.settle(state, codec);
+        CHECK(team.attempt([&](auto& workers) { rill::all_reduce(workers, ones, update, codec); }));
+        state.add(std::vector<double>(20));
+        if (net.rank() == 1) {
+            norm = rill::residual_norm(codec);
+            CHECK(team.leave(codec));
+            return;
+        }
+        int refused = 0;
+        while (team.step() < 3) {
+            try {
+                refused == 0 ? team.settle(state, other) : team.settle(state, codec);
+                if (!team.attempt([](auto&) {})) continue;
+                state.add(std::vector<double>(20));
+                lost.insert(lost.end(), team.lost().begin(), team.lost().end());
+            } catch (const rill::protocol_error&) {
+                ++refused;
+            }
+        }
+        CHECK(refused == 1);
+        team.finish();
+    });
+    CHECK(norm > 0);
+    CHECK(lost == std::vector<rill::lost_residual>{{1, norm}});
+}
+
 TEST_CASE("codecs in another order, fewer or more are an error where a residual is handed over, and none changes") {
     for (const auto& [count, told] : {std::pair{1, "rank 1 gives more residuals than rank 0 has codecs"},
                                       {2, "has 4 elements"},

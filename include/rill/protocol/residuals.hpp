@@ -48,7 +48,7 @@ template <class... Codecs>
 buffer room_for_residuals(const Codecs&... codecs) {
     return kept_room((residual_of(codecs).size_bytes() + ...));
 }
-/// A frame for each residual.
+/// `message`, and after it a frame for each residual.
 template <class... Codecs>
 buffer residual_message(buffer message, std::uint64_t context, const Codecs&... codecs) {
     const auto append = [&](auto residual) {

@@ -85,11 +85,12 @@ class elastic_residuals {
             const owed next = owed_.front();
             owed_.erase(owed_.begin());
             const auto got = session_.net().receive(next.rank, session_.on(next.epoch), now() + patience_);
-            taken_[static_cast<std::size_t>(next.rank)] = got.has_value();
+            taken_[static_cast<std::size_t>(next.rank)] = false;
             if (!got) continue;
             frame_reader frames(got->pieces());
             const std::span<const std::int64_t> ranks = next_values<std::int64_t>(frames);
             add_residuals(frames, next.rank, session_.rank(), codecs...);
+            taken_[static_cast<std::size_t>(next.rank)] = true;
             for (std::size_t rank = 0; rank < taken_.size(); ++rank)
                 if (std::ranges::count(ranks, static_cast<std::int64_t>(rank)) != 0) taken_[rank] = true;
         }
