@@ -3328,6 +3328,21 @@ struct window_of<N, true> {
 
 namespace rill { inline namespace RILL_ABI {
 
+namespace detail {
+
+/// A result that a function which returns `To` can return. `std::is_invocable_r` takes a compiler several times as long
+/// as this, and each new type of body asks it.
+template <class From, class To>
+concept returned_as = std::is_void_v<To> || requires(From (&made)(), void (&take)(To)) { take(made()); };
+
+template <class Body, class Result, class... Arguments>
+concept callable_object = requires(Body& body, Arguments... arguments) {
+    static_cast<const void*>(__builtin_addressof(body));
+    { body(static_cast<Arguments&&>(arguments)...) } -> returned_as<Result>;
+};
+
+}  // namespace detail
+
 /// Is defined for signatures of functions, such as `function_ref<bool(deadline)>`.
 template <class Signature>
 class function_ref;
@@ -3338,9 +3353,8 @@ template <class Result, class... Arguments>
 class function_ref<Result(Arguments...)> {
   public:
     template <class Body>
-        requires(std::is_object_v<std::remove_reference_t<Body>> &&
-                 !std::same_as<std::remove_cvref_t<Body>, function_ref> &&
-                 std::is_invocable_r_v<Result, Body&, Arguments...>)
+        requires(!std::same_as<std::remove_cvref_t<Body>, function_ref> &&
+                 detail::callable_object<Body, Result, Arguments...>)
     function_ref(Body&& body)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
         : body_(const_cast<void*>(static_cast<const void*>(__builtin_addressof(body)))),
           call_(&call_body<std::remove_reference_t<Body>>) {}
@@ -12300,7 +12314,7 @@ request start(Group& group, Body&& body) {
         return {};
     } else if constexpr (detail::require_activities<typename Group::transport_type>() &&
                          detail::require_lanes<typename Group::topology_type>()) {
-        static_assert(std::is_invocable_r_v<receipt, std::decay_t<Body>&, typename Group::lane_type&>,
+        static_assert(detail::callable_object<std::decay_t<Body>, receipt, typename Group::lane_type&>,
                       "rill::start: the body must take a lane of the group by reference and return a receipt");
         return group.start(std::forward<Body>(body));
     } else {
@@ -41569,7 +41583,7 @@ class any_model<Result(Arguments...)> {
     any_model() = default;
     template <class Function>
         requires(!std::same_as<std::remove_cvref_t<Function>, any_model> &&
-                 std::is_invocable_r_v<Result, const Function&, Arguments...>)
+                 detail::callable_object<const Function, Result, Arguments...>)
     any_model(Function function)  // NOLINT(google-explicit-constructor): a function is a model
         : function_(std::make_shared<const Function>(std::move(function))), call_([](const void* f, Arguments... of) {
               return static_cast<Result>((*static_cast<const Function*>(f))(of...));

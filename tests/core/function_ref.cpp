@@ -38,4 +38,15 @@ TEST_CASE("a function_ref passes arguments on and takes only callables that fit"
     CHECK(seen == 4);
     static_assert(!std::is_constructible_v<function_ref<int(int)>, decltype(twice)&>);
     static_assert(!std::is_constructible_v<function_ref<int(int)>, decltype(set)&>);
+    static_assert(!std::is_constructible_v<function_ref<void()>, decltype(unwrap)&>);
+    // Any result will do for none, none for no result; others are converted where that needs no cast.
+    const auto none = [] {};
+    const auto whole = [] { return 3; };
+    const auto asked = [] { return std::make_unique<int>(3); };
+    static_assert(std::is_constructible_v<function_ref<void()>, decltype(whole)&>);
+    static_assert(std::is_constructible_v<function_ref<double()>, decltype(whole)&>);
+    static_assert(!std::is_constructible_v<function_ref<int()>, decltype(none)&>);
+    static_assert(std::is_constructible_v<bool, decltype(asked())>);
+    static_assert(!std::is_constructible_v<function_ref<bool()>, decltype(asked)&>);
+    static_assert(!std::is_constructible_v<function_ref<int()>, int&>);
 }

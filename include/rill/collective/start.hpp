@@ -5,6 +5,7 @@
 #include <rill/concept/detouring_topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/function_ref.hpp>
 #include <rill/core/receipt.hpp>
 
 #include <type_traits>
@@ -59,7 +60,7 @@ request start(Group& group, Body&& body) {
         return {};
     } else if constexpr (detail::require_activities<typename Group::transport_type>() &&
                          detail::require_lanes<typename Group::topology_type>()) {
-        static_assert(std::is_invocable_r_v<receipt, std::decay_t<Body>&, typename Group::lane_type&>,
+        static_assert(detail::callable_object<std::decay_t<Body>, receipt, typename Group::lane_type&>,
                       "rill::start: the body must take a lane of the group by reference and return a receipt");
         return group.start(std::forward<Body>(body));
     } else {

@@ -7,6 +7,21 @@
 
 namespace rill { inline namespace RILL_ABI {
 
+namespace detail {
+
+/// A result that a function which returns `To` can return. `std::is_invocable_r` takes a compiler several times as long
+/// as this, and each new type of body asks it.
+template <class From, class To>
+concept returned_as = std::is_void_v<To> || requires(From (&made)(), void (&take)(To)) { take(made()); };
+
+template <class Body, class Result, class... Arguments>
+concept callable_object = requires(Body& body, Arguments... arguments) {
+    static_cast<const void*>(__builtin_addressof(body));
+    { body(static_cast<Arguments&&>(arguments)...) } -> returned_as<Result>;
+};
+
+}  // namespace detail
+
 /// Is defined for signatures of functions, such as `function_ref<bool(deadline)>`.
 template <class Signature>
 class function_ref;
@@ -17,9 +32,8 @@ template <class Result, class... Arguments>
 class function_ref<Result(Arguments...)> {
   public:
     template <class Body>
-        requires(std::is_object_v<std::remove_reference_t<Body>> &&
-                 !std::same_as<std::remove_cvref_t<Body>, function_ref> &&
-                 std::is_invocable_r_v<Result, Body&, Arguments...>)
+        requires(!std::same_as<std::remove_cvref_t<Body>, function_ref> &&
+                 detail::callable_object<Body, Result, Arguments...>)
     function_ref(Body&& body)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
         : body_(const_cast<void*>(static_cast<const void*>(__builtin_addressof(body)))),
           call_(&call_body<std::remove_reference_t<Body>>) {}

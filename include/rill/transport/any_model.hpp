@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/core/function_ref.hpp>
 
 #include <concepts>
 #include <memory>
@@ -20,7 +21,7 @@ class any_model<Result(Arguments...)> {
     any_model() = default;
     template <class Function>
         requires(!std::same_as<std::remove_cvref_t<Function>, any_model> &&
-                 std::is_invocable_r_v<Result, const Function&, Arguments...>)
+                 detail::callable_object<const Function, Result, Arguments...>)
     any_model(Function function)  // NOLINT(google-explicit-constructor): a function is a model
         : function_(std::make_shared<const Function>(std::move(function))), call_([](const void* f, Arguments... of) {
               return static_cast<Result>((*static_cast<const Function*>(f))(of...));
