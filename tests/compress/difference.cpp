@@ -100,6 +100,18 @@ TEST_CASE("difference: goes on from what was saved, and a restore that throws ch
     CHECK(copy(other.neighbours()) == copy(of.neighbours()));
 }
 
+TEST_CASE("difference: goes back to a time before its first round") {
+    codec of = with(0.5);
+    sections saved;
+    of.save(saved, "codec");
+    of.start_at(std::vector<float>{3, 2, 1});
+    std::vector<float> model{1, -4, 2};
+    round_alone(of, model);
+    of.restore(saved, "codec");
+    of.start_at(std::vector<float>{5, 6, 7});
+    CHECK(copy(of.replica()) == std::vector<float>{5, 6, 7});
+}
+
 TEST_CASE("difference: a step that leads nowhere is refused") {
     for (const double step : {0.0, -0.1, 1.5})
         CHECK_THROWS_WITH_AS(with(step), doctest::Contains("difference: step is"), rill::contract_violation);

@@ -113,6 +113,23 @@ void check_close(const models& a, const models& b) {
 
 }  // namespace
 
+TEST_CASE("decentralized with a coordinator: the step of the last round is the last one, also among local steps") {
+    std::vector<std::uint64_t> steps(ranks);
+    models all(ranks, std::vector<double>(dimension, 1));
+    simulated::run(ranks, {}, [&](simulated::endpoint& net) {
+        const decentralized plan{coordinated_mixing{topology::random_matching{}, {.rounds = 3}},
+                                 train::sgd{},
+                                 rate,
+                                 mask,
+                                 train::mix_after{},
+                                 train::every{4}};
+        auto bound = plan.bind<double>(net, layers);
+        const auto rank = static_cast<std::size_t>(net.rank());
+        while (step(bound, all[rank], net.rank(), steps[rank])) ++steps[rank];
+    });
+    CHECK(steps == std::vector<std::uint64_t>(ranks, 12));
+}
+
 TEST_CASE("decentralized with a coordinator: steps are those of a plain program, simulated and over threads") {
     const models seen = trained(simulation, {.rounds = 12});
     check_close(seen, plain(12));

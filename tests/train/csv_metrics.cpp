@@ -78,6 +78,19 @@ TEST_CASE("csv_metrics: of a line for which there is no room nothing stays, and 
     CHECK(text_of(path) == names + written + written + written);
 }
 
+TEST_CASE("csv_metrics: appending to a file for which there is no more room leaves what it holds") {
+    const scratch_directory here;
+    const std::string path = here / "steps.csv";
+    csv_metrics{path}(full_record());
+    for (const std::size_t room : {0U, 10U}) {
+        csv_metrics write(path, {.append = true});
+        const file_limit full(names.size() + written.size() + room);
+        CHECK(message_of<data_error>([&] { write(full_record()); }) ==
+              "rill: " + path + ": cannot be written: File too large");
+        CHECK(text_of(path) == names + written);
+    }
+}
+
 TEST_CASE("csv_metrics: gets each step of a trainer") {
     const scratch_directory here;
     in_process::run(2, [&](auto& net) {

@@ -81,6 +81,27 @@ TEST_CASE("partial_bsp: the root contributes where it is told to") {
     CHECK(follow(plan, 1) == followed{{1.5F}, {2}});
 }
 
+TEST_CASE("partial_bsp: a completion that waits for no child trains nothing, and is refused") {
+    const auto refused = [](int size, const auto& plan) {
+        bool is_refused = false;
+        simulated::run(size, {}, [&](simulated::endpoint& net) {
+            try {
+                plan.template bind<float>(net, one_layer);
+            } catch (const contract_violation& told) {
+                is_refused = true;
+                CHECK(std::string(told.what()).find("nothing would be trained") != std::string::npos);
+            }
+        });
+        return is_refused;
+    };
+    CHECK(refused(3, plan_of(straggler::tolerate{2})));
+    CHECK(refused(1, plan_of(straggler::wait_all{})));
+    CHECK_FALSE(refused(4, plan_of(straggler::tolerate{2})));
+    auto plan = plan_of(straggler::tolerate{3});
+    plan.root_contributes = true;
+    CHECK_FALSE(refused(1, plan));
+}
+
 TEST_CASE("partial_bsp: clips each gradient, and gives the rate the number of the step") {
     const train::partial_bsp plan{topology::star{},   straggler::wait_all{},
                                   train::sgd{},       train::step_decay{.initial = 1, .factor = 0.5},

@@ -136,6 +136,7 @@ class difference_codec {
         replica_.swap(replica);
         sum_.swap(sum);
         start_ = start;
+        has_moved_ = false;
     }
 
   private:

@@ -21,6 +21,7 @@ class bound_adam;
 /// Adam: `m = beta1·m + (1 - beta1)·g; v = beta2·v + (1 - beta2)·g²; w -= rate·m̂ / (√v̂ + epsilon)`, where m̂ and v̂
 /// are m and v divided by `1 - beta^t` in step t.
 ///
+/// A gradient whose square overflows stops its parameter for good; `clip_value` before it keeps that from happening.
 /// Models `Optimizer`. AdamW is `decoupled_decay{adam{}, decay}`. Memory: two values for each parameter. Source: Kingma
 /// and Ba, Adam, ICLR 2015, Algorithm 1.
 struct adam {

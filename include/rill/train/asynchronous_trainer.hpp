@@ -82,7 +82,9 @@ class asynchronous_trainer {
     /// serves, the first step is over when the run is.
     ///
     /// In the record `phases.exchange` is the time that this rank waited for newer parameters, and `invalid` names
-    /// gradients of this rank that were found not to be finite since its last step.
+    /// gradients of this rank that were found not to be finite since its last step. `exchange` and `phases.update` stay
+    /// empty: what is sent and folded belongs to no step. `replica()` and the transport know it. What has become of the
+    /// last gradients is in `counts()`, but in no record that the hook gets.
     step_record step() {
         step_record record{.step = step_};
         stopwatch clock(*net_);
@@ -124,11 +126,10 @@ class asynchronous_trainer {
     }
 
     /// Goes on where the saved trainer had ended; it had this rank, this number of ranks, this seed and a plan of this
-    /// name. Only before the
-    /// first step: from then on other ranks and activities move the model. Collective: throws on all ranks where the
-    /// file of any rank does not fit or their files do not belong together; the trainer cannot be used then.
-    /// `data_error` on the rank whose file it is. `in`: of `checkpoint::open`, so that a rank whose file is missing
-    /// takes part too.
+    /// name. Only before the first step: from then on other ranks and activities move the model. Collective: throws on
+    /// all ranks where the file of any rank does not fit or their files do not belong together, `data_error` on the
+    /// rank whose file it is; the trainer cannot be used then. `in`: of `checkpoint::open`, so that a rank whose file
+    /// is missing takes part too.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         saved_state saved{};

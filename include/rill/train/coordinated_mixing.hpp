@@ -16,10 +16,10 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 ///
 ///     train::decentralized{train::coordinated_mixing{fast, coordinated{.rounds = 1000}}, sgd, rate, mask}
 ///
-/// A step is a round of `gossip` with a coordinator. The run is over after `rounds` rounds, or after the step after
-/// which all ranks call `end`. On a rank that is out a step throws `timeout`; the others go on. A rank 0 that does not
-/// train makes no step of its own: its first one ends with the run. A record's traffic leaves out the
-/// joining, which happens in the first step, and on rank 0 what it sends and receives as the coordinator.
+/// A step that exchanges is a round of `gossip` with a coordinator. The run is over after the step of the last round,
+/// or after the step after which all ranks call `end`. On a rank that is out a step throws `timeout`; the others go on.
+/// A rank 0 that does not train makes no step of its own: its first one ends with the run. A record's traffic leaves
+/// out the joining, which happens in the first step, and on rank 0 what it sends and receives as the coordinator.
 ///
 /// Checkpoints: all ranks save between the same two steps, so rank 0 trains. `restore` ends the gossip that has begun,
 /// if any, and begins another one, collectively: so all ranks live. Ranks that were out take part again. Pairs are then

@@ -50,7 +50,7 @@ class mixing_session {
     const gossip<Net, Mix>& models() const { return models_; }
 
     static constexpr bool contributes() { return true; }
-    /// Whether there is a next exchange.
+    /// Whether there is a next exchange. Asked in each step, also between exchanges.
     static constexpr bool next() { return true; }
     static void end() {}
     template <class Group>
@@ -140,7 +140,7 @@ class bound_decentralized {
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
         const bool exchanges = policy_.exchange.exchanges(number);
         if (has_ended_) gossip_.end();
-        if (!has_ended_ && !has_mixed_ && (exchanges || !contributes())) has_ended_ = !gossip_.next();
+        if (!has_ended_ && !has_mixed_) has_ended_ = !gossip_.next();
         step_record record{.step = number, .is_over = has_ended_};
         if (has_ended_) return record;
         const double rate = rate_at<T>(policy_.rate, number);

@@ -4,6 +4,7 @@
 #include <rill/concept/completion.hpp>
 #include <rill/concept/staleness.hpp>
 #include <rill/concept/tree_topology.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/protocol/rounds.hpp>
 #include <rill/straggler/fresh.hpp>
 #include <rill/train/clip.hpp>
@@ -45,6 +46,11 @@ class bound_partial_bsp : public rooted<Net, decltype(Policy::topology), detail:
               policy.optimizer.template bind<T>(dimension)),
           policy_(policy) {
         detail::require_clipping(policy.clip);
+        const gathering nobody{.expected = policy.topology.children(net.size(), 0), .in = {}};
+        RILL_EXPECTS(policy.root_contributes || !policy.completion.is_complete(nobody),
+                     "train::partial_bsp: a round is complete before any child of rank 0 has contributed, and rank 0 "
+                     "computes nothing, so nothing would be trained; let the completion wait for a child, or set "
+                     "root_contributes");
     }
 
     bool contributes() const { return policy_.root_contributes || !this->is_root(); }
@@ -71,11 +77,12 @@ class bound_partial_bsp : public rooted<Net, decltype(Policy::topology), detail:
 /// fastest k, all but s, those before a deadline), and late ones are dropped or count later (`staleness`).
 ///
 /// Models `Strategy`. The root, rank 0, moves the parameters and sends them to all; replicas are not equal: a late rank
-/// goes on from the newest ones. By default the root is a master that computes nothing. A gradient that is not finite
-/// is left out. `rounds` says what is guaranteed when ranks die. Checkpoints: all ranks save, and restore, between
-/// the same two steps. What is late then and counts later by `staleness` is of the parameters before. Cost per step:
-/// the parameters down and a gradient up on each edge of `topology`. Memory: the optimizer's at each rank, and that of
-/// `rounds`.
+/// goes on from the newest ones. By default the root is a master that computes nothing; then
+/// `bind` throws `contract_violation` if `completion` waits for none of its children (or it has none). A gradient that
+/// is not finite is left out. `rounds` says what is guaranteed when ranks die. Checkpoints: all ranks save, and
+/// restore, between the same two steps. What is late then and counts later by `staleness` is of the parameters before.
+/// Cost per step: the parameters down and a gradient up on each edge of `topology`. Memory: the optimizer's at each
+/// rank, and that of `rounds`.
 template <TreeTopology Tree, Completion Enough, Optimizer Descent, RateSchedule Rate, Staleness Age = straggler::fresh,
           Clipping Clip = no_clip>
 struct partial_bsp {

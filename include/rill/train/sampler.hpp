@@ -37,6 +37,7 @@ class sampler {
     explicit sampler(const options& chosen) : options_(chosen) {
         RILL_EXPECTS(chosen.ranks > 0 && chosen.rank >= 0 && chosen.rank < chosen.ranks, "sampler: a rank of a group");
         const std::size_t most = chosen.rows / static_cast<std::size_t>(chosen.ranks);
+        RILL_EXPECTS(most > 0, "sampler: fewer rows than ranks, so no batch has a row of each rank");
         if (chosen.batch == 0 || chosen.batch > most)
             rill::detail::refuse_option(
                 "train::sampler: batch", rill::detail::spelled_value(chosen.batch),
@@ -47,7 +48,7 @@ class sampler {
     }
 
     std::size_t steps_per_epoch() const { return options_.rows / global_batch(); }
-    /// The step of the next batch.
+    /// The epoch of the next batch.
     std::uint64_t epoch() const { return epoch_; }
     /// The step of the next batch within its epoch.
     std::size_t step() const { return step_; }

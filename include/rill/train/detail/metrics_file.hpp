@@ -38,13 +38,14 @@ class metrics_file {
         const std::size_t done = write_all(file_.get(), std::as_bytes(std::span(line)));
         if (done == line.size()) return;
         const int reason = errno;
-        take_back(static_cast<off_t>(done));
+        if (done > 0) take_back(static_cast<off_t>(done));
         errno = reason;
         file_failed(path_, "cannot be written");
     }
 
   private:
-    /// Removes a part of a line, behind which the next line would stand. A pipe or a device keeps it.
+    /// Removes a part of a line, behind which the next line would stand. A pipe or a device keeps it. Where a file is
+    /// appended to, its position is unknown until something has been written.
     void take_back(off_t bytes) {
         const off_t end = ::lseek(file_.get(), 0, SEEK_CUR) - bytes;
         if (end >= 0 && ::ftruncate(file_.get(), end) == 0) ::lseek(file_.get(), end, SEEK_SET);
