@@ -1,5 +1,5 @@
 // expect: rill::pair_averaging: the transport does not model ConcurrentTransport, so no rank can answer while it
-// mentions: use in_process, simulated or mpi with MPI_THREAD_MULTIPLE
+// mentions: use in_process, simulated, tcp, or mpi with MPI_THREAD_MULTIPLE
 #include <rill/protocol/pair_averaging.hpp>
 #include <rill/topology/bipartite.hpp>
 #include <rill/train/descent.hpp>

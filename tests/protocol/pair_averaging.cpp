@@ -238,6 +238,32 @@ TEST_CASE("pair_averaging: a gradient that is not finite moves nothing, and its 
     });
 }
 
+TEST_CASE("pair_averaging: a model that is not finite is named before others average with it") {
+    const auto one = [](auto& net, auto who) {
+        pairs::vector model(3), gradient(3);
+        pair_averaging replica{net, who, pairs::plain, model, {.timeout = rill::seconds(10)}};
+        if (net.rank() == 2) gradient[1] = -1e308;  // the second one is too much
+        std::string said;
+        try {
+            for (int pushes = 0; const auto held = replica.pull(model);) {
+                net.sleep_until(net.now() + rill::microseconds(100));
+                for (const double value : model) CHECK((net.rank() == 2 || std::isfinite(value)));
+                if (net.rank() == 2 && ++pushes > 30)
+                    replica.end();
+                else
+                    replica.push(gradient, *held);
+            }
+        } catch (const rill::error& thrown) {
+            said = thrown.what();
+            CHECK(thrown.culprit() == 2);
+        }
+        CHECK_MESSAGE(said.find("rank 2 has a model that is not finite at coordinate 1") != std::string::npos, said);
+    };
+    rill::simulated::run(4, {.latency = rill::microseconds(10)}, [&](auto& net) { one(net, anyone{}); });
+    rill::simulated::run(4, {.latency = rill::microseconds(10)}, [&](auto& net) { one(net, bipartite{}); });
+    rill::in_process::run(4, [&](auto& net) { one(net, anyone{}); });
+}
+
 TEST_CASE("pair_averaging: what is not allowed is refused before anything is done") {
     rill::simulated::run(1, {}, [](auto& net) {
         using rill::contract_violation;

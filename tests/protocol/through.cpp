@@ -276,6 +276,83 @@ TEST_CASE("through: a center that fails ends each group, which names who has met
     }
 }
 
+TEST_CASE("through: what the last model of a group holds has counted, also where the center fails") {
+    auto network = two_speeds();
+    network.faults = {.faults = {rill::faults::kill(4).after(40)}};
+    int failed = 0;
+    rill::simulated::run(5, network, [&](endpoint& net) {
+        std::vector<double> model(4), gradient(4);
+        rill::parameter_server center{
+            net, {.dedicated = true, .timeout = rill::seconds(1000)}, unbounded{}, rill::aggregate::add{}, model};
+        if (center.is_server()) {
+            center.pull(model);
+            return;
+        }
+        const auto rank = static_cast<std::size_t>(net.rank());
+        gradient[rank] = 1;
+        rill::subgroup mine{net, alike(net.rank(), 4)};
+        rill::group group{mine, ring{}, {.timeout = rill::seconds(10)}};
+        rill::partial_all_reduce replica{group, all_ready{}, in_step{}, plain_sum{}, rill::aggregate::add{}, model};
+        replica.through(center, {.every = 1});
+        try {
+            while (const auto held = replica.pull(model)) {
+                net.compute(1);
+                replica.push(gradient, *held);
+            }
+        } catch (const rill::error&) {
+            ++failed;
+        }
+        double counted = 0;
+        while (const auto fate = replica.fate())
+            if (fate->what == outcome::counted) counted += fate->weight;
+        CHECK(counted > 0);
+        CHECK(replica.newest()[rank] == counted);
+    });
+    CHECK(failed == 4);
+}
+
+TEST_CASE("through: a group that was given up ends with the final model when it meets the center again") {
+    int given_up = 0;
+    std::vector<std::vector<double>> last(4);
+    rill::simulated::run(5, two_speeds(), [&](endpoint& net) {
+        std::vector<double> model(4), gradient(4);
+        rill::parameter_server center{
+            net, {.dedicated = true, .timeout = rill::milliseconds(30)}, unbounded{}, rill::aggregate::add{}, model};
+        if (center.is_server()) {
+            center.pull(model);
+            return;
+        }
+        const auto rank = static_cast<std::size_t>(net.rank());
+        gradient[rank] = 1;
+        rill::subgroup mine{net, alike(net.rank(), 4)};
+        rill::group group{mine, ring{}, {.timeout = rill::seconds(10)}};
+        rill::partial_all_reduce replica{group, all_ready{}, in_step{}, plain_sum{}, rill::aggregate::add{}, model};
+        replica.through(center, {.every = 20});
+        while (const auto held = replica.pull(model)) {
+            if (held->version >= 20) {
+                replica.end();
+                continue;
+            }
+            net.compute(1);
+            replica.push(gradient, *held);
+        }
+        for (bool goes_on = true; goes_on;) try {
+                while (center.pull(model)) continue;
+                goes_on = false;
+            } catch (const rill::error& late) {
+                CAPTURE(late.what());
+                REQUIRE(std::string(late.what()).find("give_up") != std::string::npos);
+                REQUIRE(late.culprit() % 2 == 1);
+                REQUIRE(rank % 2 == 0);
+                center.give_up(late.culprit());
+                ++given_up;
+            }
+        last[rank] = model;
+    });
+    CHECK(given_up > 0);
+    for (const auto& each : last) CHECK(each == last[0]);
+}
+
 TEST_CASE("through: a group that has come off to infinity fails, and what it has changed is not lost in silence") {
     for (const bool tells_models : {false, true}) {
         int failed = 0;

@@ -29,6 +29,8 @@ struct mean_of_latest {
     template <std::floating_point T>
     class bound {
       public:
+        explicit bound(std::size_t dimension) : dimension_(dimension) {}
+
         void apply_of(rank_t rank, std::span<T> model, std::span<const T> push, std::uint64_t) {
             const auto place = static_cast<std::size_t>(rank);
             if (latest_.size() <= place) latest_.resize(place + 1);
@@ -60,7 +62,7 @@ struct mean_of_latest {
             in.read(std::string(prefix) + "sizes", sizes);
             std::vector<aligned_vector<T>> latest(ranks[0]);
             for (std::size_t place = 0; place < latest.size(); ++place) {
-                latest[place].resize(sizes[place]);
+                latest[place].resize(sizes[place] == 0 ? 0 : dimension_);  // the reader refuses another size
                 in.read(name_of(prefix, place), latest[place]);
             }
             latest_ = std::move(latest);
@@ -71,11 +73,12 @@ struct mean_of_latest {
             return std::string(prefix) + "latest." + std::to_string(place);
         }
 
+        std::size_t dimension_;
         std::vector<aligned_vector<T>> latest_;  ///< by rank; empty where there is none
     };
     template <std::floating_point T>
-    bound<T> bind(std::size_t) const {
-        return {};
+    bound<T> bind(std::size_t dimension) const {
+        return bound<T>(dimension);
     }
     friend constexpr bool operator==(mean_of_latest, mean_of_latest) = default;
 };

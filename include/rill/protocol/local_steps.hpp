@@ -49,8 +49,8 @@ struct local_step_options {
 ///   rounds and ages count pushes.
 /// - `retire` and `end` push first what steps there are.
 ///
-/// One activity calls its members; `replica` must outlive it. Memory: the model twice and the inner update's state.
-/// Source: Stich 2019 (local SGD); Douillard et al. 2023 (DiLoCo).
+/// One activity calls its members; `replica` must outlive it. Memory: three times the model, and the inner update's
+/// state. Source: Stich 2019 (local SGD); Douillard et al. 2023 (DiLoCo).
 template <class R, class Move>
 class local_steps {
   public:

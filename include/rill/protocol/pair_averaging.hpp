@@ -65,7 +65,8 @@ namespace rill { inline namespace RILL_ABI {
 /// more, and the others go on. So do two ranks of which one has waited `timeout` for the other in vain; the exchange
 /// may then have moved one of the two models only, and the sum has changed. A rank that has lost at least half of the
 /// ranks that live in this way, counting itself among these, is cut off: it alone throws `timeout`, which names one of
-/// the links. Every other failure ends the run on all ranks.
+/// the links. Every other failure ends the run on all ranks. So does a model that is not finite: `invalid_value` names
+/// its rank and the coordinate, before another rank has averaged with it.
 ///
 /// Making it is collective; `net` must outlive it. A rank answers from its first `pull` on. One activity calls its
 /// members. Cost of an exchange: two messages of N elements; where the partner may ask too, two short ones, and two

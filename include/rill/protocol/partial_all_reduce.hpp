@@ -91,9 +91,9 @@ struct through_options {
 /// members. It needs activities that make progress while the rank computes.
 ///
 /// Cost of a round: an `all_reduce` of N elements, one of 2 P integers, and at most P - 1 + 2 q short messages, where q
-/// ranks are asked. Between rounds no clock runs. Memory: four models, and one gradient for each push that waits.
-/// Deterministic where the order of arrival is: the simulator replays bit for bit. Source: RNA (Yang et al. 2020),
-/// section 3, and eager-SGD (Li et al. 2020) with the policies `majority` and `in_step`.
+/// ranks are asked. Between rounds no clock runs. Memory: six times the model, and one gradient for each push that
+/// waits. Deterministic where the order of arrival is: the simulator replays bit for bit. Source: RNA (Yang et al.
+/// 2020), section 3, and eager-SGD (Li et al. 2020) with the policies `majority` and `in_step`.
 template <class Group, Element T, class Start, class Age, class Sum, class Move, class Codec = no_codec>
 class partial_all_reduce
     : detail::partial_requirements<typename Group::transport_type, Start, Age, Sum, Move, T, Codec> {
@@ -373,10 +373,10 @@ class partial_all_reduce
             [&](aligned_vector<T>&& room) { pushes_.release(std::move(room)); });
         exchange_with(own);
         ++version_;
-        if (center_ && (is_done_ || version_ % every_ == 0))
-            is_done_ |= !center_->meet(starter_.coordinator(), std::span<T>(model_));
         for (const push_fate& fate : told_) pushes_.tell(fate);
         told_.clear();
+        if (center_ && (is_done_ || version_ % every_ == 0))
+            is_done_ |= !center_->meet(starter_.coordinator(), std::span<T>(model_));
         shelf_.put(version_, model_, made_);
     }
 

@@ -19,7 +19,7 @@ struct gossip_requirements {
     static_assert(
         Mixing<Mix>,
         "rill::gossip: the second argument does not model Mixing; use topology::ring_neighbours, exponential, "
-        "rotating, random_matching, metropolis or directed (see rill/concept/mixing.hpp)");
+        "rotating, random_matching, bandwidth_matching, metropolis or directed (see rill/concept/mixing.hpp)");
 };
 
 template <class Model>
@@ -101,7 +101,7 @@ struct coordinated_requirements {
     static_assert(
         ConcurrentTransport<Net>,
         "rill::gossip: the transport does not model ConcurrentTransport, so rank 0 cannot coordinate while it "
-        "computes; use in_process, simulated or mpi, or leave the coordinator away");
+        "computes; use in_process, simulated, tcp or mpi, or leave the coordinator away");
     static_assert(Mixing<Mix>,
                   "rill::gossip: the second argument does not model Mixing; use topology::bandwidth_matching or "
                   "random_matching (see rill/concept/mixing.hpp)");

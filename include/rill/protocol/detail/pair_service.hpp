@@ -7,6 +7,7 @@
 #include <rill/core/random.hpp>
 #include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
+#include <rill/kernel/magnitude.hpp>
 #include <rill/protocol/detail/machine_host.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
 #include <rill/protocol/detail/pair_kind.hpp>
@@ -59,7 +60,10 @@ class pair_service {
 
     buffer frame(const machine_action& asked) {
         const wire::header head = session_.stamped({}, asked.kind, asked.number);
-        if (asked.kind == pair_kind::request) sent_ = model_;
+        if (asked.kind == pair_kind::request) {
+            require_finite();
+            sent_ = model_;
+        }
         if (!pair_kind::has_model(asked.kind)) return empty_frame(head);
         buffer bytes = kept_room(model_.size() * sizeof(T));
         append_frame(bytes, head, whole(std::span<const T>(asked.kind == pair_kind::request ? sent_ : before_)));
@@ -81,15 +85,25 @@ class pair_service {
     /// Goes half of the way from what this rank has told to what the other has told. Both do, so that the sum of their
     /// models stays.
     void keep(message&& got, const wire::header& head) {
+        const bool answers = head.kind == pair_kind::answer || machine_.has_crossed();
+        if (!answers) {
+            require_finite();
+            before_ = model_;
+        }
         read_from(*this, got.source(), [&] {
             frame_reader frames(got.pieces());
             const std::span<const T> other = next_values<T>(frames);
-            const bool answers = head.kind == pair_kind::answer || machine_.has_crossed();
-            if (!answers) before_ = model_;
             const aligned_vector<T>& own = answers ? sent_ : before_;
             for (std::size_t i = 0; i < model_.size(); ++i) model_[i] += (other[i] - own[i]) / 2;
         });
         owner_.moved(std::span<const T>(model_));
+    }
+
+    /// What is not finite would spread to the models of all ranks.
+    void require_finite() const {
+        if (const auto coordinate = kernel::find_non_finite(std::span<const T>(model_)))
+            throw_error(scene().of_self({" has a model that is not finite at coordinate ", *coordinate},
+                                        failure::invalid_value));
     }
 
     /// A rank that has never begun has failed before, and tells it.

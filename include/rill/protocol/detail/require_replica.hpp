@@ -43,7 +43,7 @@ template <class Net, class Start, class Age, class Sum, class Move, class T, cla
 struct partial_requirements {
     static_assert(ConcurrentTransport<Net>,
                   "rill::partial_all_reduce: the transport does not model ConcurrentTransport, so no rank can exchange "
-                  "while it computes; use in_process, simulated or mpi with MPI_THREAD_MULTIPLE");
+                  "while it computes; use in_process, simulated, tcp, or mpi with MPI_THREAD_MULTIPLE");
     static_assert(Trigger<Start>,
                   "rill::partial_all_reduce: the policy after the group does not model Trigger, which says who starts "
                   "a round; use straggler::solo, majority, two_choices or all_ready (see rill/concept/trigger.hpp)");
@@ -69,7 +69,7 @@ template <class Net, class Who, class Move, class T>
 struct pair_requirements {
     static_assert(ConcurrentTransport<Net>,
                   "rill::pair_averaging: the transport does not model ConcurrentTransport, so no rank can answer while "
-                  "it computes; use in_process, simulated or mpi with MPI_THREAD_MULTIPLE");
+                  "it computes; use in_process, simulated, tcp, or mpi with MPI_THREAD_MULTIPLE");
     static_assert(Pairing<Who>,
                   "rill::pair_averaging: the policy after the transport does not model Pairing, which says who may ask "
                   "whom; use topology::bipartite or anyone (see rill/concept/pairing.hpp)");
@@ -86,7 +86,7 @@ struct server_requirements {
     static_assert(
         ConcurrentTransport<Net>,
         "rill::parameter_server: the transport does not model ConcurrentTransport, so no rank can serve while "
-        "it computes; use in_process, simulated or mpi");
+        "it computes; use in_process, simulated, tcp or mpi");
     static_assert(Staleness<Age>,
                   "rill::parameter_server: the policy after the options does not model Staleness, which says how far a "
                   "worker may lead; use straggler::bounded, in_step or unbounded (see rill/concept/staleness.hpp)");

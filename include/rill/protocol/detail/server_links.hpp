@@ -113,6 +113,11 @@ class server_links {
     void release() {
         for (link& each : links_) each.answer.reset();
     }
+    /// Keeps what servers say once, when they end.
+    void release_unless_final() {
+        for (link& each : links_)
+            if (each.head.kind != server_kind::final) each.answer.reset();
+    }
     const wire::header& head(std::size_t server) const { return links_[server].head; }
     byte_pieces answer(std::size_t server) const { return links_[server].answer->pieces(); }
     bool has_ended(std::size_t server) const {

@@ -56,7 +56,9 @@ class server_machine {
             heard_at_ = now;
             keeps = take(event, now);
         }
-        if (event.happened == what::nothing_came) review(now);
+        // Where others keep the server busy there is always something that comes.
+        const bool is_late = !waiting_.empty() && now >= at(waiting_.front()).asked_at + timeout_;
+        if (is_late || event.happened == what::nothing_came) review(now);
         machine_action asked = next(now);
         asked.keeps = keeps;
         return asked;

@@ -71,7 +71,7 @@ class server_worker {
             if (const wire::header* const late = links_.first_of(kinds::late)) links_.require_joined(*late);
         });
         if (const wire::header* const late = links_.first_of(kinds::late)) links_.throw_late(*late, is_leaving_);
-        links_.release();
+        waits ? links_.release() : links_.release_unless_final();
         pulled_ = version_;
         is_over_ = is_leaving_ && waits;
     }
