@@ -1,4 +1,4 @@
-// Sums a vector over processes that are connected by TCP. `tools/launch -n 4 build/dev/examples/example_over_tcp`
+// Sums a vector over processes that are connected by TCP. `tools/launch -n 4 build/release/examples/example_over_tcp`
 // starts four. `tcp::run` reads rank and number of ranks from the launcher's variables; without a launcher there is one
 // rank.
 #include <rill/rill.hpp>

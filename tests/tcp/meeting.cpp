@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -245,7 +246,7 @@ TEST_CASE("two of one rank, and ranks that differ, are refused on rank 0 and whe
     CHECK_MESSAGE(has(said[0], "two processes say that they are rank 1"), said[0]);
     CHECK(has(said[1] + said[2], "two processes say that they are rank 1"));
     const std::pair<const char*, void (*)(tcp::options&)> changes[] = {
-        {"rank 1 expects 3 ranks, rank 0 2", [](tcp::options& own) { own.ranks = 3; }},
+        {"rank 1 expects 3 ranks or seats, rank 0 2", [](tcp::options& own) { own.ranks = 3; }},
         {"rank 1 belongs to another job", [](tcp::options& own) { own.job = "other"; }},
         {"rank 1 has another value of eager_bytes", [](tcp::options& own) { own.eager_bytes = 2048; }},
         {"rank 1 has another value of chunk_bytes", [](tcp::options& own) { own.chunk_bytes = 2048; }},
@@ -388,6 +389,51 @@ TEST_CASE("strangers that come again and again keep no ranks from meeting") {
     is_over = true;
     crowd.join();
     for (const auto& each : thrown) CHECK(ranks::text_of(each) == "");
+}
+
+TEST_CASE("a stranger that sends without end keeps no ranks from meeting") {
+    using namespace tcp::detail;
+    const std::string point = ranks::free_point();
+    const socket_address at = resolve(point, no_rank).front();
+    std::atomic<bool> is_over = false;
+    std::thread stranger([&] {
+        const std::string text(std::size_t{1} << 16U, 'x');
+        while (!is_over) {
+            const tcp::detail::socket made = start_connecting(at);
+            pollfd one{.fd = made.get(), .events = POLLOUT, .revents = 0};
+            while (!is_over && ::poll(&one, 1, 10) >= 0 && (one.revents & (POLLERR | POLLHUP)) == 0)
+                if (::send(made.get(), text.data(), text.size(), MSG_NOSIGNAL) < 0 && errno != EAGAIN) break;
+        }
+    });
+    tcp::options chosen{.meeting = point, .key = tcp::key::from_text("0123456789abcdefghijklmnopqrstuv")};
+    const auto thrown = ranks::on_threads(3, chosen, [&](const tcp::options& own) {
+        if (own.rank != 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        tcp::run([](auto&) {}, own);
+    });
+    is_over = true;
+    stranger.join();
+    for (const auto& each : thrown) CHECK(ranks::text_of(each) == "");
+}
+
+TEST_CASE("another job at one of several meeting points keeps no ranks from meeting") {
+    const auto key = tcp::key::from_text("0123456789abcdefghijklmnopqrstuv");
+    for (const auto& other : {key, tcp::key::from_text("vutsrqponmlkjihgfedcba9876543210")}) {
+        const std::string theirs = ranks::free_point(), ours = ranks::free_point();
+        std::thread stranger([&] {
+            const tcp::options waits{
+                .ranks = 2, .meeting = theirs, .job = "other", .key = other, .meeting_timeout = seconds(2)};
+            ranks::thrown_by([&] { tcp::endpoint net(waits); });
+        });
+        const auto thrown = ranks::on_threads(2, {.meeting = ours + "," + theirs, .key = key}, [&](tcp::options own) {
+            if (own.rank == 0) {
+                own.meeting = ours;
+                std::this_thread::sleep_for(std::chrono::milliseconds(500));  // until the other job has refused rank 1
+            }
+            tcp::run([](auto&) {}, own);
+        });
+        stranger.join();
+        for (const auto& each : thrown) CHECK(ranks::text_of(each) == "");
+    }
 }
 
 TEST_CASE("of several meeting points, ranks meet at those where rank 0 can listen") {

@@ -95,14 +95,14 @@ class Launch(unittest.TestCase):
 
 
 class Hosts(unittest.TestCase):
-    """Hosts are shells of this one: a program in place of ssh writes down what it was asked for."""
+    """Hosts are shells of this one, without its variables: a program in place of ssh writes down what it was asked for."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.asked = pathlib.Path(folder.name, "asked")
         self.ssh = pathlib.Path(folder.name, "ssh")
-        self.ssh.write_text(f'#!/bin/sh\necho "$*" >>{self.asked}\nshift\nshift\nexec sh -c "$*"\n')
+        self.ssh.write_text(f'#!/bin/sh\necho "$*" >>{self.asked}\nshift\nshift\nexec env -i PATH="$PATH" sh -c "$*"\n')
         self.ssh.chmod(0o700)
 
     def launch(self, *arguments, **more):
@@ -119,6 +119,12 @@ class Hosts(unittest.TestCase):
         asked = self.asked.read_text()
         self.assertNotIn(key, asked)
         self.assertEqual(sorted(line.split()[1] for line in asked.splitlines() if line.startswith("-oBatch")), ["a", "a", "user@b"])
+
+    def test_variables_of_the_job_reach_all_hosts(self):
+        wanted = {"RILL_JOB": "job 7", "RILL_SEATS": "4", "RILL_INTERFACES": "eth0,eth1", "RILL_SECURITY": "encrypted"}
+        told = self.launch("--hosts", "a,b", *python(f"import os; print([os.environ[name] for name in {list(wanted)}])"),
+                           environment=wanted)
+        self.assertEqual(sorted(told.stdout.splitlines()), [f"[{rank}] {list(wanted.values())}" for rank in range(2)], told.stderr)
 
     def test_a_failure_on_one_host_is_the_exit_status_and_ends_the_others(self):
         begun = time.monotonic()

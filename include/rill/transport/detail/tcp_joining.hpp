@@ -168,7 +168,7 @@ class joining final : public arrival, admissions::owner {
     void refused(rank_t peer, const handshake& by) override {
         if (!is_for_good(peer, by)) return;
         trouble_ = refusal_text(by, made_.own);
-        if (is_final(by)) fail_as_odd();
+        if (is_final(by) && (peer != anybody() || !is_list(chosen_.meeting))) fail_as_odd();
     }
     /// Whether a later dial will be refused, too. The process that sat on the seat before may have ended just now; then
     /// the others need a while to notice it.

@@ -52,7 +52,7 @@ class meeting_guest final : public arrival {
     void dialled(rank_t, pending_connection&& made) override { host_ = made.take(); }
     void refused(rank_t, const handshake& by) override {
         trouble_ = refusal_text(by, made_.own);
-        if (is_final(by)) fail_as_odd();
+        if (is_final(by) && !is_list(chosen_.meeting)) fail_as_odd();
     }
     std::vector<roster_entry> told_roster() {
         meeting_reader words(chosen_.ranks, chosen_.rank, 0);

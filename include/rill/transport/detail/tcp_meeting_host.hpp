@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -74,8 +75,14 @@ class meeting_host final : public arrival {
 
     void listen() {
         std::vector<socket> here;
-        for (const socket_address& each : is_file(chosen_.meeting) ? own_addresses(is_local()) : addresses())
-            if (socket made = listen_at(each, SOMAXCONN)) here.push_back(std::move(made));
+        int reason = 0;
+        for (const socket_address& each : is_file(chosen_.meeting) ? own_addresses(is_local()) : addresses()) {
+            if (socket made = listen_at(each, SOMAXCONN))
+                here.push_back(std::move(made));
+            else if (reason != EADDRINUSE)
+                reason = errno;  // other addresses may be those of other hosts
+        }
+        errno = reason;
         if (here.empty()) fail("cannot listen at " + chosen_.meeting + ": " + system_text());
         listen_at_cards();
         if (is_file(chosen_.meeting)) {

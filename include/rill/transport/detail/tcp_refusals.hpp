@@ -19,7 +19,8 @@ inline std::string mismatch_text(handshake::refusal why, const handshake::identi
         case refusal::version: return who + " has another version of rill";
         case refusal::job: return who + " belongs to another job";
         case refusal::build: return who + " has another version of rill";
-        case refusal::ranks: return text_of({who, " expects ", by.ranks, " ranks, ", other, " ", dialled.ranks});
+        case refusal::ranks:
+            return text_of({who, " expects ", by.ranks, " ranks or seats, ", other, " ", dialled.ranks});
         case refusal::rank:
             return by.rank == dialled.rank ? "two processes say that they are " + who : who + " is none of the job";
         case refusal::purpose: return "the ranks have met already";
