@@ -56,7 +56,7 @@ endfunction()
 # No file for mpi: MPI's own compiler, mpicxx, brings its flags, and the libraries do not agree on a module's name.
 set(pc_of_threads FLAGS -pthread LIBS -pthread)
 set(pc_of_simulated LIBS -lboost_context)
-set(pc_of_tcp REQUIRES "rill-threads libssl libcrypto")
+set(pc_of_tcp REQUIRES "rill-threads libssl >= 3.0 libcrypto")
 set(pc_of_train REQUIRES "eigen3 zlib")
 set(pc_of_eigen REQUIRES eigen3)
 set(pc_of_xtensor REQUIRES xtensor)

@@ -5,8 +5,9 @@
 /// units then leave this code out, and compile all else as before. Without CMake, define the macro for all of them and
 /// add one that holds `#define RILL_COMPILED_HERE` and `#include <rill/compiled.hpp>`. All need the same flags: what is
 /// compiled for another contract level or instruction set has another name, and is missing when the program is linked.
-#pragma once
-
+///
+/// It may be read twice in one unit: where a precompiled header, or another unit of a unity build, stands before the
+/// component's own source, first as what is compiled elsewhere, then as what is compiled here.
 #include <rill/aggregate/mean.hpp>
 #include <rill/aggregate/sum.hpp>
 #include <rill/collective/all_reduce.hpp>
@@ -25,9 +26,11 @@
 #include <cstdint>
 #include <span>
 
-#if defined(RILL_COMPILED_HERE)
+#if defined(RILL_COMPILED_HERE) && !defined(RILL_DETAIL_COMPILED_MADE)
+#define RILL_DETAIL_COMPILED_MADE
 #define RILL_DETAIL_ONCE template
-#elif defined(RILL_COMPILED)
+#elif defined(RILL_COMPILED) && !defined(RILL_COMPILED_HERE) && !defined(RILL_DETAIL_COMPILED_NAMED)
+#define RILL_DETAIL_COMPILED_NAMED
 #define RILL_DETAIL_ONCE extern template
 #endif
 

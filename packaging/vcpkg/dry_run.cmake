@@ -66,7 +66,14 @@ function(vcpkg_cmake_config_fixup)
 endfunction()
 
 function(vcpkg_fixup_pkgconfig)
-    expect("no rill.pc where vcpkg wants it" EXISTS ${CURRENT_PACKAGES_DIR}/share/pkgconfig/rill.pc)
+    set(folder ${CURRENT_PACKAGES_DIR}/share/pkgconfig)
+    expect("no rill.pc where vcpkg wants it" EXISTS ${folder}/rill.pc)
+    file(GLOB modules ${folder}/*.pc)
+    foreach(module IN LISTS modules)
+        execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_LIBDIR=${folder} pkg-config --print-errors --exists ${module}
+                        RESULT_VARIABLE lacks)
+        expect("a module requires what no feature has brought: ${module}" NOT lacks)
+    endforeach()
 endfunction()
 
 function(vcpkg_install_copyright)
@@ -75,6 +82,7 @@ function(vcpkg_install_copyright)
 endfunction()
 
 check_manifest()
+set(FEATURES core)  # none is chosen
 include(${port_folder}/portfile.cmake)
 file(GLOB left RELATIVE ${CURRENT_PACKAGES_DIR} ${CURRENT_PACKAGES_DIR}/* ${CURRENT_PACKAGES_DIR}/share/*)
 list(JOIN left " " left)

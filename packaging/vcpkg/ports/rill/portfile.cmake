@@ -13,6 +13,12 @@ vcpkg_cmake_configure(
 )
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup()
+# vcpkg checks that each module finds what it requires.
+foreach(component IN ITEMS eigen tbb tcp train xtensor)
+    if(NOT component IN_LIST FEATURES)
+        file(REMOVE "${CURRENT_PACKAGES_DIR}/share/pkgconfig/rill-${component}.pc")
+    endif()
+endforeach()
 vcpkg_fixup_pkgconfig()
 file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/share/doc")
 file(INSTALL "${CMAKE_CURRENT_LIST_DIR}/usage" DESTINATION "${CURRENT_PACKAGES_DIR}/share/${PORT}")
