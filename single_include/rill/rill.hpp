@@ -1128,6 +1128,8 @@ struct mean_of_latest {
     template <std::floating_point T>
     class bound {
       public:
+        explicit bound(std::size_t dimension) : dimension_(dimension) {}
+
         void apply_of(rank_t rank, std::span<T> model, std::span<const T> push, std::uint64_t) {
             const auto place = static_cast<std::size_t>(rank);
             if (latest_.size() <= place) latest_.resize(place + 1);
@@ -1159,7 +1161,7 @@ struct mean_of_latest {
             in.read(std::string(prefix) + "sizes", sizes);
             std::vector<aligned_vector<T>> latest(ranks[0]);
             for (std::size_t place = 0; place < latest.size(); ++place) {
-                latest[place].resize(sizes[place]);
+                latest[place].resize(sizes[place] == 0 ? 0 : dimension_);  // the reader refuses another size
                 in.read(name_of(prefix, place), latest[place]);
             }
             latest_ = std::move(latest);
@@ -1170,11 +1172,12 @@ struct mean_of_latest {
             return std::string(prefix) + "latest." + std::to_string(place);
         }
 
+        std::size_t dimension_;
         std::vector<aligned_vector<T>> latest_;  ///< by rank; empty where there is none
     };
     template <std::floating_point T>
-    bound<T> bind(std::size_t) const {
-        return {};
+    bound<T> bind(std::size_t dimension) const {
+        return bound<T>(dimension);
     }
     friend constexpr bool operator==(mean_of_latest, mean_of_latest) = default;
 };
@@ -20564,6 +20567,7 @@ class difference_codec {
         replica_.swap(replica);
         sum_.swap(sum);
         start_ = start;
+        has_moved_ = false;
     }
 
   private:
@@ -29619,7 +29623,7 @@ struct gossip_requirements {
     static_assert(
         Mixing<Mix>,
         "rill::gossip: the second argument does not model Mixing; use topology::ring_neighbours, exponential, "
-        "rotating, random_matching, metropolis or directed (see rill/concept/mixing.hpp)");
+        "rotating, random_matching, bandwidth_matching, metropolis or directed (see rill/concept/mixing.hpp)");
 };
 
 template <class Model>
@@ -29701,7 +29705,7 @@ struct coordinated_requirements {
     static_assert(
         ConcurrentTransport<Net>,
         "rill::gossip: the transport does not model ConcurrentTransport, so rank 0 cannot coordinate while it "
-        "computes; use in_process, simulated or mpi, or leave the coordinator away");
+        "computes; use in_process, simulated, tcp or mpi, or leave the coordinator away");
     static_assert(Mixing<Mix>,
                   "rill::gossip: the second argument does not model Mixing; use topology::bandwidth_matching or "
                   "random_matching (see rill/concept/mixing.hpp)");
@@ -29910,7 +29914,7 @@ template <class Net, class Start, class Age, class Sum, class Move, class T, cla
 struct partial_requirements {
     static_assert(ConcurrentTransport<Net>,
                   "rill::partial_all_reduce: the transport does not model ConcurrentTransport, so no rank can exchange "
-                  "while it computes; use in_process, simulated or mpi with MPI_THREAD_MULTIPLE");
+                  "while it computes; use in_process, simulated, tcp, or mpi with MPI_THREAD_MULTIPLE");
     static_assert(Trigger<Start>,
                   "rill::partial_all_reduce: the policy after the group does not model Trigger, which says who starts "
                   "a round; use straggler::solo, majority, two_choices or all_ready (see rill/concept/trigger.hpp)");
@@ -29936,7 +29940,7 @@ template <class Net, class Who, class Move, class T>
 struct pair_requirements {
     static_assert(ConcurrentTransport<Net>,
                   "rill::pair_averaging: the transport does not model ConcurrentTransport, so no rank can answer while "
-                  "it computes; use in_process, simulated or mpi with MPI_THREAD_MULTIPLE");
+                  "it computes; use in_process, simulated, tcp, or mpi with MPI_THREAD_MULTIPLE");
     static_assert(Pairing<Who>,
                   "rill::pair_averaging: the policy after the transport does not model Pairing, which says who may ask "
                   "whom; use topology::bipartite or anyone (see rill/concept/pairing.hpp)");
@@ -29953,7 +29957,7 @@ struct server_requirements {
     static_assert(
         ConcurrentTransport<Net>,
         "rill::parameter_server: the transport does not model ConcurrentTransport, so no rank can serve while "
-        "it computes; use in_process, simulated or mpi");
+        "it computes; use in_process, simulated, tcp or mpi");
     static_assert(Staleness<Age>,
                   "rill::parameter_server: the policy after the options does not model Staleness, which says how far a "
                   "worker may lead; use straggler::bounded, in_step or unbounded (see rill/concept/staleness.hpp)");
@@ -34018,8 +34022,8 @@ struct local_step_options {
 ///   rounds and ages count pushes.
 /// - `retire` and `end` push first what steps there are.
 ///
-/// One activity calls its members; `replica` must outlive it. Memory: the model twice and the inner update's state.
-/// Source: Stich 2019 (local SGD); Douillard et al. 2023 (DiLoCo).
+/// One activity calls its members; `replica` must outlive it. Memory: three times the model, and the inner update's
+/// state. Source: Stich 2019 (local SGD); Douillard et al. 2023 (DiLoCo).
 template <class R, class Move>
 class local_steps {
   public:
@@ -34657,7 +34661,10 @@ class pair_service {
 
     buffer frame(const machine_action& asked) {
         const wire::header head = session_.stamped({}, asked.kind, asked.number);
-        if (asked.kind == pair_kind::request) sent_ = model_;
+        if (asked.kind == pair_kind::request) {
+            require_finite();
+            sent_ = model_;
+        }
         if (!pair_kind::has_model(asked.kind)) return empty_frame(head);
         buffer bytes = kept_room(model_.size() * sizeof(T));
         append_frame(bytes, head, whole(std::span<const T>(asked.kind == pair_kind::request ? sent_ : before_)));
@@ -34679,15 +34686,25 @@ class pair_service {
     /// Goes half of the way from what this rank has told to what the other has told. Both do, so that the sum of their
     /// models stays.
     void keep(message&& got, const wire::header& head) {
+        const bool answers = head.kind == pair_kind::answer || machine_.has_crossed();
+        if (!answers) {
+            require_finite();
+            before_ = model_;
+        }
         read_from(*this, got.source(), [&] {
             frame_reader frames(got.pieces());
             const std::span<const T> other = next_values<T>(frames);
-            const bool answers = head.kind == pair_kind::answer || machine_.has_crossed();
-            if (!answers) before_ = model_;
             const aligned_vector<T>& own = answers ? sent_ : before_;
             for (std::size_t i = 0; i < model_.size(); ++i) model_[i] += (other[i] - own[i]) / 2;
         });
         owner_.moved(std::span<const T>(model_));
+    }
+
+    /// What is not finite would spread to the models of all ranks.
+    void require_finite() const {
+        if (const auto coordinate = kernel::find_non_finite(std::span<const T>(model_)))
+            throw_error(scene().of_self({" has a model that is not finite at coordinate ", *coordinate},
+                                        failure::invalid_value));
     }
 
     /// A rank that has never begun has failed before, and tells it.
@@ -34823,7 +34840,8 @@ namespace rill { inline namespace RILL_ABI {
 /// more, and the others go on. So do two ranks of which one has waited `timeout` for the other in vain; the exchange
 /// may then have moved one of the two models only, and the sum has changed. A rank that has lost at least half of the
 /// ranks that live in this way, counting itself among these, is cut off: it alone throws `timeout`, which names one of
-/// the links. Every other failure ends the run on all ranks.
+/// the links. Every other failure ends the run on all ranks. So does a model that is not finite: `invalid_value` names
+/// its rank and the coordinate, before another rank has averaged with it.
 ///
 /// Making it is collective; `net` must outlive it. A rank answers from its first `pull` on. One activity calls its
 /// members. Cost of an exchange: two messages of N elements; where the partner may ask too, two short ones, and two
@@ -35283,6 +35301,11 @@ class server_links {
     void release() {
         for (link& each : links_) each.answer.reset();
     }
+    /// Keeps what servers say once, when they end.
+    void release_unless_final() {
+        for (link& each : links_)
+            if (each.head.kind != server_kind::final) each.answer.reset();
+    }
     const wire::header& head(std::size_t server) const { return links_[server].head; }
     byte_pieces answer(std::size_t server) const { return links_[server].answer->pieces(); }
     bool has_ended(std::size_t server) const {
@@ -35428,7 +35451,7 @@ class server_worker {
             if (const wire::header* const late = links_.first_of(kinds::late)) links_.require_joined(*late);
         });
         if (const wire::header* const late = links_.first_of(kinds::late)) links_.throw_late(*late, is_leaving_);
-        links_.release();
+        waits ? links_.release() : links_.release_unless_final();
         pulled_ = version_;
         is_over_ = is_leaving_ && waits;
     }
@@ -35685,7 +35708,9 @@ class server_machine {
             heard_at_ = now;
             keeps = take(event, now);
         }
-        if (event.happened == what::nothing_came) review(now);
+        // Where others keep the server busy there is always something that comes.
+        const bool is_late = !waiting_.empty() && now >= at(waiting_.front()).asked_at + timeout_;
+        if (is_late || event.happened == what::nothing_came) review(now);
         machine_action asked = next(now);
         asked.keeps = keeps;
         return asked;
@@ -37017,9 +37042,9 @@ struct through_options {
 /// members. It needs activities that make progress while the rank computes.
 ///
 /// Cost of a round: an `all_reduce` of N elements, one of 2 P integers, and at most P - 1 + 2 q short messages, where q
-/// ranks are asked. Between rounds no clock runs. Memory: four models, and one gradient for each push that waits.
-/// Deterministic where the order of arrival is: the simulator replays bit for bit. Source: RNA (Yang et al. 2020),
-/// section 3, and eager-SGD (Li et al. 2020) with the policies `majority` and `in_step`.
+/// ranks are asked. Between rounds no clock runs. Memory: six times the model, and one gradient for each push that
+/// waits. Deterministic where the order of arrival is: the simulator replays bit for bit. Source: RNA (Yang et al.
+/// 2020), section 3, and eager-SGD (Li et al. 2020) with the policies `majority` and `in_step`.
 template <class Group, Element T, class Start, class Age, class Sum, class Move, class Codec = no_codec>
 class partial_all_reduce
     : detail::partial_requirements<typename Group::transport_type, Start, Age, Sum, Move, T, Codec> {
@@ -37299,10 +37324,10 @@ class partial_all_reduce
             [&](aligned_vector<T>&& room) { pushes_.release(std::move(room)); });
         exchange_with(own);
         ++version_;
-        if (center_ && (is_done_ || version_ % every_ == 0))
-            is_done_ |= !center_->meet(starter_.coordinator(), std::span<T>(model_));
         for (const push_fate& fate : told_) pushes_.tell(fate);
         told_.clear();
+        if (center_ && (is_done_ || version_ % every_ == 0))
+            is_done_ |= !center_->meet(starter_.coordinator(), std::span<T>(model_));
         shelf_.put(version_, model_, made_);
     }
 
@@ -46603,10 +46628,15 @@ class traced<Net>::sending {
 /// units then leave this code out, and compile all else as before. Without CMake, define the macro for all of them and
 /// add one that holds `#define RILL_COMPILED_HERE` and `#include <rill/compiled.hpp>`. All need the same flags: what is
 /// compiled for another contract level or instruction set has another name, and is missing when the program is linked.
+///
+/// It may be read twice in one unit: where a precompiled header, or another unit of a unity build, stands before the
+/// component's own source, first as what is compiled elsewhere, then as what is compiled here.
 
-#if defined(RILL_COMPILED_HERE)
+#if defined(RILL_COMPILED_HERE) && !defined(RILL_DETAIL_COMPILED_MADE)
+#define RILL_DETAIL_COMPILED_MADE
 #define RILL_DETAIL_ONCE template
-#elif defined(RILL_COMPILED)
+#elif defined(RILL_COMPILED) && !defined(RILL_COMPILED_HERE) && !defined(RILL_DETAIL_COMPILED_NAMED)
+#define RILL_DETAIL_COMPILED_NAMED
 #define RILL_DETAIL_ONCE extern template
 #endif
 

@@ -568,6 +568,7 @@ class bound_adam;
 /// Adam: `m = beta1·m + (1 - beta1)·g; v = beta2·v + (1 - beta2)·g²; w -= rate·m̂ / (√v̂ + epsilon)`, where m̂ and v̂
 /// are m and v divided by `1 - beta^t` in step t.
 ///
+/// A gradient whose square overflows stops its parameter for good; `clip_value` before it keeps that from happening.
 /// Models `Optimizer`. AdamW is `decoupled_decay{adam{}, decay}`. Memory: two values for each parameter. Source: Kingma
 /// and Ba, Adam, ICLR 2015, Algorithm 1.
 struct adam {
@@ -789,6 +790,7 @@ class sampler {
     explicit sampler(const options& chosen) : options_(chosen) {
         RILL_EXPECTS(chosen.ranks > 0 && chosen.rank >= 0 && chosen.rank < chosen.ranks, "sampler: a rank of a group");
         const std::size_t most = chosen.rows / static_cast<std::size_t>(chosen.ranks);
+        RILL_EXPECTS(most > 0, "sampler: fewer rows than ranks, so no batch has a row of each rank");
         if (chosen.batch == 0 || chosen.batch > most)
             rill::detail::refuse_option(
                 "train::sampler: batch", rill::detail::spelled_value(chosen.batch),
@@ -799,7 +801,7 @@ class sampler {
     }
 
     std::size_t steps_per_epoch() const { return options_.rows / global_batch(); }
-    /// The step of the next batch.
+    /// The epoch of the next batch.
     std::uint64_t epoch() const { return epoch_; }
     /// The step of the next batch within its epoch.
     std::size_t step() const { return step_; }
@@ -1374,7 +1376,9 @@ class asynchronous_trainer {
     /// serves, the first step is over when the run is.
     ///
     /// In the record `phases.exchange` is the time that this rank waited for newer parameters, and `invalid` names
-    /// gradients of this rank that were found not to be finite since its last step.
+    /// gradients of this rank that were found not to be finite since its last step. `exchange` and `phases.update` stay
+    /// empty: what is sent and folded belongs to no step. `replica()` and the transport know it. What has become of the
+    /// last gradients is in `counts()`, but in no record that the hook gets.
     step_record step() {
         step_record record{.step = step_};
         stopwatch clock(*net_);
@@ -1416,11 +1420,10 @@ class asynchronous_trainer {
     }
 
     /// Goes on where the saved trainer had ended; it had this rank, this number of ranks, this seed and a plan of this
-    /// name. Only before the
-    /// first step: from then on other ranks and activities move the model. Collective: throws on all ranks where the
-    /// file of any rank does not fit or their files do not belong together; the trainer cannot be used then.
-    /// `data_error` on the rank whose file it is. `in`: of `checkpoint::open`, so that a rank whose file is missing
-    /// takes part too.
+    /// name. Only before the first step: from then on other ranks and activities move the model. Collective: throws on
+    /// all ranks where the file of any rank does not fit or their files do not belong together, `data_error` on the
+    /// rank whose file it is; the trainer cannot be used then. `in`: of `checkpoint::open`, so that a rank whose file
+    /// is missing takes part too.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         saved_state saved{};
@@ -3009,7 +3012,7 @@ class mixing_session {
     const gossip<Net, Mix>& models() const { return models_; }
 
     static constexpr bool contributes() { return true; }
-    /// Whether there is a next exchange.
+    /// Whether there is a next exchange. Asked in each step, also between exchanges.
     static constexpr bool next() { return true; }
     static void end() {}
     template <class Group>
@@ -3099,7 +3102,7 @@ class bound_decentralized {
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
         const bool exchanges = policy_.exchange.exchanges(number);
         if (has_ended_) gossip_.end();
-        if (!has_ended_ && !has_mixed_ && (exchanges || !contributes())) has_ended_ = !gossip_.next();
+        if (!has_ended_ && !has_mixed_) has_ended_ = !gossip_.next();
         step_record record{.step = number, .is_over = has_ended_};
         if (has_ended_) return record;
         const double rate = rate_at<T>(policy_.rate, number);
@@ -3282,10 +3285,10 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 ///
 ///     train::decentralized{train::coordinated_mixing{fast, coordinated{.rounds = 1000}}, sgd, rate, mask}
 ///
-/// A step is a round of `gossip` with a coordinator. The run is over after `rounds` rounds, or after the step after
-/// which all ranks call `end`. On a rank that is out a step throws `timeout`; the others go on. A rank 0 that does not
-/// train makes no step of its own: its first one ends with the run. A record's traffic leaves out the
-/// joining, which happens in the first step, and on rank 0 what it sends and receives as the coordinator.
+/// A step that exchanges is a round of `gossip` with a coordinator. The run is over after the step of the last round,
+/// or after the step after which all ranks call `end`. On a rank that is out a step throws `timeout`; the others go on.
+/// A rank 0 that does not train makes no step of its own: its first one ends with the run. A record's traffic leaves
+/// out the joining, which happens in the first step, and on rank 0 what it sends and receives as the coordinator.
 ///
 /// Checkpoints: all ranks save between the same two steps, so rank 0 trains. `restore` ends the gossip that has begun,
 /// if any, and begins another one, collectively: so all ranks live. Ranks that were out take part again. Pairs are then
@@ -3384,13 +3387,14 @@ class metrics_file {
         const std::size_t done = write_all(file_.get(), std::as_bytes(std::span(line)));
         if (done == line.size()) return;
         const int reason = errno;
-        take_back(static_cast<off_t>(done));
+        if (done > 0) take_back(static_cast<off_t>(done));
         errno = reason;
         file_failed(path_, "cannot be written");
     }
 
   private:
-    /// Removes a part of a line, behind which the next line would stand. A pipe or a device keeps it.
+    /// Removes a part of a line, behind which the next line would stand. A pipe or a device keeps it. Where a file is
+    /// appended to, its position is unknown until something has been written.
     void take_back(off_t bytes) {
         const off_t end = ::lseek(file_.get(), 0, SEEK_CUR) - bytes;
         if (end >= 0 && ::ftruncate(file_.get(), end) == 0) ::lseek(file_.get(), end, SEEK_SET);
@@ -5201,6 +5205,11 @@ class bound_partial_bsp : public rooted<Net, decltype(Policy::topology), detail:
               policy.optimizer.template bind<T>(dimension)),
           policy_(policy) {
         detail::require_clipping(policy.clip);
+        const gathering nobody{.expected = policy.topology.children(net.size(), 0), .in = {}};
+        RILL_EXPECTS(policy.root_contributes || !policy.completion.is_complete(nobody),
+                     "train::partial_bsp: a round is complete before any child of rank 0 has contributed, and rank 0 "
+                     "computes nothing, so nothing would be trained; let the completion wait for a child, or set "
+                     "root_contributes");
     }
 
     bool contributes() const { return policy_.root_contributes || !this->is_root(); }
@@ -5227,11 +5236,12 @@ class bound_partial_bsp : public rooted<Net, decltype(Policy::topology), detail:
 /// fastest k, all but s, those before a deadline), and late ones are dropped or count later (`staleness`).
 ///
 /// Models `Strategy`. The root, rank 0, moves the parameters and sends them to all; replicas are not equal: a late rank
-/// goes on from the newest ones. By default the root is a master that computes nothing. A gradient that is not finite
-/// is left out. `rounds` says what is guaranteed when ranks die. Checkpoints: all ranks save, and restore, between
-/// the same two steps. What is late then and counts later by `staleness` is of the parameters before. Cost per step:
-/// the parameters down and a gradient up on each edge of `topology`. Memory: the optimizer's at each rank, and that of
-/// `rounds`.
+/// goes on from the newest ones. By default the root is a master that computes nothing; then
+/// `bind` throws `contract_violation` if `completion` waits for none of its children (or it has none). A gradient that
+/// is not finite is left out. `rounds` says what is guaranteed when ranks die. Checkpoints: all ranks save, and
+/// restore, between the same two steps. What is late then and counts later by `staleness` is of the parameters before.
+/// Cost per step: the parameters down and a gradient up on each edge of `topology`. Memory: the optimizer's at each
+/// rank, and that of `rounds`.
 template <TreeTopology Tree, Completion Enough, Optimizer Descent, RateSchedule Rate, Staleness Age = straggler::fresh,
           Clipping Clip = no_clip>
 struct partial_bsp {

@@ -23,7 +23,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -2542,6 +2541,32 @@ static_assert(ConcurrentTransport<endpoint>);
 static_assert(ComputingTransport<endpoint>);
 static_assert(MonitoredTransport<endpoint>);
 
+namespace detail {
+[[gnu::noinline]] inline report run_ranks(int ranks, const network& links, function_ref<void(endpoint&)> body) {
+    RILL_EXPECTS(ranks >= 1, "simulated::run: needs at least one rank");
+    RILL_EXPECTS(links.latency.ns >= 0 && links.jitter.ns >= 0 && links.poll.ns > 0,
+                 "simulated::run: latency and jitter must not be negative, poll must be positive");
+    struct start {
+        detail::world shared;
+        function_ref<void(endpoint&)> body;
+    } all{.shared = detail::world(ranks, links), .body = body};
+    const auto run_one = [](void* context, detail::strand& self) {
+        start& of = *static_cast<start*>(context);
+        try {
+            endpoint net(of.shared, self.rank);
+            of.body(net);
+            of.shared.depart(self.rank);
+        } catch (const rank_killed&) {
+            // The other ranks are not told.
+        } catch (...) {
+            of.shared.fail(self.rank);
+        }
+        of.shared.ended(self.rank);
+    };
+    return all.shared.run({run_one, &all});
+}
+}  // namespace detail
+
 /// Calls `body(endpoint&)` as each of `ranks` ranks, in virtual time and on the calling thread, and returns when all
 /// have ended. Deterministic: equal bodies with an equal network make equal runs, bit for bit.
 ///
@@ -2555,27 +2580,7 @@ static_assert(MonitoredTransport<endpoint>);
 /// ranks wait and nothing can happen any more, all waits and `run` throw `deadlock`, which says who waits for whom.
 template <class Body>
 report run(int ranks, const network& links, Body&& body) {
-    RILL_EXPECTS(ranks >= 1, "simulated::run: needs at least one rank");
-    RILL_EXPECTS(links.latency.ns >= 0 && links.jitter.ns >= 0 && links.poll.ns > 0,
-                 "simulated::run: latency and jitter must not be negative, poll must be positive");
-    struct start {
-        detail::world shared;
-        std::remove_reference_t<Body>* body;
-    } all{.shared = detail::world(ranks, links), .body = std::addressof(body)};
-    const auto run_one = [](void* context, detail::strand& self) {
-        start& of = *static_cast<start*>(context);
-        try {
-            endpoint net(of.shared, self.rank);
-            (*of.body)(net);
-            of.shared.depart(self.rank);
-        } catch (const rank_killed&) {
-            // The other ranks are not told.
-        } catch (...) {
-            of.shared.fail(self.rank);
-        }
-        of.shared.ended(self.rank);
-    };
-    return all.shared.run({run_one, &all});
+    return detail::run_ranks(ranks, links, [&body](endpoint& net) { body(net); });
 }
 
 }}}  // namespace rill::RILL_ABI::simulated
