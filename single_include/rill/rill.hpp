@@ -45927,7 +45927,8 @@ void run_ranks(int ranks, function_ref<void(Endpoint&)> body, const options& cho
 template <class Body>
 void run(int ranks, Body&& body, const options& chosen = {}) {
     RILL_EXPECTS(ranks >= 1, "in_process::run: needs at least one rank");
-    detail::run_ranks<endpoint>(ranks, body, chosen);
+    const auto each = [&body](endpoint& net) { body(net); };  // `body` may be a function
+    detail::run_ranks<endpoint>(ranks, each, chosen);
 }
 
 }}}  // namespace rill::RILL_ABI::in_process

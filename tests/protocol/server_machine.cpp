@@ -238,6 +238,27 @@ TEST_CASE("a server keeps its bound, counts each push once and ends, in every or
     CHECK(late_in(unbounded{}, {2, 2, 2}) == 0);
 }
 
+TEST_CASE("a server that is never without messages tells who waits, after the timeout, that another is late") {
+    rill::detail::server_machine<unbounded> machine({}, 3, timeout, patience);
+    rill::time_point now{};
+    const auto arrives = [&](rank_t from, rill::message_kind kind, std::uint64_t number) {
+        const header head{.kind = kind, .number = number};
+        return machine.on({.happened = event::what::arrived, .peer = from, .head = head}, now);
+    };
+    machine.begin(now);
+    CHECK(arrives(0, kinds::retire, 1).what == action::ask::receive);  // rank 1 says nothing, and rank 2 goes on
+    for (std::uint64_t pushes = 0; pushes < 9; ++pushes) {
+        now = now + rill::seconds(1);
+        CHECK(arrives(2, kinds::push, pushes).what == action::ask::receive);
+    }
+    now = now + rill::seconds(1);
+    const action told = arrives(2, kinds::push, 9);
+    CHECK(told.what == action::ask::send);
+    CHECK(told.kind == kinds::late);
+    CHECK(told.peer == 0);
+    CHECK(machine.late_for(0) == 1);
+}
+
 TEST_CASE("a server counts nothing more once the run is over: some may have been told the end") {
     rill::detail::server_machine<unbounded> machine({}, 2, timeout, patience);
     const rill::time_point now{};

@@ -123,6 +123,35 @@ account work(Net& net, const plan& of) {
     return seen;
 }
 
+/// Four workers in two groups, in step, and a server, rank 4. Calls `body(center, replica, push)` on each worker;
+/// `push(rounds)` pushes gradients that are 1 at its rank until its group has made so many rounds, and ends the run of
+/// the group. `timeout`: of the center. The groups meet there every so many rounds.
+template <class Body>
+void in_step_of_groups(endpoint& net, rill::duration timeout, std::uint64_t every, Body&& body) {
+    std::vector<double> model(4), gradient(4);
+    rill::parameter_server center{
+        net, {.dedicated = true, .timeout = timeout}, unbounded{}, rill::aggregate::add{}, model};
+    if (center.is_server()) {
+        center.pull(model);
+        return;
+    }
+    gradient[static_cast<std::size_t>(net.rank())] = 1;
+    rill::subgroup mine{net, alike(net.rank(), 4)};
+    rill::group group{mine, ring{}, {.timeout = rill::seconds(10)}};
+    rill::partial_all_reduce replica{group, all_ready{}, in_step{}, plain_sum{}, rill::aggregate::add{}, model};
+    replica.through(center, {.every = every});
+    body(center, replica, [&](std::uint64_t rounds) {
+        while (const auto held = replica.pull(model)) {
+            if (held->version >= rounds) {
+                replica.end();
+                continue;
+            }
+            net.compute(1);
+            replica.push(gradient, *held);
+        }
+    });
+}
+
 std::vector<account> work_of(int ranks, const plan& of, rill::fault_plan faults = {}) {
     std::vector<account> all(static_cast<std::size_t>(ranks));
     auto network = two_speeds();
@@ -281,73 +310,38 @@ TEST_CASE("through: what the last model of a group holds has counted, also where
     network.faults = {.faults = {rill::faults::kill(4).after(40)}};
     int failed = 0;
     rill::simulated::run(5, network, [&](endpoint& net) {
-        std::vector<double> model(4), gradient(4);
-        rill::parameter_server center{
-            net, {.dedicated = true, .timeout = rill::seconds(1000)}, unbounded{}, rill::aggregate::add{}, model};
-        if (center.is_server()) {
-            center.pull(model);
-            return;
-        }
-        const auto rank = static_cast<std::size_t>(net.rank());
-        gradient[rank] = 1;
-        rill::subgroup mine{net, alike(net.rank(), 4)};
-        rill::group group{mine, ring{}, {.timeout = rill::seconds(10)}};
-        rill::partial_all_reduce replica{group, all_ready{}, in_step{}, plain_sum{}, rill::aggregate::add{}, model};
-        replica.through(center, {.every = 1});
-        try {
-            while (const auto held = replica.pull(model)) {
-                net.compute(1);
-                replica.push(gradient, *held);
-            }
-        } catch (const rill::error&) {
+        in_step_of_groups(net, rill::seconds(1000), 1, [&](auto&, auto& replica, const auto& push) {
+            CHECK_THROWS_AS(push(1000), rill::error);
             ++failed;
-        }
-        double counted = 0;
-        while (const auto fate = replica.fate())
-            if (fate->what == outcome::counted) counted += fate->weight;
-        CHECK(counted > 0);
-        CHECK(replica.newest()[rank] == counted);
+            double counted = 0;
+            while (const auto fate = replica.fate())
+                if (fate->what == outcome::counted) counted += fate->weight;
+            CHECK(counted > 0);
+            CHECK(replica.newest()[static_cast<std::size_t>(net.rank())] == counted);
+        });
     });
     CHECK(failed == 4);
 }
 
 TEST_CASE("through: a group that was given up ends with the final model when it meets the center again") {
     int given_up = 0;
-    std::vector<std::vector<double>> last(4);
+    std::vector<std::vector<double>> last(4, std::vector<double>(4));
     rill::simulated::run(5, two_speeds(), [&](endpoint& net) {
-        std::vector<double> model(4), gradient(4);
-        rill::parameter_server center{
-            net, {.dedicated = true, .timeout = rill::milliseconds(30)}, unbounded{}, rill::aggregate::add{}, model};
-        if (center.is_server()) {
-            center.pull(model);
-            return;
-        }
-        const auto rank = static_cast<std::size_t>(net.rank());
-        gradient[rank] = 1;
-        rill::subgroup mine{net, alike(net.rank(), 4)};
-        rill::group group{mine, ring{}, {.timeout = rill::seconds(10)}};
-        rill::partial_all_reduce replica{group, all_ready{}, in_step{}, plain_sum{}, rill::aggregate::add{}, model};
-        replica.through(center, {.every = 20});
-        while (const auto held = replica.pull(model)) {
-            if (held->version >= 20) {
-                replica.end();
-                continue;
-            }
-            net.compute(1);
-            replica.push(gradient, *held);
-        }
-        for (bool goes_on = true; goes_on;) try {
-                while (center.pull(model)) continue;
-                goes_on = false;
-            } catch (const rill::error& late) {
-                CAPTURE(late.what());
-                REQUIRE(std::string(late.what()).find("give_up") != std::string::npos);
-                REQUIRE(late.culprit() % 2 == 1);
-                REQUIRE(rank % 2 == 0);
-                center.give_up(late.culprit());
-                ++given_up;
-            }
-        last[rank] = model;
+        in_step_of_groups(net, rill::milliseconds(30), 20, [&](auto& center, auto&, const auto& push) {
+            push(20);
+            auto& model = last[static_cast<std::size_t>(net.rank())];
+            for (bool is_over = false; !is_over;) try {
+                    while (center.pull(model)) continue;
+                    is_over = true;
+                } catch (const rill::error& late) {
+                    CAPTURE(late.what());
+                    REQUIRE(std::string(late.what()).find("give_up") != std::string::npos);
+                    REQUIRE(net.rank() % 2 == 0);  // the fast group waits for the slow one
+                    REQUIRE(late.culprit() % 2 == 1);
+                    center.give_up(late.culprit());
+                    ++given_up;
+                }
+        });
     });
     CHECK(given_up > 0);
     for (const auto& each : last) CHECK(each == last[0]);

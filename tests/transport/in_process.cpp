@@ -45,6 +45,16 @@ TEST_CASE("in_process keeps the laws when waits sleep immediately") {
         });
 }
 
+namespace {
+std::atomic<int> ranks_seen{0};
+void see_rank(rill::in_process::endpoint& net) { ranks_seen += 1 + net.rank(); }
+}  // namespace
+
+TEST_CASE("in_process: a body may be a function") {
+    rill::in_process::run(3, see_rank);
+    CHECK(ranks_seen == 6);
+}
+
 TEST_CASE("in_process: a lent message is read in the sender's memory, a handed-over buffer is moved") {
     const buffer lent(1000);
     std::atomic<const std::byte*> moved{nullptr};

@@ -2580,7 +2580,7 @@ namespace detail {
 /// ranks wait and nothing can happen any more, all waits and `run` throw `deadlock`, which says who waits for whom.
 template <class Body>
 report run(int ranks, const network& links, Body&& body) {
-    return detail::run_ranks(ranks, links, [&body](endpoint& net) { body(net); });
+    return detail::run_ranks(ranks, links, [&body](endpoint& net) { body(net); });  // it may be a function
 }
 
 }}}  // namespace rill::RILL_ABI::simulated

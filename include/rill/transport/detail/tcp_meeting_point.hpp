@@ -36,7 +36,7 @@ inline std::vector<std::string> parts_of(const std::string& list) {
     return parts;
 }
 
-/// Whether other processes may answer besides the one that is meant: there are several meeting points.
+/// Whether there are several meeting points. At one of them another job may listen, whose refusal means nothing.
 inline bool is_list(const std::string& meeting) { return !is_file(meeting) && parts_of(meeting).size() > 1; }
 
 /// All addresses of meeting points that are separated by commas. A name that is unknown is passed over where another
