@@ -79,23 +79,35 @@ struct exception_state {
     }
 };
 
-/// Tells the address sanitizer which stack is in use.
+/// Tells the address sanitizer which stack is in use. The sanitizer has a second stack for each one, of up to a
+/// megabyte, in which it keeps frames that have been left. It lasts until `release`, and serves all fibers that run on
+/// the stack.
 class stack_annotation {
   public:
 #ifdef RILL_DETAIL_ASAN
-    void leave_for(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(&fake_, bottom, size); }
-    void leave_for_ever(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(nullptr, bottom, size); }
-    void arrive(const void** bottom, std::size_t* size) { __sanitizer_finish_switch_fiber(fake_, bottom, size); }
+    void leave_for(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(&second_, bottom, size); }
+    void arrive(const void** bottom, std::size_t* size) { __sanitizer_finish_switch_fiber(second_, bottom, size); }
     /// Removes the marks of frames that never returned, so that the next user of the memory gets no false report.
     static void forget(const void* bottom, std::size_t size) { __asan_unpoison_memory_region(bottom, size); }
+    /// The sanitizer frees the second stack that is in use when it is left for ever.
+    __attribute__((no_sanitize("address"))) void release() {
+        stack_annotation host;
+        const void* host_bottom = nullptr;
+        std::size_t host_size = 0;
+        host.leave_for(nullptr, 0);
+        arrive(&host_bottom, &host_size);
+        __sanitizer_start_switch_fiber(nullptr, host_bottom, host_size);
+        host.arrive(nullptr, nullptr);
+        second_ = nullptr;
+    }
 
   private:
-    void* fake_ = nullptr;
+    void* second_ = nullptr;
 #else
     void leave_for(const void*, std::size_t) {}
-    void leave_for_ever(const void*, std::size_t) {}
     void arrive(const void**, std::size_t*) {}
     static void forget(const void*, std::size_t) {}
+    void release() {}
 #endif
 };
 
@@ -124,8 +136,8 @@ class race_annotation {
 };
 
 /// A function with its own stack, behind a guard page. The function must return before its fiber is destroyed: nothing
-/// unwinds a suspended fiber. `Context`: has that stack, on which it calls a function that never returns when it is
-/// first entered, and switches to it (`enter`) and back (`leave`).
+/// unwinds a suspended fiber. `Context`: has that stack and its annotation, calls a function on it that never returns
+/// when it is first entered, and switches to it (`enter`) and back (`leave`).
 template <class Context>
 class fiber_on {
   public:
@@ -148,27 +160,27 @@ class fiber_on {
 
     /// Called by the fiber's own body; returns control to the caller of `resume`.
     RILL_DETAIL_SWITCHES void suspend() {
-        own_.leave_for(host_bottom_, host_size_);
-        race_.leave();
-        context_.leave();
-        own_.arrive(&host_bottom_, &host_size_);
+        leave();
+        context_.annotation().arrive(&host_bottom_, &host_size_);
     }
 
   private:
     RILL_DETAIL_SWITCHES static void run(void* self) noexcept {
         fiber_on& fiber = *static_cast<fiber_on*>(self);
-        fiber.own_.arrive(&fiber.host_bottom_, &fiber.host_size_);
+        fiber.context_.annotation().arrive(&fiber.host_bottom_, &fiber.host_size_);
         fiber.body_(fiber.argument_);
-        fiber.own_.leave_for_ever(fiber.host_bottom_, fiber.host_size_);
-        fiber.race_.leave();
-        fiber.context_.leave();
+        fiber.leave();
+    }
+    RILL_DETAIL_SWITCHES void leave() {
+        context_.annotation().leave_for(host_bottom_, host_size_);
+        race_.leave();
+        context_.leave();
     }
 
     Context context_;
     void (*body_)(void*);
     void* argument_;
     exception_state exceptions_{};
-    stack_annotation own_{};
     race_annotation race_{};
     const void* host_bottom_ = nullptr;
     std::size_t host_size_ = 0;
@@ -188,22 +200,85 @@ class fiber_on {
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
+struct fiber_stack {
+    boost::context::stack_context memory{};
+    stack_annotation annotation{};
+};
+
+/// A thread's cache of stacks: those of fibers that have ended serve the next fibers that ask for as many bytes. A
+/// fresh stack costs three system calls, and a fault for each page that is touched. A shelf keeps at most `most`
+/// stacks, all of one size, until its thread ends.
+class stack_shelf {
+  public:
+    static constexpr std::size_t most = 256;
+
+    static fiber_stack take(std::size_t bytes) {
+        stack_shelf* const own = of_this_thread();
+        if (own == nullptr || own->bytes_ != bytes || own->kept_.empty())
+            return {.memory = boost::context::protected_fixedsize_stack(bytes).allocate()};
+        const fiber_stack kept = own->kept_.back();
+        own->kept_.pop_back();
+        return kept;
+    }
+    /// `bytes` must be those with which `stack` was taken.
+    static void give_back(fiber_stack& stack, std::size_t bytes) noexcept {
+        stack_shelf* const own = of_this_thread();
+        if (own != nullptr && own->bytes_ != bytes) own->keep_only(bytes);
+        if (own != nullptr && own->kept_.size() < most)
+            own->kept_.push_back(stack);
+        else
+            unmap(stack);
+    }
+
+    stack_shelf() { kept_.reserve(most); }
+    stack_shelf(const stack_shelf&) = delete;
+    stack_shelf& operator=(const stack_shelf&) = delete;
+    ~stack_shelf() {
+        is_gone = true;
+        keep_only(0);
+    }
+
+  private:
+    /// Null while a thread exits after its shelf has been destroyed.
+    static stack_shelf* of_this_thread() {
+        if (is_gone) return nullptr;
+        thread_local stack_shelf own;
+        return &own;
+    }
+    static void unmap(fiber_stack& stack) {
+        stack.annotation.release();
+        boost::context::protected_fixedsize_stack(stack.memory.size).deallocate(stack.memory);
+    }
+    void keep_only(std::size_t bytes) {
+        for (fiber_stack& each : kept_) unmap(each);
+        kept_.clear();
+        bytes_ = bytes;
+    }
+
+    static inline thread_local bool is_gone = false;
+
+    std::vector<fiber_stack> kept_;
+    std::size_t bytes_ = 0;  ///< what was asked for of each
+};
+
 /// A stack behind a guard page, and Boost.Context's switch. It does not use `boost::context::fiber`: that class unwinds
 /// by an exception which no `catch (...)` may swallow, and sanitizers would instrument its wrappers.
 class boost_context {
   public:
     boost_context(std::size_t stack_bytes, void (*run)(void*), void* argument)
-        : stacks_(stack_bytes),
-          stack_(stacks_.allocate()),
+        : stack_bytes_(stack_bytes),
+          stack_(stack_shelf::take(stack_bytes)),
           run_(run),
           argument_(argument),
-          context_(boost::context::detail::make_fcontext(stack_.sp, stack_.size, &boost_context::start)) {}
+          context_(boost::context::detail::make_fcontext(stack_.memory.sp, stack_.memory.size, &boost_context::start)) {
+    }
     boost_context(const boost_context&) = delete;
     boost_context& operator=(const boost_context&) = delete;
-    ~boost_context() { stacks_.deallocate(stack_); }
+    ~boost_context() { stack_shelf::give_back(stack_, stack_bytes_); }
 
-    const void* bottom() const { return static_cast<const char*>(stack_.sp) - stack_.size; }
-    std::size_t size() const { return stack_.size; }
+    const void* bottom() const { return static_cast<const char*>(stack_.memory.sp) - stack_.memory.size; }
+    std::size_t size() const { return stack_.memory.size; }
+    stack_annotation& annotation() { return stack_.annotation; }
 
     RILL_DETAIL_SWITCHES void enter() { context_ = boost::context::detail::jump_fcontext(context_, this).fctx; }
     RILL_DETAIL_SWITCHES void leave() { host_ = boost::context::detail::jump_fcontext(host_, nullptr).fctx; }
@@ -215,8 +290,8 @@ class boost_context {
         own.run_(own.argument_);
     }
 
-    boost::context::protected_fixedsize_stack stacks_;
-    boost::context::stack_context stack_;
+    std::size_t stack_bytes_;
+    fiber_stack stack_;
     void (*run_)(void*);
     void* argument_;
     boost::context::detail::fcontext_t context_;
@@ -621,7 +696,8 @@ struct network {
     std::uint64_t seed = 0;                             ///< of the jitter
     std::size_t mailbox_bytes = std::size_t{64} << 20;  ///< bound of bytes handed over to a rank and not received
     duration poll = nanoseconds(100);                   ///< time of a poll that finds nothing, so that loops advance
-    std::size_t stack_bytes = std::size_t{512} << 10;   ///< of each activity, reserved but not touched
+    /// Of each activity, reserved but not touched. A thread keeps 256 stacks for its next runs.
+    std::size_t stack_bytes = std::size_t{512} << 10;
     /// A run that takes longer than this ends with `deadlock`, so that tests detect endless runs. 0: no bound.
     duration longest{};
 

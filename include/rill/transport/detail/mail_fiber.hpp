@@ -41,10 +41,14 @@ class posix_context {
     }
     posix_context(const posix_context&) = delete;
     posix_context& operator=(const posix_context&) = delete;
-    ~posix_context() { ::munmap(bottom_, size_); }
+    ~posix_context() {
+        annotation_.release();
+        ::munmap(bottom_, size_);
+    }
 
     const void* bottom() const { return bottom_; }
     std::size_t size() const { return size_; }
+    rill::detail::stack_annotation& annotation() { return annotation_; }
 
     RILL_DETAIL_SWITCHES void enter() { ::swapcontext(&host_, &context_); }
     RILL_DETAIL_SWITCHES void leave() { ::swapcontext(&context_, &host_); }
@@ -61,6 +65,7 @@ class posix_context {
     void* argument_;
     void* bottom_ = nullptr;
     std::size_t size_ = 0;
+    rill::detail::stack_annotation annotation_{};
     ucontext_t context_{};
     ucontext_t host_{};
 };

@@ -51,23 +51,35 @@ struct exception_state {
     }
 };
 
-/// Tells the address sanitizer which stack is in use.
+/// Tells the address sanitizer which stack is in use. The sanitizer has a second stack for each one, of up to a
+/// megabyte, in which it keeps frames that have been left. It lasts until `release`, and serves all fibers that run on
+/// the stack.
 class stack_annotation {
   public:
 #ifdef RILL_DETAIL_ASAN
-    void leave_for(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(&fake_, bottom, size); }
-    void leave_for_ever(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(nullptr, bottom, size); }
-    void arrive(const void** bottom, std::size_t* size) { __sanitizer_finish_switch_fiber(fake_, bottom, size); }
+    void leave_for(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(&second_, bottom, size); }
+    void arrive(const void** bottom, std::size_t* size) { __sanitizer_finish_switch_fiber(second_, bottom, size); }
     /// Removes the marks of frames that never returned, so that the next user of the memory gets no false report.
     static void forget(const void* bottom, std::size_t size) { __asan_unpoison_memory_region(bottom, size); }
+    /// The sanitizer frees the second stack that is in use when it is left for ever.
+    __attribute__((no_sanitize("address"))) void release() {
+        stack_annotation host;
+        const void* host_bottom = nullptr;
+        std::size_t host_size = 0;
+        host.leave_for(nullptr, 0);
+        arrive(&host_bottom, &host_size);
+        __sanitizer_start_switch_fiber(nullptr, host_bottom, host_size);
+        host.arrive(nullptr, nullptr);
+        second_ = nullptr;
+    }
 
   private:
-    void* fake_ = nullptr;
+    void* second_ = nullptr;
 #else
     void leave_for(const void*, std::size_t) {}
-    void leave_for_ever(const void*, std::size_t) {}
     void arrive(const void**, std::size_t*) {}
     static void forget(const void*, std::size_t) {}
+    void release() {}
 #endif
 };
 
@@ -96,8 +108,8 @@ class race_annotation {
 };
 
 /// A function with its own stack, behind a guard page. The function must return before its fiber is destroyed: nothing
-/// unwinds a suspended fiber. `Context`: has that stack, on which it calls a function that never returns when it is
-/// first entered, and switches to it (`enter`) and back (`leave`).
+/// unwinds a suspended fiber. `Context`: has that stack and its annotation, calls a function on it that never returns
+/// when it is first entered, and switches to it (`enter`) and back (`leave`).
 template <class Context>
 class fiber_on {
   public:
@@ -120,27 +132,27 @@ class fiber_on {
 
     /// Called by the fiber's own body; returns control to the caller of `resume`.
     RILL_DETAIL_SWITCHES void suspend() {
-        own_.leave_for(host_bottom_, host_size_);
-        race_.leave();
-        context_.leave();
-        own_.arrive(&host_bottom_, &host_size_);
+        leave();
+        context_.annotation().arrive(&host_bottom_, &host_size_);
     }
 
   private:
     RILL_DETAIL_SWITCHES static void run(void* self) noexcept {
         fiber_on& fiber = *static_cast<fiber_on*>(self);
-        fiber.own_.arrive(&fiber.host_bottom_, &fiber.host_size_);
+        fiber.context_.annotation().arrive(&fiber.host_bottom_, &fiber.host_size_);
         fiber.body_(fiber.argument_);
-        fiber.own_.leave_for_ever(fiber.host_bottom_, fiber.host_size_);
-        fiber.race_.leave();
-        fiber.context_.leave();
+        fiber.leave();
+    }
+    RILL_DETAIL_SWITCHES void leave() {
+        context_.annotation().leave_for(host_bottom_, host_size_);
+        race_.leave();
+        context_.leave();
     }
 
     Context context_;
     void (*body_)(void*);
     void* argument_;
     exception_state exceptions_{};
-    stack_annotation own_{};
     race_annotation race_{};
     const void* host_bottom_ = nullptr;
     std::size_t host_size_ = 0;

@@ -1,0 +1,56 @@
+#include <rill/transport/detail/fiber.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <set>
+#include <thread>
+#include <vector>
+
+using rill::detail::fiber_stack;
+using rill::detail::stack_shelf;
+
+namespace {
+
+constexpr std::size_t bytes = std::size_t{64} << 10;
+
+/// Runs on a thread whose shelf is empty.
+template <class Body>
+void on_new_thread(Body body) {
+    std::thread(body).join();
+}
+
+}  // namespace
+
+TEST_CASE("stack_shelf: a stack that was given back is taken again by who asks for as many bytes") {
+    on_new_thread([] {
+        fiber_stack first = stack_shelf::take(bytes);
+        void* const place = first.memory.sp;
+        stack_shelf::give_back(first, bytes);
+        fiber_stack larger = stack_shelf::take(2 * bytes);
+        CHECK(larger.memory.sp != place);
+        CHECK(larger.memory.size >= 2 * bytes);
+        fiber_stack again = stack_shelf::take(bytes);
+        CHECK(again.memory.sp == place);
+        stack_shelf::give_back(larger, 2 * bytes);
+        stack_shelf::give_back(again, bytes);
+    });
+}
+
+TEST_CASE("stack_shelf: keeps no more stacks than it says") {
+    on_new_thread([] {
+        std::vector<fiber_stack> taken;
+        for (std::size_t i = 0; i <= stack_shelf::most; ++i) taken.push_back(stack_shelf::take(bytes));
+        std::set<void*> places;
+        for (fiber_stack& each : taken) places.insert(each.memory.sp);
+        CHECK(places.size() == taken.size());
+        void* const last = taken.back().memory.sp;
+        for (fiber_stack& each : taken) stack_shelf::give_back(each, bytes);
+        for (std::size_t i = 0; i < stack_shelf::most; ++i) {
+            taken[i] = stack_shelf::take(bytes);
+            CHECK(taken[i].memory.sp != last);
+        }
+        taken.pop_back();
+        for (fiber_stack& each : taken) stack_shelf::give_back(each, bytes);
+    });
+}
