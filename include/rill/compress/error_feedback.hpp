@@ -109,7 +109,9 @@ class error_feedback_codec {
     }
 
     /// See `LearnsReceived`.
-    bool learns_received() const { return unbiased_rounding_ || !codings().contribution.is_unbiased(); }
+    bool learns_received() const {
+        return possible_codings.rounds && (unbiased_rounding_ || !codings().contribution.is_unbiased());
+    }
     void take_received(const stream_view<T, index_type>& piece) {
         if (!learns_received()) return;
         received_.append(piece.values().data(), piece.values().size());
@@ -150,7 +152,7 @@ class error_feedback_codec {
   private:
     void take_out() {
         const auto& sent = sent_.view;
-        const bool is_rounded = !received_.empty();
+        const bool is_rounded = possible_codings.rounds && !received_.empty();
         const std::span<const T> received = is_rounded ? std::span<const T>(span_of(received_)) : sent.values();
         if constexpr (!is_coordinatewise)
             inner_.erase_sent(received, span_of(residual_));
