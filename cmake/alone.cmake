@@ -15,7 +15,7 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_
 
 # All units have one set of modules: for each set of language options and macros clang would make another.
 string(PREPEND rill_modules "-O0 ")
-string(APPEND rill_modules " -fmodules-cache-path=${PROJECT_BINARY_DIR}/modules -ferror-limit=0")
+string(APPEND rill_modules " \"-fmodules-cache-path=${PROJECT_BINARY_DIR}/modules\" -ferror-limit=0")
 foreach(macro IN ITEMS BOOST_ALL_NO_LIB BOOST_CONTEXT_DYN_LINK MPICH_SKIP_MPICXX OMPI_SKIP_MPICXX RILL_COMPILED RILL_SOURCE_DIR TBB_USE_DEBUG)
     string(APPEND rill_modules " -fmodules-ignore-macro=${macro}")
 endforeach()

@@ -35,8 +35,8 @@ install(FILES ${rill_generated}/rill-config.cmake ${rill_generated}/rill-config-
 install(FILES cmake/dependencies.cmake RENAME rill-dependencies.cmake
         DESTINATION ${RILL_INSTALL_CMAKEDIR} COMPONENT rill)
 install(FILES include/rill/compiled.cpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rill COMPONENT rill)
-target_sources(rill_compiled INTERFACE
-    $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_INCLUDEDIR}/rill/compiled.cpp>)
+cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_INCLUDEDIR BASE_DIRECTORY "$<INSTALL_PREFIX>" OUTPUT_VARIABLE installed_headers)
+target_sources(rill_compiled INTERFACE $<INSTALL_INTERFACE:${installed_headers}/rill/compiled.cpp>)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/rill COMPONENT rill)
 
 # rill_pkgconfig(<name> DESCRIPTION <text> [REQUIRES <modules>] [FLAGS <flags>] [LIBS <flags>]): paths stay relative to

@@ -59,7 +59,7 @@ def main():
     if not output.exists() or output.read_text() != text:
         output.write_text(text)
     # In C++20 mode clang hides what one submodule includes from the next, which libstdc++ does not stand.
-    print(f"-fmodules -Xclang -fno-cxx-modules -fmodule-map-file={output}")
+    print(f'-fmodules -Xclang -fno-cxx-modules "-fmodule-map-file={output}"')
 
 
 if __name__ == "__main__":
