@@ -3,6 +3,7 @@
 
 #include <rill/collective/group.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/function_ref.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/stream/stream.hpp>
@@ -44,8 +45,9 @@ class failures {
 };
 
 /// Expects `call()` to throw `Error` on this rank, with `culprit` and with `what` in its text.
-template <class Error = rill::error, class Call, class Fail>
-void expect_error(Call call, rill::rank_t culprit, const std::string& what, Fail fail) {
+template <class Error = rill::error>
+void expect_error(rill::function_ref<void()> call, rill::rank_t culprit, const std::string& what,
+                  rill::function_ref<void(const std::string&)> fail) {
     try {
         call();
         fail("no error, where one was due that says " + what);

@@ -24,22 +24,23 @@ namespace {
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// Plays one rank's part in `attempt(group, fail)`.
-template <class Shape, class Attempt>
-auto on_rank(Shape shape, rill::duration timeout, Attempt& attempt, failures& all) {
+template <class Attempt>
+auto on_rank(const rill::topology::any& shape, rill::duration timeout, Attempt& attempt, failures& all) {
     return [=, &attempt, &all](auto& net) {
         rill::group workers{net, shape, {.timeout = timeout}};
         attempt(workers, [&](const std::string& what) {
-            all.add(std::string(Shape::name) + " P=" + std::to_string(net.size()) + " rank " +
+            all.add(std::string(shape.shape_name()) + " P=" + std::to_string(net.size()) + " rank " +
                     std::to_string(net.rank()) + ": " + what);
         });
     };
 }
 
-/// Runs `attempt(group, fail)` for every topology at a few sizes on both transports.
+/// Runs `attempt(group, fail)` for every topology at a few sizes on both transports. It is compiled once for all
+/// topologies.
 template <class Attempt>
 std::string on_some_groups(Attempt attempt) {
     failures all;
-    for_each_topology([&](auto shape) {
+    for_each_topology([&](const rill::topology::any& shape) {
         for (int ranks : {3, 4, 8}) {
             rill::in_process::run(ranks, on_rank(shape, rill::seconds(60), attempt, all));
             rill::simulated::run(ranks, {}, on_rank(shape, rill::seconds(60), attempt, all));
@@ -52,7 +53,7 @@ std::string on_some_groups(Attempt attempt) {
 template <class Attempt>
 std::string until_time_is_up(Attempt attempt) {
     failures all;
-    for_each_topology([&](auto shape) {
+    for_each_topology([&](const rill::topology::any& shape) {
         for (int ranks : {3, 4, 8})
             rill::simulated::run(ranks, {}, on_rank(shape, short_timeout<rill::simulated::endpoint>, attempt, all));
     });
