@@ -2,6 +2,7 @@
 """Tests of tools/module_map.py: a header that lacks an include does not compile, whatever comes before it."""
 
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,7 @@ class ModuleMap(unittest.TestCase):
     def said(self, *headers):
         """What clang says about a unit that includes the headers."""
         tool = [sys.executable, TOOL, self.folder / "all.modulemap", CLANG, self.folder]
-        options = subprocess.run(tool, capture_output=True, text=True, check=True).stdout.split()
+        options = shlex.split(subprocess.run(tool, capture_output=True, text=True, check=True).stdout)
         command = [CLANG, "-std=c++20", *options, f"-fmodules-cache-path={self.folder}/modules", "-I", self.folder]
         text = "".join(f"#include <{header}.hpp>\n" for header in headers)
         done = subprocess.run([*command, "-fsyntax-only", "-x", "c++", "-"], input=text, capture_output=True, text=True)
