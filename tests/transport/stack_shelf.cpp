@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using rill::detail::fiber_stack;
@@ -37,20 +38,23 @@ TEST_CASE("stack_shelf: a stack that was given back is taken again by who asks f
     });
 }
 
-TEST_CASE("stack_shelf: keeps no more stacks than it says") {
-    on_new_thread([] {
-        std::vector<fiber_stack> taken;
-        for (std::size_t i = 0; i <= stack_shelf::most; ++i) taken.push_back(stack_shelf::take(bytes));
-        std::set<void*> places;
-        for (fiber_stack& each : taken) places.insert(each.memory.sp);
-        CHECK(places.size() == taken.size());
-        void* const last = taken.back().memory.sp;
-        for (fiber_stack& each : taken) stack_shelf::give_back(each, bytes);
-        for (std::size_t i = 0; i < stack_shelf::most; ++i) {
-            taken[i] = stack_shelf::take(bytes);
-            CHECK(taken[i].memory.sp != last);
-        }
-        taken.pop_back();
-        for (fiber_stack& each : taken) stack_shelf::give_back(each, bytes);
-    });
+TEST_CASE("stack_shelf: keeps no more stacks, and no more bytes, than it says") {
+    constexpr std::size_t large = stack_shelf::most_bytes / 3;
+    for (const auto& [size, kept] : {std::pair{bytes, stack_shelf::most}, {large, std::size_t{3}}})
+        on_new_thread([size = size, kept = kept] {
+            std::vector<fiber_stack> taken;
+            for (std::size_t i = 0; i <= kept; ++i) taken.push_back(stack_shelf::take(size));
+            std::set<void*> places;
+            for (fiber_stack& each : taken) places.insert(each.memory.sp);
+            CHECK(places.size() == taken.size());
+            void* const last = taken.back().memory.sp;
+            for (fiber_stack& each : taken) stack_shelf::give_back(each, size);
+            taken.clear();
+            for (std::size_t i = 0; i < kept; ++i) {
+                taken.push_back(stack_shelf::take(size));
+                CHECK(places.count(taken.back().memory.sp) == 1);
+                CHECK(taken.back().memory.sp != last);
+            }
+            for (fiber_stack& each : taken) stack_shelf::give_back(each, size);
+        });
 }

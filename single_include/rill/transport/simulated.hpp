@@ -207,10 +207,11 @@ struct fiber_stack {
 
 /// A thread's cache of stacks: those of fibers that have ended serve the next fibers that ask for as many bytes. A
 /// fresh stack costs three system calls, and a fault for each page that is touched. A shelf keeps at most `most`
-/// stacks, all of one size, until its thread ends.
+/// stacks of at most `most_bytes` together, all of one size, until its thread ends.
 class stack_shelf {
   public:
     static constexpr std::size_t most = 256;
+    static constexpr std::size_t most_bytes = std::size_t{1} << 27;
 
     static fiber_stack take(std::size_t bytes) {
         stack_shelf* const own = of_this_thread();
@@ -224,7 +225,7 @@ class stack_shelf {
     static void give_back(fiber_stack& stack, std::size_t bytes) noexcept {
         stack_shelf* const own = of_this_thread();
         if (own != nullptr && own->bytes_ != bytes) own->keep_only(bytes);
-        if (own != nullptr && own->kept_.size() < most)
+        if (own != nullptr && own->has_place())
             own->kept_.push_back(stack);
         else
             unmap(stack);
@@ -249,6 +250,7 @@ class stack_shelf {
         stack.annotation.release();
         boost::context::protected_fixedsize_stack(stack.memory.size).deallocate(stack.memory);
     }
+    bool has_place() const { return kept_.size() < most && (kept_.size() + 1) * bytes_ <= most_bytes; }
     void keep_only(std::size_t bytes) {
         for (fiber_stack& each : kept_) unmap(each);
         kept_.clear();
@@ -696,7 +698,7 @@ struct network {
     std::uint64_t seed = 0;                             ///< of the jitter
     std::size_t mailbox_bytes = std::size_t{64} << 20;  ///< bound of bytes handed over to a rank and not received
     duration poll = nanoseconds(100);                   ///< time of a poll that finds nothing, so that loops advance
-    /// Of each activity, reserved but not touched. A thread keeps 256 stacks for its next runs.
+    /// Of each activity, reserved but not touched. A thread keeps 256 stacks, up to 128 MiB, for its next runs.
     std::size_t stack_bytes = std::size_t{512} << 10;
     /// A run that takes longer than this ends with `deadlock`, so that tests detect endless runs. 0: no bound.
     duration longest{};

@@ -20,10 +20,11 @@ struct fiber_stack {
 
 /// A thread's cache of stacks: those of fibers that have ended serve the next fibers that ask for as many bytes. A
 /// fresh stack costs three system calls, and a fault for each page that is touched. A shelf keeps at most `most`
-/// stacks, all of one size, until its thread ends.
+/// stacks of at most `most_bytes` together, all of one size, until its thread ends.
 class stack_shelf {
   public:
     static constexpr std::size_t most = 256;
+    static constexpr std::size_t most_bytes = std::size_t{1} << 27;
 
     static fiber_stack take(std::size_t bytes) {
         stack_shelf* const own = of_this_thread();
@@ -37,7 +38,7 @@ class stack_shelf {
     static void give_back(fiber_stack& stack, std::size_t bytes) noexcept {
         stack_shelf* const own = of_this_thread();
         if (own != nullptr && own->bytes_ != bytes) own->keep_only(bytes);
-        if (own != nullptr && own->kept_.size() < most)
+        if (own != nullptr && own->has_place())
             own->kept_.push_back(stack);
         else
             unmap(stack);
@@ -62,6 +63,7 @@ class stack_shelf {
         stack.annotation.release();
         boost::context::protected_fixedsize_stack(stack.memory.size).deallocate(stack.memory);
     }
+    bool has_place() const { return kept_.size() < most && (kept_.size() + 1) * bytes_ <= most_bytes; }
     void keep_only(std::size_t bytes) {
         for (fiber_stack& each : kept_) unmap(each);
         kept_.clear();

@@ -52,7 +52,7 @@ struct network {
     std::uint64_t seed = 0;                             ///< of the jitter
     std::size_t mailbox_bytes = std::size_t{64} << 20;  ///< bound of bytes handed over to a rank and not received
     duration poll = nanoseconds(100);                   ///< time of a poll that finds nothing, so that loops advance
-    /// Of each activity, reserved but not touched. A thread keeps 256 stacks for its next runs.
+    /// Of each activity, reserved but not touched. A thread keeps 256 stacks, up to 128 MiB, for its next runs.
     std::size_t stack_bytes = std::size_t{512} << 10;
     /// A run that takes longer than this ends with `deadlock`, so that tests detect endless runs. 0: no bound.
     duration longest{};
