@@ -6,7 +6,7 @@ usage: module_map.py OUTPUT COMPILER INCLUDE_DIR SOURCE_DIR...
 Each header of INCLUDE_DIR is a module, and so has to compile by itself. The module `std` has a submodule for each file of the
 standard library, with libc's below it, that the headers or the sources of SOURCE_DIR... reach. A file that is included
 several times, or only from certain others, stays text. OUTPUT is left as it is when it would not change. Prints clang's
-options for the map.
+options for the map, as words of a shell.
 """
 
 import pathlib

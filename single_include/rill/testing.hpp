@@ -444,6 +444,11 @@ class compressor_laws {
                    "two codecs that were bound alike give other results");
     }
 
+    void rounds_only_where_its_type_says_so() const {
+        expect(codings_of<codec_type>.rounds || bind_().codings().contribution.is_lossless(),
+               "codings() rounds contributions, which possible_codings excludes");
+    }
+
     /// Two codecs swap what they choose of two inputs: each entry is swapped in both or in none.
     void chooses_alike_and_leaves_the_rest() const
         requires AlikeCompressor<codec_type, T>
@@ -638,6 +643,7 @@ void for_each_compressor_law(Bind&& bind, Visit&& visit) {
             name, [&] { (all.*check)(); }, visit);
     };
     law("codecs bound alike do the same", &laws::is_determined_by_its_binding);
+    law("values are rounded only where the type says so", &laws::rounds_only_where_its_type_says_so);
     if constexpr (AlikeCompressor<typename laws::codec_type, T>)
         law("what is chosen alike is written back in its places", &laws::chooses_alike_and_leaves_the_rest);
     law("a codec is not disturbed where nothing is contributed", &laws::bears_that_nothing_is_contributed);

@@ -139,6 +139,17 @@ def installed_tree(ground):
 
 
 @case
+def headers_apart(ground):
+    """Where headers are installed by an absolute path, rill::compiled has its source there."""
+    prefix, headers = ground.folder / "apart", ground.folder / "headers"
+    ground.install(prefix, f"-DCMAKE_INSTALL_INCLUDEDIR={headers}")
+    targets = (prefix / "share/cmake/rill/rill-compiled-targets.cmake").read_text()
+    named = re.findall(r'INTERFACE_SOURCES "(.*)"', targets)
+    expect(named == [str(headers / "rill/compiled.cpp")], f"rill::compiled has the sources {named}")
+    expect(pathlib.Path(named[0]).exists(), f"there is no {named[0]}")
+
+
+@case
 def find_package(ground):
     expect(ground.try_project("find_package", "found", ground.installed()) == ["threads"], "the wrong program ran")
 

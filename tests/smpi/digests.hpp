@@ -14,7 +14,7 @@
 
 namespace digests {
 
-inline constexpr int ranks = 24;  // not a power of two: halving and doubling have ranks that only add
+inline constexpr int ranks = 24;  // not a power of two: in halving and doubling some ranks only hand their vector over
 
 inline constexpr std::size_t dimensions[] = {1000};
 

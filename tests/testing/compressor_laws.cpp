@@ -48,6 +48,20 @@ void check_laws(const Policy& policy) {
     CHECK(broken<double>(policy, 64) == none);
 }
 
+/// A policy whose codec says by its type that it sends exact values, and asks for a rounding of them.
+struct untrue {
+    static constexpr compress::top_k exact{.density = 0.5};
+
+    struct codec : decltype(exact.bind<float>(8)) {
+        stream_codings codings() const { return {.contribution = {.values = value_coding::bf16}}; }
+    };
+
+    template <class T>
+    codec bind(std::size_t dimension) const {
+        return codec{exact.bind<T>(dimension)};
+    }
+};
+
 enum class fault { none, unsorted, out_of_range, lossy, swollen, forgets, biased, rounds_off };
 
 /// A policy whose codec breaks one law at a time. Only that it rounds must be known to the compiler.
@@ -173,6 +187,12 @@ TEST_CASE("the shipped compressors keep the laws") {
 }
 
 TEST_CASE("a correct codec breaks no law") { CHECK(broken<float>(faulty<true>{}, 8).empty()); }
+
+TEST_CASE("a codec that rounds, though its type excludes it, breaks a law") {
+    CHECK(broken<float>(untrue{}, 8)
+              .contains("values are rounded only where the type says so: codings() rounds contributions, which "
+                        "possible_codings excludes"));
+}
 
 TEST_CASE("each fault breaks its law") {
     CHECK(finds(faulty<true>{fault::unsorted}, "indices are not strictly ascending"));

@@ -16,7 +16,7 @@ SKIPPED = 77
 
 class ModuleMap(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="two words ")))
         self.header("first", "#include <vector>\ninline std::vector<int> first() { return {}; }\n")
 
     def header(self, name, text):

@@ -61,7 +61,7 @@ class Snippets(unittest.TestCase):
 
     def test_documents(self):
         with tempfile.TemporaryDirectory() as folder:
-            # What each unit begins with is read, and instantiated, once.
+            # What each unit begins with is read once, and by clang also instantiated once.
             first = pathlib.Path(folder, "first.hpp")
             build = [word for word in self.command if word != "-fsyntax-only"]
             first.write_text("\n".join(FIRST) + "\n")

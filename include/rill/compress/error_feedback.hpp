@@ -113,6 +113,8 @@ class error_feedback_codec {
         return possible_codings.rounds && (unbiased_rounding_ || !codings().contribution.is_unbiased());
     }
     void take_received(const stream_view<T, index_type>& piece) {
+        RILL_EXPECTS(possible_codings.rounds,
+                     "error_feedback: codings() rounds values, which possible_codings excludes");
         if (!learns_received()) return;
         received_.append(piece.values().data(), piece.values().size());
     }

@@ -1653,9 +1653,9 @@ struct exception_state {
     }
 };
 
-/// Tells the address sanitizer which stack is in use. The sanitizer has a second stack for each one, of up to a
-/// megabyte, in which it keeps frames that have been left. It lasts until `release`, and serves all fibers that run on
-/// the stack.
+/// Tells the address sanitizer which stack is in use. With each stack the sanitizer has a second one, in which it keeps
+/// frames that have been left: of up to eleven megabytes, or less by its option `max_uar_stack_size_log`. It lasts
+/// until `release`, and serves all fibers that run on the stack.
 class stack_annotation {
   public:
 #ifdef RILL_DETAIL_ASAN
@@ -1663,7 +1663,8 @@ class stack_annotation {
     void arrive(const void** bottom, std::size_t* size) { __sanitizer_finish_switch_fiber(second_, bottom, size); }
     /// Removes the marks of frames that never returned, so that the next user of the memory gets no false report.
     static void forget(const void* bottom, std::size_t size) { __asan_unpoison_memory_region(bottom, size); }
-    /// The sanitizer frees the second stack that is in use when it is left for ever.
+    /// Frees the second stack. The sanitizer does that where a fiber leaves its stack for ever, so this pretends to
+    /// arrive on the stack and to leave it. The fiber must have ended.
     __attribute__((no_sanitize("address"))) void release() {
         stack_annotation host;
         const void* host_bottom = nullptr;

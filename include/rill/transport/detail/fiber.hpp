@@ -23,7 +23,11 @@ struct fiber_stack {
 /// stacks of at most `most_bytes` together, all of one size, until its thread ends.
 class stack_shelf {
   public:
+#ifdef RILL_DETAIL_ASAN
+    static constexpr std::size_t most = 32;  // each has some megabytes of the sanitizer's
+#else
     static constexpr std::size_t most = 256;
+#endif
     static constexpr std::size_t most_bytes = std::size_t{1} << 27;
 
     static fiber_stack take(std::size_t bytes) {
