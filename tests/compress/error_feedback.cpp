@@ -128,6 +128,14 @@ TEST_CASE("a non-finite input is refused with its coordinate and does not change
     CHECK_THROWS_AS(codec.scale_inputs(-INFINITY), contract_violation);
 }
 
+TEST_CASE("what receivers have rounded is refused where the compressor's type excludes that codings round") {
+    auto exact = compress::error_feedback{compress::top_k{.count = 3}}.bind(n);
+    const auto sent = exact.encode(gradient<float>(n, 1));
+    CHECK_THROWS_AS(exact.take_received(sent), contract_violation);
+    auto rounding = compress::error_feedback{compress::encoded{compress::top_k{.count = 3}, compress::bf16{}}}.bind(n);
+    CHECK_NOTHROW(rounding.take_received(rounding.encode(gradient<float>(n, 1))));
+}
+
 TEST_CASE("an input whose sum with the residual would not be finite is refused, and none of it is added") {
     const float huge = std::numeric_limits<float>::max();
     const std::vector<float> first{1, huge, -huge, 2}, beside{huge, 0, 0, -huge}, beyond{1, 1, -huge, 1};

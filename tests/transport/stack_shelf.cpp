@@ -28,6 +28,9 @@ TEST_CASE("stack_shelf: a stack that was given back is taken again by who asks f
         fiber_stack first = stack_shelf::take(bytes);
         void* const place = first.memory.sp;
         stack_shelf::give_back(first, bytes);
+        boost::context::protected_fixedsize_stack system(bytes);
+        boost::context::stack_context fresh = system.allocate();  // takes the place of a stack that is not kept
+        CHECK(fresh.sp != place);
         fiber_stack larger = stack_shelf::take(2 * bytes);
         CHECK(larger.memory.sp != place);
         CHECK(larger.memory.size >= 2 * bytes);
@@ -35,6 +38,7 @@ TEST_CASE("stack_shelf: a stack that was given back is taken again by who asks f
         CHECK(again.memory.sp == place);
         stack_shelf::give_back(larger, 2 * bytes);
         stack_shelf::give_back(again, bytes);
+        system.deallocate(fresh);
     });
 }
 
@@ -48,9 +52,8 @@ TEST_CASE("stack_shelf: keeps as many stacks, or bytes, as it says, and no more"
             for (fiber_stack& each : taken) places.insert(each.memory.sp);
             CHECK(places.size() == taken.size());
             for (fiber_stack& each : taken) stack_shelf::give_back(each, size);
-            // They take the places of stacks that are not kept.
             boost::context::protected_fixedsize_stack system(size);
-            std::vector<boost::context::stack_context> held;
+            std::vector<boost::context::stack_context> held;  // these take the places of stacks that are not kept
             for (std::size_t i = 0; i <= kept; ++i) held.push_back(system.allocate());
             std::size_t found = 0;
             for (std::size_t i = 0; i <= kept; ++i) {
