@@ -1251,10 +1251,11 @@ struct median {
 
     template <Element T>
     static T combine(std::span<T> values) noexcept {
-        const auto upper = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-        std::nth_element(values.begin(), upper, values.end(), rill::detail::ascending{});
+        T* const begin = values.data();
+        T* const upper = begin + values.size() / 2;
+        std::nth_element(begin, upper, begin + values.size(), rill::detail::ascending{});
         if (values.size() % 2 != 0) return sound(*upper);
-        return sound(std::midpoint(*std::max_element(values.begin(), upper, rill::detail::ascending{}), *upper));
+        return sound(std::midpoint(*std::max_element(begin, upper, rill::detail::ascending{}), *upper));
     }
 
     friend constexpr bool operator==(median, median) = default;
@@ -1407,7 +1408,7 @@ struct trimmed_mean {
 
     template <std::floating_point T>
     T combine(std::span<T> values) const noexcept {
-        std::sort(values.begin(), values.end(), rill::detail::ascending{});
+        std::sort(values.data(), values.data() + values.size(), rill::detail::ascending{});
         const std::size_t cut = std::min(static_cast<std::size_t>(trim), (values.size() - 1) / 2);
         const std::span<const T> kept = values.subspan(cut, values.size() - 2 * cut);
         auto sum = static_cast<double>(kept.front());
@@ -40081,15 +40082,24 @@ prediction predict_all_reduce(const Shape& shape, int ranks, Messages&& messages
 
 namespace rill { inline namespace RILL_ABI { namespace cost::detail {
 
-/// Remembers answers to questions of three numbers, a bounded number of them.
+/// Remembers answers to questions of three numbers, a bounded number of them. It begins small: most models are asked
+/// little.
 template <class Answer>
 class memo {
   public:
     /// Returns the remembered answer, or calls `compute()` for it.
     template <class Compute>
     Answer get(std::uint64_t a, std::uint64_t b, std::uint64_t c, Compute&& compute) {
+        if (known_ > slots_.size() / 2 && slots_.size() < most) {
+            slots_.assign(4 * slots_.size(), slot{});
+            known_ = 0;
+        }
         slot& s = slots_[mix64(a, b, c) % slots_.size()];
-        if (!s.known || s.a != a || s.b != b || s.c != c) s = {a, b, c, compute(), true};
+        if (!s.known || s.a != a || s.b != b || s.c != c) {
+            const bool fresh = !s.known;
+            s = {a, b, c, compute(), true};
+            if (fresh) ++known_;
+        }
         return s.answer;
     }
 
@@ -40099,7 +40109,9 @@ class memo {
         Answer answer{};
         bool known = false;
     };
-    std::vector<slot> slots_ = std::vector<slot>(4096);
+    static constexpr std::size_t most = 4096;
+    std::vector<slot> slots_ = std::vector<slot>(64);
+    std::size_t known_ = 0;
 };
 
 }}}  // namespace rill::RILL_ABI::cost::detail

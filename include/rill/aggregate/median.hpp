@@ -28,10 +28,11 @@ struct median {
 
     template <Element T>
     static T combine(std::span<T> values) noexcept {
-        const auto upper = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-        std::nth_element(values.begin(), upper, values.end(), rill::detail::ascending{});
+        T* const begin = values.data();
+        T* const upper = begin + values.size() / 2;
+        std::nth_element(begin, upper, begin + values.size(), rill::detail::ascending{});
         if (values.size() % 2 != 0) return sound(*upper);
-        return sound(std::midpoint(*std::max_element(values.begin(), upper, rill::detail::ascending{}), *upper));
+        return sound(std::midpoint(*std::max_element(begin, upper, rill::detail::ascending{}), *upper));
     }
 
     friend constexpr bool operator==(median, median) = default;

@@ -36,7 +36,7 @@ struct trimmed_mean {
 
     template <std::floating_point T>
     T combine(std::span<T> values) const noexcept {
-        std::sort(values.begin(), values.end(), rill::detail::ascending{});
+        std::sort(values.data(), values.data() + values.size(), rill::detail::ascending{});
         const std::size_t cut = std::min(static_cast<std::size_t>(trim), (values.size() - 1) / 2);
         const std::span<const T> kept = values.subspan(cut, values.size() - 2 * cut);
         auto sum = static_cast<double>(kept.front());
