@@ -27,6 +27,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -116,7 +117,22 @@ const tcp::key one = tcp::key::from_text("0123456789abcdefghijklmnopqrstuv"),
 std::string without_descriptors() {  // sanitizers need descriptors themselves
     return "rill: rank 0: cannot connect to rank 1: Too many open files";
 }
+std::string without_descriptors_for_guests(const std::string&) {
+    return "rill: rank 1 has not come to file:/shared/job7 within 60.000000 s: rank 0 cannot accept connections: Too "
+           "many open files";
+}
 #else
+struct few_descriptors {
+    few_descriptors() {
+        ::getrlimit(RLIMIT_NOFILE, &before);
+        const rlimit few{.rlim_cur = 3, .rlim_max = before.rlim_max};
+        ::setrlimit(RLIMIT_NOFILE, &few);
+    }
+    few_descriptors(const few_descriptors&) = delete;
+    few_descriptors& operator=(const few_descriptors&) = delete;
+    ~few_descriptors() { ::setrlimit(RLIMIT_NOFILE, &before); }
+    rlimit before{};
+};
 std::string without_descriptors() {
     struct nobody final : tcp::detail::contacts::owner {
         std::uint64_t begin(rank_t) override { return 0; }
@@ -125,17 +141,6 @@ std::string without_descriptors() {
         void decide(tcp::detail::pending_connection&) override {}
         void came(tcp::detail::pending_connection&&, bool) override {}
     } owner;
-    struct few_descriptors {
-        few_descriptors() {
-            ::getrlimit(RLIMIT_NOFILE, &before);
-            const rlimit few{.rlim_cur = 3, .rlim_max = before.rlim_max};
-            ::setrlimit(RLIMIT_NOFILE, &few);
-        }
-        few_descriptors(const few_descriptors&) = delete;
-        few_descriptors& operator=(const few_descriptors&) = delete;
-        ~few_descriptors() { ::setrlimit(RLIMIT_NOFILE, &before); }
-        rlimit before{};
-    };
     tcp::detail::loop in(0);
     tcp::detail::contacts makes(in, {.ranks = 2, .rank = 0, .incarnation = 1}, {}, {});
     const auto where = tcp::detail::resolve("127.0.0.1:9", 0);
@@ -143,6 +148,17 @@ std::string without_descriptors() {
         const few_descriptors now;
         makes.dial(1, where, 0, tcp::detail::wall_clock(), owner);
     });
+}
+std::string without_descriptors_for_guests(const std::string& path) {
+    auto met = std::async(std::launch::async, [&] {
+        return said_alone({.ranks = 2, .meeting = "file:" + path, .meeting_timeout = limit});
+    });
+    while (!std::filesystem::exists(path)) std::this_thread::yield();  // until rank 0 listens
+    const auto where = tcp::detail::resolve(tcp::detail::meeting_file::read(path).addresses.front(), 1);
+    const tcp::detail::socket guest = tcp::detail::make_socket(where.front());
+    const few_descriptors now;
+    ::connect(guest.get(), where.front().raw(), where.front().size);
+    return met.get();
 }
 #endif
 std::string gone() {
@@ -211,6 +227,8 @@ TEST_CASE("errors.md shows the messages of tcp, each of which is provoked here")
         CHECK_MESSAGE(shown.erase(line) == 1, "errors.md should have, once, the line\n" << line);
     };
     compare(without_descriptors());
+    compare(without_descriptors_for_guests(place / "job7"));
+    std::filesystem::remove(place / "job7");
 
     // Most of them wait, so they are provoked side by side.
     const std::function<std::string()> all[] = {

@@ -50,6 +50,8 @@ class contacts {
         virtual void came(pending_connection&& guest, bool is_told) = 0;
         /// A guest has been refused.
         virtual void turned_away(const pending_connection&) {}
+        /// The system lacks what a guest's connection needs, such as a descriptor: its number. Guests wait.
+        virtual void lacks(int) {}
 
       protected:
         ~owner() = default;
@@ -281,7 +283,8 @@ class contacts {
             if (!made && errno == EAGAIN) return;
             if (!made && !lacks_sockets())
                 throw library_error(own_.rank, "cannot accept connections: " + system_text());
-            if (!made) {  // who dials waits
+            if (!made) {
+                to.lacks(errno);
                 for (const socket& each : listeners_) loop_.forget(each);
                 listens_at_ = wall_clock() + pace_.after_answer;
                 return;

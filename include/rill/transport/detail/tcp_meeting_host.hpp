@@ -26,6 +26,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -104,10 +105,12 @@ class meeting_host final : public arrival {
         std::vector<rank_t> absent;
         for (rank_t peer = 1; peer < chosen_.ranks; ++peer)
             if (!come_[static_cast<std::size_t>(peer)].has_told) absent.push_back(peer);
-        return notice_of(failure::timeout, absent.front(),
-                         rill::detail::text_of_ranks(absent) + (absent.size() == 1 ? " has" : " have") +
-                             " not come to " + chosen_.meeting + within() +
-                             (stranger_.empty() ? "" : ": " + stranger_));
+        std::string text = rill::detail::text_of_ranks(absent) + (absent.size() == 1 ? " has" : " have") +
+                           " not come to " + chosen_.meeting + within();
+        if (shortage_ != 0)
+            return notice_of(failure::timeout, 0,
+                             text + ": rank 0 cannot accept connections: " + std::strerror(shortage_));
+        return notice_of(failure::timeout, absent.front(), stranger_.empty() ? text : text + ": " + stranger_);
     }
 
     void decide(pending_connection& guest) override {
@@ -117,7 +120,9 @@ class meeting_host final : public arrival {
         const bool is_stale = its.incarnation == peer.incarnation && peer.attempt <= its.attempt;
         is_stale ? guest.refuse(refusal::stale) : guest.accept(0);
     }
+    void lacks(int error) override { shortage_ = error; }
     void came(pending_connection&& guest, bool is_told) override {
+        shortage_ = 0;
         const handshake::identity peer = guest.said().peer();
         if (!is_told) return;
         newcomer& its = at(peer.rank);
@@ -179,6 +184,7 @@ class meeting_host final : public arrival {
     }
 
     std::vector<newcomer> come_;  ///< by rank
+    int shortage_ = 0;            ///< why the last connection could not be accepted; 0: it was
     std::string stranger_{};      ///< what somebody lacked who could not prove that it belongs to the job
 };
 
