@@ -12,7 +12,8 @@ namespace rill { inline namespace RILL_ABI { namespace straggler {
 
 /// A gather takes what has come when its time is up, but continues to wait until it has at least `at_least`
 /// contributions. In a tree each level has its own time: a rank waits `after` for every edge between it and its deepest
-/// leaf. Models `Completion`.
+/// leaf. Where that is longer than the group's timeout, a rank that does not come ends the rounds by a `timeout`.
+/// Models `Completion`.
 struct until {
     duration after{};
     int at_least = 0;
