@@ -8,6 +8,7 @@
 #include <rill/core/types.hpp>
 #include <rill/transport/tcp.hpp>
 
+#include "../support/few_descriptors.hpp"
 #include "../support/sanitized.hpp"
 #include "../support/scratch.hpp"
 #include "../tcp/impostors.hpp"
@@ -15,8 +16,8 @@
 
 #include <doctest/doctest.h>
 
-#include <sys/resource.h>
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -27,7 +28,6 @@
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -122,17 +122,6 @@ std::string without_descriptors_for_guests(const std::string&) {
            "many open files";
 }
 #else
-struct few_descriptors {
-    few_descriptors() {
-        ::getrlimit(RLIMIT_NOFILE, &before);
-        const rlimit few{.rlim_cur = 3, .rlim_max = before.rlim_max};
-        ::setrlimit(RLIMIT_NOFILE, &few);
-    }
-    few_descriptors(const few_descriptors&) = delete;
-    few_descriptors& operator=(const few_descriptors&) = delete;
-    ~few_descriptors() { ::setrlimit(RLIMIT_NOFILE, &before); }
-    rlimit before{};
-};
 std::string without_descriptors() {
     struct nobody final : tcp::detail::contacts::owner {
         std::uint64_t begin(rank_t) override { return 0; }
@@ -150,15 +139,7 @@ std::string without_descriptors() {
     });
 }
 std::string without_descriptors_for_guests(const std::string& path) {
-    auto met = std::async(std::launch::async, [&] {
-        return said_alone({.ranks = 2, .meeting = "file:" + path, .meeting_timeout = limit});
-    });
-    while (!std::filesystem::exists(path)) std::this_thread::yield();  // until rank 0 listens
-    const auto where = tcp::detail::resolve(tcp::detail::meeting_file::read(path).addresses.front(), 1);
-    const tcp::detail::socket guest = tcp::detail::make_socket(where.front());
-    const few_descriptors now;
-    ::connect(guest.get(), where.front().raw(), where.front().size);
-    return met.get();
+    return ranks::text_of(impostors::thrown_without_descriptors(path, limit, std::chrono::seconds(30)));
 }
 #endif
 std::string gone() {

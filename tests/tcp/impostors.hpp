@@ -5,6 +5,7 @@
 #include <rill/core/types.hpp>
 #include <rill/transport/tcp.hpp>
 
+#include "../support/few_descriptors.hpp"
 #include "ranks.hpp"
 
 #include <doctest/doctest.h>
@@ -16,6 +17,8 @@
 #include <chrono>
 #include <deque>
 #include <exception>
+#include <filesystem>
+#include <future>
 #include <string>
 #include <thread>
 #include <utility>
@@ -36,6 +39,27 @@ inline void come_with_another_version(const std::string& point) {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     FAIL("nobody listens at ", point);
+}
+
+/// What rank 0 of 2 throws that meets by the file `path`. A process dials it and says nothing; from then on, for as
+/// long as `lack`, there are no descriptors.
+inline std::exception_ptr thrown_without_descriptors(const std::string& path, rill::duration timeout,
+                                                     std::chrono::milliseconds lack) {
+    using namespace rill::tcp::detail;
+    auto met = std::async(std::launch::async, [&] {
+        return ranks::thrown_by(
+            [&] { rill::tcp::endpoint net({.ranks = 2, .meeting = "file:" + path, .meeting_timeout = timeout}); });
+    });
+    while (!std::filesystem::exists(path))  // until rank 0 listens
+        REQUIRE(met.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout);
+    const socket_address where = resolve(meeting_file::read(path).addresses.front(), rill::no_rank).front();
+    const rill::tcp::detail::socket guest = make_socket(where);
+    {
+        const few_descriptors now;
+        ::connect(guest.get(), where.raw(), where.size);
+        met.wait_for(lack);
+    }
+    return met.get();
 }
 
 /// What rank 1 throws where `answer(connection)` is what a process says to each that dials the meeting point.

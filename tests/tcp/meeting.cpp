@@ -4,6 +4,8 @@
 #include <rill/core/time.hpp>
 #include <rill/transport/tcp.hpp>
 
+#include "../support/sanitized.hpp"
+#include "../support/scratch.hpp"
 #include "impostors.hpp"
 #include "ranks.hpp"
 
@@ -47,8 +49,6 @@ std::vector<std::string> meet(int count, Change&& change) {
     return said;
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_CASE("who has not come by the deadline is named on every rank that has, with what came instead") {
@@ -71,6 +71,20 @@ TEST_CASE("all that have not come are named") {
     for (const std::size_t rank : {0U, 2U, 4U})
         CHECK_MESSAGE(has(said[rank], "ranks 1, 3 have not come to 127.0.0.1:"), said[rank]);
 }
+
+#ifndef RILL_TEST_SANITIZED  // sanitizers need descriptors themselves
+TEST_CASE("rank 0 names itself while it has no descriptors for those who come, and afterwards who has not come") {
+    const scratch_directory place;
+    const auto told = [&](const char* file, std::chrono::milliseconds lack) {
+        const auto thrown = impostors::thrown_without_descriptors(place / file, seconds(2), lack);
+        const std::string said = ranks::text_of(thrown);
+        CHECK_MESSAGE(has(said, "rank 1 has not come to file:"), said);
+        return std::pair(ranks::culprit_of(thrown), has(said, ": rank 0 cannot accept connections: Too many open"));
+    };
+    CHECK(told("lasts", std::chrono::seconds(30)) == std::pair(0, true));
+    CHECK(told("passes", std::chrono::milliseconds(200)) == std::pair(1, false));
+}
+#endif
 
 TEST_CASE("where the meeting fails, all that have come are told who is the culprit") {
     const auto culprits = [](int count, auto&& change) {

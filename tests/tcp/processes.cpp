@@ -7,7 +7,6 @@
 #include <rill/transport/tcp.hpp>
 
 #include "../support/sanitized.hpp"
-#include "../support/scratch.hpp"
 #include "processes.hpp"
 #include "ranks.hpp"
 
@@ -247,48 +246,6 @@ TEST_CASE("a rank that has no descriptors left says that it cannot connect") {
         const int end = end_of(started[static_cast<std::size_t>(other)]);
         CHECK_MESSAGE((end == 7 || end == 8), end);
     }
-}
-
-TEST_CASE("rank 0 that has no descriptors left while the ranks meet says so, and blames nobody else") {
-    const scratch_directory folder;
-    const tcp::options all{.ranks = 2, .meeting = "file:" + folder / "meeting", .meeting_timeout = seconds(1)};
-    int ready[2];
-    REQUIRE(::pipe(ready) == 0);
-    const auto host = [&](const tcp::options& chosen) {
-        std::thread takes_descriptors([&] {
-            while (::access((folder / "meeting").c_str(), F_OK) != 0) std::this_thread::yield();  // it listens
-            const rlimit none{.rlim_cur = 0, .rlim_max = 0};
-            ::setrlimit(RLIMIT_NOFILE, &none);
-            [[maybe_unused]] const auto written = ::write(ready[1], "", 1);
-        });
-        takes_descriptors.detach();
-        try {
-            tcp::run([](auto&) {}, chosen);
-        } catch (const timeout& caught) {
-            const std::string said = caught.what();
-            const bool says_why = said.find("rank 1 has not come to ") != said.npos &&
-                                  said.find(": rank 0 cannot accept connections: Too many open files") != said.npos;
-            return caught.culprit() == 0 && says_why ? 7 : 8;
-        }
-        return 2;
-    };
-    const auto guest = [](const tcp::options& chosen) {
-        try {
-            tcp::run([](auto&) {}, chosen);
-        } catch (const error&) {
-            return 7;
-        }
-        return 2;
-    };
-    tcp::options own = all;
-    const pid_t first = processes::start_one(host, own);
-    char byte = 0;
-    REQUIRE(::read(ready[0], &byte, 1) == 1);
-    own.rank = 1;
-    const pid_t second = processes::start_one(guest, own);
-    CHECK(end_of(first) == 7);
-    CHECK(end_of(second) == 7);
-    for (const int end : ready) ::close(end);
 }
 #endif
 

@@ -50,8 +50,6 @@ class contacts {
         virtual void came(pending_connection&& guest, bool is_told) = 0;
         /// A guest has been refused.
         virtual void turned_away(const pending_connection&) {}
-        /// The system lacks what a guest's connection needs, such as a descriptor: its number. Guests wait.
-        virtual void lacks(int) {}
 
       protected:
         ~owner() = default;
@@ -124,6 +122,10 @@ class contacts {
         guests_.waiting().clear();
         return std::move(listeners_);
     }
+
+    /// The system's number for what it lacks to accept a guest that waits, such as a descriptor; 0 where none waits for
+    /// that.
+    int shortage() const { return shortage_; }
 
     // Going on.
 
@@ -280,11 +282,14 @@ class contacts {
         for (int i = 0; i < reception::most_at_once; ++i) {
             socket made(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
             if (!made && (errno == EINTR || errno == ECONNABORTED)) continue;
-            if (!made && errno == EAGAIN) return;
+            if (!made && errno == EAGAIN) {
+                shortage_ = 0;
+                return;
+            }
             if (!made && !lacks_sockets())
                 throw library_error(own_.rank, "cannot accept connections: " + system_text());
             if (!made) {
-                to.lacks(errno);
+                shortage_ = errno;
                 for (const socket& each : listeners_) loop_.forget(each);
                 listens_at_ = wall_clock() + pace_.after_answer;
                 return;
@@ -327,6 +332,7 @@ class contacts {
     reception guests_;
     std::vector<socket> listeners_{};
     deadline listens_at_ = deadline::never;  ///< again, after a lack of sockets
+    int shortage_ = 0;                       ///< why the system has refused the last guest; 0: it has not
     std::vector<target> targets_;            ///< by rank
     std::list<attempt> dials_{};
 };

@@ -107,9 +107,8 @@ class meeting_host final : public arrival {
             if (!come_[static_cast<std::size_t>(peer)].has_told) absent.push_back(peer);
         std::string text = rill::detail::text_of_ranks(absent) + (absent.size() == 1 ? " has" : " have") +
                            " not come to " + chosen_.meeting + within();
-        if (shortage_ != 0)
-            return notice_of(failure::timeout, 0,
-                             text + ": rank 0 cannot accept connections: " + std::strerror(shortage_));
+        if (const int lacks = contacts_->shortage(); lacks != 0)
+            return notice_of(failure::timeout, 0, text + ": rank 0 cannot accept connections: " + std::strerror(lacks));
         return notice_of(failure::timeout, absent.front(), stranger_.empty() ? text : text + ": " + stranger_);
     }
 
@@ -120,9 +119,7 @@ class meeting_host final : public arrival {
         const bool is_stale = its.incarnation == peer.incarnation && peer.attempt <= its.attempt;
         is_stale ? guest.refuse(refusal::stale) : guest.accept(0);
     }
-    void lacks(int error) override { shortage_ = error; }
     void came(pending_connection&& guest, bool is_told) override {
-        shortage_ = 0;
         const handshake::identity peer = guest.said().peer();
         if (!is_told) return;
         newcomer& its = at(peer.rank);
@@ -184,7 +181,6 @@ class meeting_host final : public arrival {
     }
 
     std::vector<newcomer> come_;  ///< by rank
-    int shortage_ = 0;            ///< why the last connection could not be accepted; 0: it was
     std::string stranger_{};      ///< what somebody lacked who could not prove that it belongs to the job
 };
 
