@@ -11,6 +11,7 @@
 
 #include <doctest/doctest.h>
 
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -450,6 +451,99 @@ TEST_CASE("another job at one of several meeting points keeps no ranks from meet
     }
 }
 
+namespace {
+
+/// Stands before a rank that listens at a meeting point, and carries what is said 100 ms late, each way.
+class far_away {
+    using socket = tcp::detail::socket;
+
+  public:
+    explicit far_away(std::string point)
+        : point_(std::move(point)),
+          listens_(tcp::detail::listen_at(tcp::detail::resolve("127.0.0.1:0", no_rank).front(), 64)),
+          admits_([this] { admit(); }) {}
+    ~far_away() {
+        is_over_ = true;
+        admits_.join();
+        for (const socket& each : ends_) ::shutdown(each.get(), SHUT_RDWR);
+    }
+    std::string point() const { return tcp::detail::socket_address::local_of(listens_).text(); }
+
+  private:
+    void admit() {
+        const auto at = tcp::detail::resolve(point_, no_rank).front();
+        while (!is_over_) {
+            pollfd one{.fd = listens_.get(), .events = POLLIN, .revents = 0};
+            ::poll(&one, 1, 5);
+            socket came(::accept4(listens_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+            if (!came) continue;
+            ::fcntl(came.get(), F_SETFL, 0);
+            socket on(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+            if (::connect(on.get(), at.raw(), at.size) != 0) continue;
+            carriers_.emplace_back(carry, came.get(), on.get());
+            carriers_.emplace_back(carry, on.get(), came.get());
+            ends_.push_back(std::move(came));
+            ends_.push_back(std::move(on));
+        }
+    }
+    static void carry(int from, int to) {
+        char bytes[4096];
+        for (ssize_t got; (got = ::recv(from, bytes, sizeof bytes, 0)) > 0;) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+            ::send(to, bytes, static_cast<std::size_t>(got), MSG_NOSIGNAL);
+        }
+        ::shutdown(to, SHUT_WR);
+    }
+
+    std::string point_;
+    socket listens_;
+    std::atomic<bool> is_over_ = false;
+    std::deque<socket> ends_{};
+    std::deque<std::jthread> carriers_{};  // join before `ends_` are closed
+    std::thread admits_;
+};
+
+}  // namespace
+
+TEST_CASE("ranks meet though an answer takes longer than the time after which a rank dials anew") {
+    for (const auto security : {tcp::security::keyed, tcp::security::encrypted}) {
+        const std::string point = ranks::free_point();
+        const far_away before(point);
+        const tcp::options chosen{.meeting = point,
+                                  .security = security,
+                                  .key = tcp::key::from_text("0123456789abcdefghijklmnopqrstuv"),
+                                  .meeting_timeout = seconds(8)};
+        for (const auto& each : ranks::on_threads(2, chosen, [&](tcp::options own) {
+                 if (own.rank == 1) own.meeting = before.point();
+                 tcp::run([](auto&) {}, own);
+             }))
+            CHECK(ranks::text_of(each) == "");
+    }
+}
+
+TEST_CASE("a process with another key that answers sooner does not keep a rank from rank 0") {
+    const std::string ours = ranks::free_point(), theirs = ranks::free_point();
+    std::thread stranger([&] {
+        const tcp::options waits{.ranks = 2,
+                                 .meeting = theirs,
+                                 .key = tcp::key::from_text("vutsrqponmlkjihgfedcba9876543210"),
+                                 .meeting_timeout = seconds(3)};
+        ranks::thrown_by([&] { tcp::endpoint net(waits); });
+    });
+    {
+        const far_away before(ours);
+        const tcp::options chosen{.meeting = ours,
+                                  .key = tcp::key::from_text("0123456789abcdefghijklmnopqrstuv"),
+                                  .meeting_timeout = seconds(8)};
+        for (const auto& each : ranks::on_threads(2, chosen, [&](tcp::options own) {
+                 if (own.rank == 1) own.meeting = before.point() + "," + theirs;
+                 tcp::run([](auto&) {}, own);
+             }))
+            CHECK(ranks::text_of(each) == "");
+    }
+    stranger.join();
+}
+
 TEST_CASE("of several meeting points, ranks meet at those where rank 0 can listen") {
     const auto taken = tcp::detail::listen_at(tcp::detail::resolve("127.0.0.1:0", no_rank).front(), 1);
     const std::string points = "127.0.0.1:" + std::to_string(tcp::detail::socket_address::local_of(taken).port()) +
@@ -505,6 +599,9 @@ TEST_CASE("a meeting file that is missing, or of another job, is named when the 
     tcp::detail::meeting_file{.job = 1, .incarnation = 5, .addresses = {"127.0.0.1:9"}}.write(path, 0);
     said = told();
     CHECK_MESSAGE(has(said, "the meeting file is of another job"), said);
+    tcp::detail::meeting_file{.job = 0, .incarnation = 5, .addresses = {"10.255.255.1:9"}}.write(path, 0);
+    said = told();
+    CHECK_MESSAGE(has(said, "the meeting file names no loopback address, and there is no key"), said);
     CHECK(std::remove(path.c_str()) == 0);
     said = ranks::text_of(ranks::thrown_by([] { tcp::endpoint net({.ranks = 2, .meeting = "file:/nowhere/at/all"}); }));
     CHECK_MESSAGE(has(said, "rank 0: cannot write the meeting file /nowhere/at/all"), said);

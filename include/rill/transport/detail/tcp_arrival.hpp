@@ -115,9 +115,15 @@ class arrival : public contacts::owner {
         if (contacts_->dials(as) && told == dialled_) return;
         std::vector<socket_address> all;
         for (const std::string& each : told.addresses)
-            for (const socket_address& one : resolve(each, chosen_.rank)) all.push_back(one);
+            for (const socket_address& one : resolve(each, chosen_.rank))
+                if (!is_local() || one.is_loopback()) all.push_back(one);
         contacts_->stop(as);
         dialled_ = std::move(told);
+        if (all.empty()) {
+            trouble_ =
+                "the meeting file names no loopback address, and there is no key: tools/launch --make-key makes one";
+            return;
+        }
         contacts_->dial(as, all, is_of_host ? dialled_.incarnation : 0, now, *this);
     }
     /// Writes into the meeting file of a job with seats where all listen that this rank knows: who joins later may ask

@@ -91,7 +91,11 @@ class contacts {
               owner& of) {
         target& to = target_of(peer);
         if (to.is_dialled) return;
-        to = {.at = at, .incarnation = incarnation, .is_dialled = true, .again = first};
+        to = {.at = at,
+              .incarnation = incarnation,
+              .is_dialled = true,
+              .again = first,
+              .turns = std::vector<int>(at.size())};
         if (first <= wall_clock()) begin_round(peer, of);
     }
     bool dials(rank_t peer) const { return targets_[static_cast<std::size_t>(peer)].is_dialled; }
@@ -146,21 +150,26 @@ class contacts {
         if (!guests_.waiting().empty())
             next = std::min<deadline>(next, guests_.waiting().front().since() + reception::most_time);
         for (const target& each : targets_)
-            if (each.is_dialled) next = std::min<deadline>(next, each.again);
+            if (each.is_dialled)
+                next = std::min<deadline>(next, each.others_ask ? std::min(each.again, each.turn_ends) : each.again);
         return next;
     }
     /// Does what is due.
     void keep_time(time_point now, owner& of) {
         if (listens_at_.at <= now) watch_listeners();
         guests_.drop_late(now);
-        for (std::size_t peer = 0; peer < targets_.size(); ++peer)
-            if (targets_[peer].is_dialled && targets_[peer].again <= now) begin_round(static_cast<rank_t>(peer), of);
+        for (rank_t peer = 0; peer < own_.ranks; ++peer) {
+            if (has_overdue_turn(target_of(peer), now)) give_turn(peer, of);
+            if (dials(peer) && target_of(peer).again <= now) begin_round(peer, of);
+        }
     }
 
   private:
     using state = handshake::state;
     static constexpr int most_rounds = 8;    ///< of dials to one peer that are under way
     static constexpr int quick_rounds = 16;  ///< before the slow ones
+    /// How long a dial that has proved itself has for the answer before another one that asks for a proof has its turn.
+    static constexpr duration turn = milliseconds(1000);
 
     /// What a name stands for. Its lower half is the rank, the index, or the descriptor; its highest 16 bits the line.
     enum class kind : std::uint64_t { peer, listener, guest, dial, newcomer };
@@ -177,11 +186,15 @@ class contacts {
         bool is_dialled = false;
         time_point again{};
         int round = 0, refused_rounds = 0;
-        bool all_refuse = true;  ///< so far in this round
+        bool all_refuse = true;    ///< so far in this round
+        std::vector<int> turns{};  ///< how often a dial has proved itself, by address
+        time_point turn_ends{};    ///< of the dial that has proved itself
+        bool others_ask = false;   ///< for a proof meanwhile
     };
     struct attempt {
         pending_connection on;
         rank_t to;
+        std::size_t address;  ///< which one of the peer
         int round;
         bool has_proved = false;
     };
@@ -198,11 +211,13 @@ class contacts {
         const int round = ++to.round;
         to.all_refuse = true;
         to.again = now + (round <= quick_rounds ? pace_.again : pace_.slow);
-        dials_.remove_if([&](const attempt& each) { return each.to == peer && each.round <= round - most_rounds; });
+        dials_.remove_if([&](const attempt& each) {
+            return each.to == peer && each.round <= round - most_rounds && !(each.has_proved && now < to.turn_ends);
+        });
         int error = 0;
-        for (const socket_address& each : to.at) {
+        for (std::size_t i = 0; i < to.at.size(); ++i) {
             ++own_.attempt;
-            socket made = start_connecting(each);
+            socket made = start_connecting(to.at[i]);
             if (!made && lacks_sockets())
                 throw library_error(own_.rank, text_of({"cannot connect to rank ", peer, ": ", system_text()}));
             if (!made) {
@@ -214,6 +229,7 @@ class contacts {
                 {.on = pending_connection::dialled(std::move(made), own_,
                                                    {peer == own_.rank ? no_rank : peer, to.incarnation}, by_, now),
                  .to = peer,
+                 .address = i,
                  .round = round});
             const socket& on = dials_.back().on.on();
             loop_.watch(on, own_name_of(kind::dial, on.get()), true);
@@ -247,27 +263,69 @@ class contacts {
             return;
         }
         if (goes_on && found->on.now() == state::asks) {
-            // Nothing may be taken behind this number, nor from a dial that has proved another one.
-            const std::uint64_t taken = of.begin(found->to);
-            dials_.remove_if([&](const attempt& each) { return each.to == found->to && each.has_proved; });
-            found->has_proved = true;
-            found->on.prove(taken);
-            goes_on = found->on.proceed();
+            target& to = target_of(found->to);
+            if (has_proved(found->to) && wall_clock() < to.turn_ends) {
+                to.others_ask = true;
+                return loop_.forget(found->on.on());
+            }
+            goes_on = prove(found, of);
         }
-        if (goes_on && !found->on.is_settled()) return await(found->on, kind::dial);
-        const int error = goes_on ? 0 : errno;
+        go_on(found, goes_on, of);
+    }
+    static bool has_overdue_turn(const target& to, time_point now) {
+        return to.is_dialled && to.others_ask && to.turn_ends <= now;
+    }
+    /// Proves this rank to the other end of a dial, and gives up a dial that has done so before.
+    bool prove(std::list<attempt>::iterator which, owner& of) {
+        target& to = target_of(which->to);
+        // Nothing may be taken behind this number, nor from a dial that has proved another one.
+        const std::uint64_t taken = of.begin(which->to);
+        dials_.remove_if([&](const attempt& each) { return each.to == which->to && each.has_proved; });
+        which->has_proved = true;
+        to.turn_ends = wall_clock() + turn;
+        ++to.turns[which->address];
+        which->on.prove(taken);
+        return which->on.proceed();
+    }
+    /// Lets the next dial to the peer prove itself: of those that ask, and are later than the one that has proved
+    /// itself before, one at an address that has had the fewest turns. So whoever else listens at one of several
+    /// addresses, and does not answer, cannot keep this rank from the right one.
+    void give_turn(rank_t peer, owner& of) {
+        target& to = target_of(peer);
+        auto next = dials_.end();
+        int asking = 0;
+        for (auto each = dials_.begin(); each != dials_.end(); ++each) {
+            if (each->to != peer) continue;
+            if (each->has_proved) {
+                next = dials_.end();
+                asking = 0;
+            } else if (each->on.now() == state::asks) {
+                ++asking;
+                if (next == dials_.end() || to.turns[each->address] < to.turns[next->address]) next = each;
+            }
+        }
+        to.others_ask = asking > 1;
+        if (next == dials_.end()) return;
+        loop_.watch(next->on.on(), own_name_of(kind::dial, next->on.on().get()), false);
+        go_on(next, prove(next, of), of);
+    }
+    /// Waits for more from a dial, or ends it: `is_open`, or with the reason in `errno`.
+    void go_on(std::list<attempt>::iterator found, bool is_open, owner& of) {
+        if (is_open && !found->on.is_settled()) return await(found->on, kind::dial);
+        const int error = is_open ? 0 : errno;
         attempt ended = std::move(*found);
         dials_.erase(found);
-        if (goes_on && ended.on.now() == state::agreed) {
+        if (is_open && ended.on.now() == state::agreed) {
             stop(ended.to);
             return of.dialled(ended.to, std::move(ended.on));
         }
         target& to = target_of(ended.to);
         // Whoever else listens there has the port of a process that has ended.
-        const bool is_another = goes_on && (ended.on.said().why() == handshake::refusal::rank ||
+        const bool is_another = is_open && (ended.on.said().why() == handshake::refusal::rank ||
                                             ended.on.said().why() == handshake::refusal::incarnation);
         if (ended.round == to.round) to.all_refuse &= error == ECONNREFUSED || is_another;
-        goes_on ? of.refused(ended.to, ended.on.said()) : of.lost(ended.to, error);
+        is_open ? of.refused(ended.to, ended.on.said()) : of.lost(ended.to, error);
+        if (ended.has_proved && to.is_dialled) give_turn(ended.to, of);
         end_round(ended.to, ended.round, of);
     }
 

@@ -80,9 +80,7 @@ class key {
     /// The key that a text stands for, such as `tools/launch --make-key` makes: at least 128 random bits. White space
     /// around it does not count. Throws `library_error` for a text that is too short.
     static key from_text(std::string_view text) {
-        const auto is_space = [](char each) { return each == ' ' || (each >= '\t' && each <= '\r'); };
-        while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-        while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+        text = without_spaces(text);
         if (text.size() < least_text) throw library_error(no_rank, "a key has at least 22 characters");
         key made;
         made.exists_ = true;
@@ -93,6 +91,8 @@ class key {
         derive("rill tcp tls 1", made.encrypts_);
         return made;
     }
+    /// Whether `from_text` takes a text for a key.
+    static bool is_long_enough(std::string_view text) { return without_spaces(text).size() >= least_text; }
     /// The key in a file, of at most 4096 bytes. Throws `library_error` that names the file, also where another user
     /// than its owner may read or write it.
     static key from_file(const std::string& path) {
@@ -104,7 +104,11 @@ class key {
         struct stat about {};
         if (::fstat(file.number, &about) != 0 || !S_ISREG(about.st_mode)) refuse("is no file");
         if ((about.st_mode & (S_IRWXG | S_IRWXO)) != 0) refuse("can be used by others than its owner: chmod 600 it");
-        char text[4097];
+        struct erased {
+            char text[4097];
+            ~erased() { OPENSSL_cleanse(text, sizeof text); }
+        } memory;
+        auto& text = memory.text;
         std::size_t size = 0;
         ssize_t count = 0;
         do {
@@ -113,13 +117,8 @@ class key {
             if (count > 0) size += static_cast<std::size_t>(count);
         } while (count != 0 && size < sizeof text);
         if (size == sizeof text) refuse("is longer than 4096 bytes");
-        try {
-            key made = from_text({text, size});
-            OPENSSL_cleanse(text, sizeof text);
-            return made;
-        } catch (const library_error&) {
-            throw library_error(no_rank, "the key file " + path + " has no key of at least 22 characters");
-        }
+        if (!is_long_enough({text, size})) refuse("has no key of at least 22 characters");
+        return from_text({text, size});
     }
 
     key(const key&) = default;
@@ -144,6 +143,12 @@ class key {
     byte_view tls_secret() const&& = delete;
 
   private:
+    static std::string_view without_spaces(std::string_view text) {
+        const auto is_space = [](char each) { return each == ' ' || (each >= '\t' && each <= '\r'); };
+        while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+        while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+        return text;
+    }
     struct opened {
         explicit opened(const std::string& path) : number(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
         opened(const opened&) = delete;

@@ -195,11 +195,9 @@ options options::from_variables(Get&& get) {
             detail::refuse_variable(std::string("the variable RILL_SECURITY is open, but ") +
                                     (key != nullptr ? "RILL_KEY" : "RILL_KEY_FILE") + " is set");
     } else if (key != nullptr) {
-        try {
-            read.key = tcp::key::from_text(key);
-        } catch (const library_error&) {
+        if (!tcp::key::is_long_enough(key))
             detail::refuse_variable("the variable RILL_KEY has no key of at least 22 characters");
-        }
+        read.key = tcp::key::from_text(key);
     } else if (file != nullptr) {
         read.key = tcp::key::from_file(file);
     } else if (const char* const home = get("HOME"); home != nullptr && read.size() > 1) {
