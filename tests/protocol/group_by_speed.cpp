@@ -52,6 +52,14 @@ TEST_CASE("group_by_speed: equal times are one group, whatever the bound") {
     CHECK(rill::split_by_speed(std::vector<double>{5}, 0) == groups{{0}});
     CHECK(rill::split_by_speed(std::vector<double>{}, 1).empty());
     const double next = std::nextafter(0.1, 1.0);
+    // A mean that is rounded to less than the shortest.
+    constexpr double ulp = std::numeric_limits<double>::epsilon();
+    std::vector<double> alike(15, 1 + 3 * ulp);
+    alike[14] = 1 + 4 * ulp;
+    const auto parts = rill::split_by_speed(alike, 0);
+    REQUIRE(parts.size() == 2);
+    CHECK(parts[0].size() == 14);
+    CHECK(parts[1] == std::vector<rill::rank_t>{14});
     CHECK(rill::split_by_speed(std::vector<double>{next, 0.1, next}, 0).size() <= 2);
 }
 

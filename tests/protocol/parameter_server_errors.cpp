@@ -282,6 +282,36 @@ TEST_CASE("parameter_server: the end names whom it waits for") {
     });
 }
 
+TEST_CASE("parameter_server: who retires and then ends the run hides nobody whom others wait for") {
+    const server_options options{.timeout = rill::seconds(10), .patience = rill::seconds(1000)};
+    rill::simulated::run(4, {}, [&](endpoint& net) {
+        std::vector<double> model(2);
+        parameter_server replica{net, options, unbounded{}, add{}, model};
+        if (replica.is_server()) return static_cast<void>(replica.pull(model));
+        const auto begin = net.now();
+        REQUIRE(replica.pull(model));
+        if (net.rank() == 0) {
+            replica.retire();
+            net.sleep_until(begin + rill::seconds(9));
+            replica.end();
+        } else if (net.rank() == 1) {
+            net.sleep_until(begin + rill::seconds(1));
+            replica.retire();
+            try {
+                replica.pull(model);
+                FAIL("rank 2 has not departed");
+            } catch (const rill::timeout& thrown) {
+                CHECK(thrown.culprit() == 2);
+                CHECK(std::string(thrown.what()).find("give_up(2)") != std::string::npos);
+            }
+            replica.give_up(2);
+        } else {
+            net.sleep_until(begin + rill::seconds(100));
+        }
+        CHECK_NOTHROW(while (replica.pull(model)) continue);
+    });
+}
+
 TEST_CASE("parameter_server: a dead server is named on all workers and servers") {
     for (const bool dedicated : {true, false})
         for (const rill::rank_t victim : {2, 3})

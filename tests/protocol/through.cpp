@@ -442,6 +442,44 @@ TEST_CASE("through: refuses an interval of 0, one that differs between ranks, an
     });
 }
 
+TEST_CASE("through: a center that one of its servers has moved is not taken for one with another first model") {
+    const rill::simulated::network network{.latency = rill::microseconds(10),
+                                           .links = [](rill::rank_t from, rill::rank_t to) {
+                                               rill::network_link way;
+                                               const bool is_far = to == 4 && from % 2 == 0 && from < 4;
+                                               way.latency = is_far ? rill::milliseconds(100) : rill::microseconds(10);
+                                               return way;
+                                           }};
+    for (std::int64_t wait = 0; wait < 800; wait += 20) {
+        CAPTURE(wait);
+        rill::simulated::run(6, network, [&](endpoint& net) {
+            std::vector<double> model(6);
+            const std::vector<double> gradient(6, 1.0);
+            rill::parameter_server center{
+                net, {.servers = 2, .dedicated = true}, unbounded{}, rill::aggregate::add{}, model};
+            if (center.is_server()) {
+                while (center.pull(model)) continue;
+                return;
+            }
+            if (net.rank() % 2 != 0) net.sleep_until(net.now() + rill::milliseconds(wait));
+            rill::subgroup part{net, alike(net.rank(), 4)};
+            rill::group workers{part, ring{}};
+            rill::partial_all_reduce replica{workers, majority{}, bounded{1}, plain_sum{}, rill::aggregate::add{},
+                                             model};
+            CHECK_NOTHROW(replica.through(center, {.every = 1}));
+            for (int i = 0; i < 3; ++i) {
+                const auto held = replica.pull(model);
+                if (!held) break;
+                replica.push(gradient, *held);
+            }
+            replica.retire();
+            while (replica.pull(model)) continue;
+            center.end();
+            while (center.pull(model)) continue;
+        });
+    }
+}
+
 TEST_CASE("through: refuses a center that has another first model than the group") {
     rill::simulated::run(2, {}, [](endpoint& net) {
         std::vector<double> model(3), other{0, 0, 1};

@@ -49,7 +49,8 @@ inline void add_alike(std::span<const double> times, double spread, std::vector<
     std::stable_sort(group.begin(), group.end(), [&](rank_t a, rank_t b) { return time_of(a) < time_of(b); });
     const double sum =
         std::accumulate(group.begin(), group.end(), 0.0, [&](double of, rank_t rank) { return of + time_of(rank); });
-    const double mean = sum / static_cast<double>(group.size());
+    // Of times that are nearly alike the mean may be rounded to less than the shortest: each part must have a rank.
+    const double mean = std::max(sum / static_cast<double>(group.size()), time_of(group.front()));
     const auto slow = std::find_if(group.begin(), group.end(), [&](rank_t rank) { return time_of(rank) > mean; });
     if (slow == group.end() || time_of(group.back()) - time_of(group.front()) <= spread * mean) {
         std::sort(group.begin(), group.end());

@@ -169,7 +169,8 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     /// else a rank resumes. Throws on all ranks, and the run cannot begin, if the state of a rank does not fit: is that
     /// of another rank, of another number of ranks, or of an earlier or later run than that of others. Where the reader
     /// or `also` throws, or the state is of another rank, the others get `peer_failure` with its text. Where ranks have
-    /// read states of different runs, all throw `mismatch`.
+    /// read states of runs that were resumed differently often, all throw `mismatch`; the models of several first runs
+    /// are not told apart.
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {

@@ -127,6 +127,9 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         return pull_whole(model, false);
     }
 
+    /// Whether the model that this worker has pulled last is the first one: no push had moved any part of it.
+    bool is_untouched() const { return worker_.is_untouched(); }
+
     /// Writes the newest values of the coordinates `keys`, strictly ascending, to `output` in that order. Returns the
     /// model's version. Only the keys and their values travel, but at the end of the run the whole model.
     template <IndexType Index, class Values>

@@ -283,7 +283,11 @@ class partial_all_reduce
             detail::restore_part(in, std::string(prefix) + "update", update);
             detail::restore_part(in, std::string(prefix) + "codec", codec_);
         });
-        detail::agree_on_state(group_, refused, mix64(saved[0], saved[1], detail::hash_of(std::span<const T>(model))));
+        detail::state_hash moves_alike;
+        detail::save_part(moves_alike, "update", update);
+        detail::agree_on_state(
+            group_, refused,
+            mix64(saved[0], saved[1], detail::hash_of(std::span<const T>(model)), moves_alike.value()));
         model_ = held_.values = std::move(model);
         update_ = std::move(update);
         version_ = held_.number = saved[0];

@@ -49,7 +49,7 @@ class group_center final : public shared_center<T> {
         is_over_ = !held;
         if (!held) return;
         held_ = *held;
-        began_elsewhere_ = held_.version == 0 && !std::equal(model.begin(), model.end(), change_.begin());
+        began_elsewhere_ = is_untouched() && !std::equal(model.begin(), model.end(), change_.begin());
     }
     /// The center's first model is not that of the group. Known only where nobody has pushed to it yet.
     bool began_elsewhere() const { return began_elsewhere_; }
@@ -105,6 +105,13 @@ class group_center final : public shared_center<T> {
     }
 
     /// Where the center's run is ending, the other ranks of the group must be told before this one waits for the end.
+    /// The version is that of one part of the model: a push to others may have come earlier.
+    bool is_untouched() const {
+        if constexpr (requires { center_.is_untouched(); })
+            return center_.is_untouched();
+        else
+            return held_.version == 0;
+    }
     std::optional<held_version> pull_into(std::span<T> model) {
         if constexpr (requires { center_.pull_if_going(model); })
             return center_.pull_if_going(model);

@@ -26,6 +26,23 @@ std::uint64_t hash_of(std::span<const T> values) {
     return fingerprint(std::string_view(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
 }
 
+/// A writer that keeps no values, but a hash of the names and bytes that a part saves.
+class state_hash {
+  public:
+    std::uint64_t value() const { return value_; }
+
+    template <class Values>
+    void add(std::string_view name, const Values& values) {
+        if constexpr (requires { std::span(values); })
+            value_ = mix64(value_, fingerprint(name), hash_of(std::span(values)));
+        else
+            value_ = mix64(value_, fingerprint(name), hash_of(std::span(&values, 1)));
+    }
+
+  private:
+    std::uint64_t value_ = 0;
+};
+
 /// The exception that leaves `work()`, or null.
 template <class Work>
 std::exception_ptr thrown_by(Work&& work) {

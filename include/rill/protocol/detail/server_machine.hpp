@@ -177,6 +177,7 @@ class server_machine {
         if (event.head.number <= from.question || is_over()) return false;
         from.question = event.head.number;
         from.asked_at = now;
+        std::erase(waiting_, event.peer);  // the list is in the order of asking
         if (!settle(event.peer, now)) waiting_.push_back(event.peer);
         return true;
     }

@@ -42,6 +42,8 @@ class server_worker {
     bool is_over() const { return is_over_; }
     /// As told last.
     std::uint64_t version() const { return version_; }
+    /// Each server, when it answered last, had counted no push.
+    bool is_untouched() const { return is_untouched_; }
     /// After the end.
     std::span<const T> final_model() const { return final_; }
 
@@ -120,6 +122,7 @@ class server_worker {
             const std::span<const std::int64_t> numbers = next_values<std::int64_t>(frames);
             wire::detail::require(numbers.size() >= 2, "it has no version");
             if (server == 0) version_ = static_cast<std::uint64_t>(numbers[0]);
+            is_untouched_ &= numbers[0] == 0;
             pushes_.took(server, static_cast<std::uint64_t>(numbers[1]), numbers.subspan(2));
             const std::span<const T> values = next_values<T>(frames);
             if (kind == server_kind::answer) return take(server, values);
@@ -136,6 +139,7 @@ class server_worker {
     push_log pushes_;
     std::optional<std::uint64_t> pulled_{};  ///< the newest version that this worker has pulled
     std::uint64_t version_ = 0;
+    bool is_untouched_ = true;
     aligned_vector<T> final_{};
     bool is_leaving_ = false;
     message_kind departs_by_ = server_kind::retire;
