@@ -33873,7 +33873,8 @@ inline void add_alike(std::span<const double> times, double spread, std::vector<
     std::stable_sort(group.begin(), group.end(), [&](rank_t a, rank_t b) { return time_of(a) < time_of(b); });
     const double sum =
         std::accumulate(group.begin(), group.end(), 0.0, [&](double of, rank_t rank) { return of + time_of(rank); });
-    const double mean = sum / static_cast<double>(group.size());
+    // Of times that are nearly alike the mean may be rounded to less than the shortest: each part must have a rank.
+    const double mean = std::max(sum / static_cast<double>(group.size()), time_of(group.front()));
     const auto slow = std::find_if(group.begin(), group.end(), [&](rank_t rank) { return time_of(rank) > mean; });
     if (slow == group.end() || time_of(group.back()) - time_of(group.front()) <= spread * mean) {
         std::sort(group.begin(), group.end());
@@ -34021,6 +34022,23 @@ template <class T>
 std::uint64_t hash_of(std::span<const T> values) {
     return fingerprint(std::string_view(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
 }
+
+/// A writer that keeps no values, but a hash of the names and bytes that a part saves.
+class state_hash {
+  public:
+    std::uint64_t value() const { return value_; }
+
+    template <class Values>
+    void add(std::string_view name, const Values& values) {
+        if constexpr (requires { std::span(values); })
+            value_ = mix64(value_, fingerprint(name), hash_of(std::span(values)));
+        else
+            value_ = mix64(value_, fingerprint(name), hash_of(std::span(&values, 1)));
+    }
+
+  private:
+    std::uint64_t value_ = 0;
+};
 
 /// The exception that leaves `work()`, or null.
 template <class Work>
@@ -34996,7 +35014,8 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     /// else a rank resumes. Throws on all ranks, and the run cannot begin, if the state of a rank does not fit: is that
     /// of another rank, of another number of ranks, or of an earlier or later run than that of others. Where the reader
     /// or `also` throws, or the state is of another rank, the others get `peer_failure` with its text. Where ranks have
-    /// read states of different runs, all throw `mismatch`.
+    /// read states of runs that were resumed differently often, all throw `mismatch`; the models of several first runs
+    /// are not told apart.
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {
@@ -35474,6 +35493,8 @@ class server_worker {
     bool is_over() const { return is_over_; }
     /// As told last.
     std::uint64_t version() const { return version_; }
+    /// Each server, when it answered last, had counted no push.
+    bool is_untouched() const { return is_untouched_; }
     /// After the end.
     std::span<const T> final_model() const { return final_; }
 
@@ -35552,6 +35573,7 @@ class server_worker {
             const std::span<const std::int64_t> numbers = next_values<std::int64_t>(frames);
             wire::detail::require(numbers.size() >= 2, "it has no version");
             if (server == 0) version_ = static_cast<std::uint64_t>(numbers[0]);
+            is_untouched_ &= numbers[0] == 0;
             pushes_.took(server, static_cast<std::uint64_t>(numbers[1]), numbers.subspan(2));
             const std::span<const T> values = next_values<T>(frames);
             if (kind == server_kind::answer) return take(server, values);
@@ -35568,6 +35590,7 @@ class server_worker {
     push_log pushes_;
     std::optional<std::uint64_t> pulled_{};  ///< the newest version that this worker has pulled
     std::uint64_t version_ = 0;
+    bool is_untouched_ = true;
     aligned_vector<T> final_{};
     bool is_leaving_ = false;
     message_kind departs_by_ = server_kind::retire;
@@ -35881,6 +35904,7 @@ class server_machine {
         if (event.head.number <= from.question || is_over()) return false;
         from.question = event.head.number;
         from.asked_at = now;
+        std::erase(waiting_, event.peer);  // the list is in the order of asking
         if (!settle(event.peer, now)) waiting_.push_back(event.peer);
         return true;
     }
@@ -36175,6 +36199,9 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         if (worker_.is_leaving()) return std::nullopt;
         return pull_whole(model, false);
     }
+
+    /// Whether the model that this worker has pulled last is the first one: no push had moved any part of it.
+    bool is_untouched() const { return worker_.is_untouched(); }
 
     /// Writes the newest values of the coordinates `keys`, strictly ascending, to `output` in that order. Returns the
     /// model's version. Only the keys and their values travel, but at the end of the run the whole model.
@@ -36499,7 +36526,7 @@ class group_center final : public shared_center<T> {
         is_over_ = !held;
         if (!held) return;
         held_ = *held;
-        began_elsewhere_ = held_.version == 0 && !std::equal(model.begin(), model.end(), change_.begin());
+        began_elsewhere_ = is_untouched() && !std::equal(model.begin(), model.end(), change_.begin());
     }
     /// The center's first model is not that of the group. Known only where nobody has pushed to it yet.
     bool began_elsewhere() const { return began_elsewhere_; }
@@ -36555,6 +36582,13 @@ class group_center final : public shared_center<T> {
     }
 
     /// Where the center's run is ending, the other ranks of the group must be told before this one waits for the end.
+    /// The version is that of one part of the model: a push to others may have come earlier.
+    bool is_untouched() const {
+        if constexpr (requires { center_.is_untouched(); })
+            return center_.is_untouched();
+        else
+            return held_.version == 0;
+    }
     std::optional<held_version> pull_into(std::span<T> model) {
         if constexpr (requires { center_.pull_if_going(model); })
             return center_.pull_if_going(model);
@@ -37286,7 +37320,11 @@ class partial_all_reduce
             detail::restore_part(in, std::string(prefix) + "update", update);
             detail::restore_part(in, std::string(prefix) + "codec", codec_);
         });
-        detail::agree_on_state(group_, refused, mix64(saved[0], saved[1], detail::hash_of(std::span<const T>(model))));
+        detail::state_hash moves_alike;
+        detail::save_part(moves_alike, "update", update);
+        detail::agree_on_state(
+            group_, refused,
+            mix64(saved[0], saved[1], detail::hash_of(std::span<const T>(model)), moves_alike.value()));
         model_ = held_.values = std::move(model);
         update_ = std::move(update);
         version_ = held_.number = saved[0];

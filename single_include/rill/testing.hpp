@@ -1681,8 +1681,20 @@ inline std::size_t write_all(int file, byte_view bytes) {
     return done;
 }
 
+/// Makes a file whose name begins with `path`; no other process, of whichever host, has made it. Its name, or nothing
+/// if it failed, with the reason in `errno`.
+inline std::string make_partial(const std::string& path) {
+    static std::atomic<unsigned> count{0};
+    while (true) {
+        std::string name =
+            path + "." + std::to_string(::getpid()) + "-" + std::to_string(count.fetch_add(1)) + ".partial";
+        if (descriptor(name, O_WRONLY | O_CREAT | O_EXCL).is_open()) return name;
+        if (errno != EEXIST) return {};
+    }
+}
+
 inline bool write_durably(const std::string& path, byte_view bytes) {
-    descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
+    descriptor file(path, O_WRONLY | O_TRUNC);
     return file.is_open() && write_all(file.get(), bytes) == bytes.size() && ::fsync(file.get()) == 0 && file.close();
 }
 
@@ -1716,9 +1728,8 @@ inline std::vector<std::byte> read_file(const std::string& path) {
 /// Replaces a file, or makes it, in one step: whoever opens `path`, even after a crash, finds the old contents or the
 /// new. Throws `data_error`; the old file is then untouched and no temporary file is left.
 inline void replace_file(const std::string& path, byte_view bytes) {
-    static std::atomic<unsigned> count{0};
-    const std::string partial =
-        path + "." + std::to_string(::getpid()) + "-" + std::to_string(count.fetch_add(1)) + ".partial";
+    const std::string partial = detail::make_partial(path);
+    if (partial.empty()) detail::file_failed(path, "cannot be written");
     if (!detail::write_durably(partial, bytes) || std::rename(partial.c_str(), path.c_str()) != 0) {
         const int reason = errno;
         ::unlink(partial.c_str());
@@ -1751,7 +1762,8 @@ namespace detail {
 /// How a section's elements are named in the file, and in messages.
 template <Storable T>
 constexpr std::uint32_t storage_code() {
-    const char kind = std::is_floating_point_v<T> ? 'f' : std::is_signed_v<T> ? 'i' : 'u';
+    constexpr bool is_signed = std::is_signed_v<T> || std::same_as<T, char>;  // also where char has no sign
+    const char kind = std::is_floating_point_v<T> ? 'f' : is_signed ? 'i' : 'u';
     return static_cast<std::uint32_t>(kind) << 8 | static_cast<std::uint32_t>(sizeof(T));
 }
 inline std::string storage_name(std::uint32_t code, std::uint64_t bytes) {
@@ -1863,6 +1875,13 @@ class checkpoint {
     std::size_t sections() const {
         require_readable();
         return sections_.size();
+    }
+    /// The names of all sections, in the order in which they were written.
+    std::vector<std::string> names() const {
+        require_readable();
+        std::vector<std::string> all;
+        for (const section& one : sections_) all.emplace_back(one.name);
+        return all;
     }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
     /// Throws `data_error` if the name of a section begins with `prefix` and is none of `names`: who restores what

@@ -203,8 +203,20 @@ inline std::size_t write_all(int file, byte_view bytes) {
     return done;
 }
 
+/// Makes a file whose name begins with `path`; no other process, of whichever host, has made it. Its name, or nothing
+/// if it failed, with the reason in `errno`.
+inline std::string make_partial(const std::string& path) {
+    static std::atomic<unsigned> count{0};
+    while (true) {
+        std::string name =
+            path + "." + std::to_string(::getpid()) + "-" + std::to_string(count.fetch_add(1)) + ".partial";
+        if (descriptor(name, O_WRONLY | O_CREAT | O_EXCL).is_open()) return name;
+        if (errno != EEXIST) return {};
+    }
+}
+
 inline bool write_durably(const std::string& path, byte_view bytes) {
-    descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
+    descriptor file(path, O_WRONLY | O_TRUNC);
     return file.is_open() && write_all(file.get(), bytes) == bytes.size() && ::fsync(file.get()) == 0 && file.close();
 }
 
@@ -238,9 +250,8 @@ inline std::vector<std::byte> read_file(const std::string& path) {
 /// Replaces a file, or makes it, in one step: whoever opens `path`, even after a crash, finds the old contents or the
 /// new. Throws `data_error`; the old file is then untouched and no temporary file is left.
 inline void replace_file(const std::string& path, byte_view bytes) {
-    static std::atomic<unsigned> count{0};
-    const std::string partial =
-        path + "." + std::to_string(::getpid()) + "-" + std::to_string(count.fetch_add(1)) + ".partial";
+    const std::string partial = detail::make_partial(path);
+    if (partial.empty()) detail::file_failed(path, "cannot be written");
     if (!detail::write_durably(partial, bytes) || std::rename(partial.c_str(), path.c_str()) != 0) {
         const int reason = errno;
         ::unlink(partial.c_str());
@@ -273,7 +284,8 @@ namespace detail {
 /// How a section's elements are named in the file, and in messages.
 template <Storable T>
 constexpr std::uint32_t storage_code() {
-    const char kind = std::is_floating_point_v<T> ? 'f' : std::is_signed_v<T> ? 'i' : 'u';
+    constexpr bool is_signed = std::is_signed_v<T> || std::same_as<T, char>;  // also where char has no sign
+    const char kind = std::is_floating_point_v<T> ? 'f' : is_signed ? 'i' : 'u';
     return static_cast<std::uint32_t>(kind) << 8 | static_cast<std::uint32_t>(sizeof(T));
 }
 inline std::string storage_name(std::uint32_t code, std::uint64_t bytes) {
@@ -385,6 +397,13 @@ class checkpoint {
     std::size_t sections() const {
         require_readable();
         return sections_.size();
+    }
+    /// The names of all sections, in the order in which they were written.
+    std::vector<std::string> names() const {
+        require_readable();
+        std::vector<std::string> all;
+        for (const section& one : sections_) all.emplace_back(one.name);
+        return all;
     }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
     /// Throws `data_error` if the name of a section begins with `prefix` and is none of `names`: who restores what
@@ -1013,8 +1032,8 @@ class stopwatch {
         last_ = net_->now();
         return last_ - before;
     }
-    /// The time from the beginning to the last `lap`.
-    duration total() const { return last_ - begun_; }
+    /// The time since this was made.
+    duration total() const { return net_->now() - begun_; }
 
   private:
     const Net* net_;
@@ -1082,7 +1101,7 @@ struct any_computation {
 ///   `compute()` writes the gradient at the parameters and returns the loss; `compute(ready)` also calls `ready(layer)`
 ///   as soon as that layer's part is final. Gradients that are not finite are left out and told in the record, whose
 ///   `step` is `number`, or a later one where this rank has missed steps. Once the run has ended the record `is_over`,
-///   and its `step` is the number of steps that the run has had.
+///   and its `step` is the number of steps that the run has had, or 0 on a rank that trains in none.
 /// - `end()`: the run ends after the last step. All ranks call it after the same step; where a root begins the steps
 ///   (`partial_bsp`), its call counts and the other ranks learn of it in a later step.
 /// - `contributes()`: whether this rank computes gradients. A master does not.
@@ -1163,7 +1182,8 @@ struct trainer_options {
 /// strategies such a gradient is left out of the step. If the strategy has `require_same_start`, as those in lockstep
 /// have, making the trainer throws `mismatch` on all ranks where one starts with other parameters. Finite gradients can
 /// still make parameters infinite, where their sum or the product with the rate is too large: only gradients and rates
-/// are looked at, no parameters.
+/// are looked at, no parameters. A strategy with error feedback codes that product: one that is too large ends the
+/// exchange with `invalid_value` instead.
 ///
 /// After an error of the exchange the strategy's sessions have ended: restore a checkpoint into a new trainer. Do so
 /// too after an exception of the model or the batches, on all ranks: let it leave the rank's body. A rank that catches
@@ -1173,7 +1193,8 @@ struct trainer_options {
 ///
 /// A strategy that is sparse takes the gradient of a `SparseObjective` as a stream. Memory: parameters and gradient,
 /// besides what model, batches and strategy hold. A step that is not skipped allocates nothing once the first ones are
-/// done.
+/// done, except with a strategy whose root begins the steps (`partial_bsp`, `coded_bsp`), which keeps lists of who has
+/// contributed.
 template <Transport Net, Trainable Model, BatchSource<typename Model::batch> Batches, class Plan,
           StepHook Hook = no_hook>
 class trainer {
@@ -3101,13 +3122,14 @@ class bound_decentralized {
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
         const bool exchanges = policy_.exchange.exchanges(number);
+        stopwatch clock(workers_.net());
         if (has_ended_) gossip_.end();
         if (!has_ended_ && !has_mixed_) has_ended_ = !gossip_.next();
         step_record record{.step = number, .is_over = has_ended_};
         if (has_ended_) return record;
         const double rate = rate_at<T>(policy_.rate, number);
         if (!has_mixed_) begin_at(parameters, number);
-        stopwatch clock(workers_.net());
+        const duration waited = clock.lap();
         const std::span<T> model = pushes ? span_of(state_.pushed) : parameters;
         const auto move = [&] {
             [[maybe_unused]] const auto updating = named_span(workers_.net(), "update");
@@ -3143,6 +3165,7 @@ class bound_decentralized {
             state_.weight = models().weight();
             models().debias(model, parameters);
         }
+        record.phases.exchange = record.phases.exchange + waited;
         record.elapsed = clock.total();
         return record;
     }
@@ -3923,12 +3946,19 @@ class bound_grouped_replica {
         replica_ = std::unique_ptr<replica_type>(new replica_type(within.template bind<T>(*alike_, first, options)));
     }
 
-    /// Once the group's run has ended, waits for the other groups; `model` is then that of all.
+    /// Once the group's run has ended, waits for the other groups; `model` is then that of all. Throws what has ended
+    /// the group alone; the next call then serves and waits as after the end, so that the other groups go on.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
         join();
-        if (replica_ != nullptr && !is_over_)
-            if (const auto held = replica_->pull(model)) return held;
+        if (replica_ != nullptr && !is_over_) {
+            try {
+                if (const auto held = replica_->pull(model)) return held;
+            } catch (...) {
+                leave();
+                throw;
+            }
+        }
         is_over_ = true;
         if (ends_all_) center_.end();
         while (center_.pull(model)) continue;
@@ -3979,6 +4009,14 @@ class bound_grouped_replica {
     }
 
   private:
+    /// After a failure of the group: this rank pushes no more to the center either.
+    void leave() {
+        is_over_ = true;
+        try {
+            center_.retire();
+        } catch (const error&) {  // the center has failed, too; its next pull says so
+        }
+    }
     /// Not earlier, so that it can be restored before.
     void join() {
         if (replica_ == nullptr || has_joined_) return;
@@ -5643,6 +5681,7 @@ class shared_state {
     void unpack(byte_view bytes) {
         const checkpoint in = checkpoint::of("the state of another rank", bytes);
         const checkpoint before = checkpoint::of("the state of this rank", pack());
+        in.require_no_other("part ", before.names());
         try {
             restore(in);
         } catch (...) {

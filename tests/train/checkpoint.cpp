@@ -86,6 +86,10 @@ TEST_CASE("checkpoint: the bytes of version 1") {
                                reinterpret_cast<const std::byte*>(std::end(expected))));
 }
 
+TEST_CASE("checkpoint: a text has one type in the file, whether characters are signed or not") {
+    CHECK(rill::train::detail::storage_code<char>() == rill::train::detail::storage_code<signed char>());
+}
+
 TEST_CASE("checkpoint: what is opened throws where it is read, as load does") {
     const scratch_directory here;
     sample().save(here / "saved");

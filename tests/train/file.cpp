@@ -5,7 +5,11 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <fstream>
+#include <string>
 #include <vector>
+
+#include <unistd.h>
 
 using namespace rill;
 using namespace rill::train;
@@ -18,6 +22,21 @@ TEST_CASE("file: is replaced as a whole and read back") {
         CHECK(read_file(here / "file") == bytes);
         CHECK(here.entries() == 1);
     }
+}
+
+TEST_CASE("file: what another process writes to the same path is not touched") {
+    const scratch_directory here;
+    const std::string path = here / "file";
+    const std::vector<std::byte> others(2, std::byte{1}), mine(3, std::byte{7});
+    // What a process of another host, with the same number, has begun to write.
+    const auto partial = [&](int i) {
+        return path + "." + std::to_string(::getpid()) + "-" + std::to_string(i) + ".partial";
+    };
+    for (int i = 0; i < 100; ++i) std::ofstream(partial(i)) << "\1\1";
+    replace_file(path, mine);
+    CHECK(read_file(path) == mine);
+    for (int i = 0; i < 100; ++i) CHECK(read_file(partial(i)) == others);
+    CHECK(here.entries() == 101);
 }
 
 TEST_CASE("file: errors name the file and the reason") {

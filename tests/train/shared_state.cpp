@@ -55,6 +55,10 @@ TEST_CASE("shared_state: a state that does not fit changes nothing, whatever par
     CHECK_THROWS_WITH_AS(mine.shared().unpack(others.shared().pack()), doctest::Contains("the state of another rank"),
                          data_error);
     CHECK(mine.shared().pack() == before);
+    auto fewer = shared_state([] { return buffer(); }, [](byte_view) {}, mine.parameters, mine.samples);
+    CHECK_THROWS_WITH_AS(fewer.unpack(before), doctest::Contains("state that would be lost"), data_error);
+    CHECK_THROWS_AS(mine.shared().unpack(fewer.pack()), data_error);
+    CHECK(mine.shared().pack() == before);
     buffer damaged = before;
     damaged[40] ^= std::byte{1};
     CHECK_THROWS_AS(mine.shared().unpack(damaged), data_error);

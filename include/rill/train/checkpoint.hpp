@@ -34,7 +34,8 @@ namespace detail {
 /// How a section's elements are named in the file, and in messages.
 template <Storable T>
 constexpr std::uint32_t storage_code() {
-    const char kind = std::is_floating_point_v<T> ? 'f' : std::is_signed_v<T> ? 'i' : 'u';
+    constexpr bool is_signed = std::is_signed_v<T> || std::same_as<T, char>;  // also where char has no sign
+    const char kind = std::is_floating_point_v<T> ? 'f' : is_signed ? 'i' : 'u';
     return static_cast<std::uint32_t>(kind) << 8 | static_cast<std::uint32_t>(sizeof(T));
 }
 inline std::string storage_name(std::uint32_t code, std::uint64_t bytes) {
@@ -146,6 +147,13 @@ class checkpoint {
     std::size_t sections() const {
         require_readable();
         return sections_.size();
+    }
+    /// The names of all sections, in the order in which they were written.
+    std::vector<std::string> names() const {
+        require_readable();
+        std::vector<std::string> all;
+        for (const section& one : sections_) all.emplace_back(one.name);
+        return all;
     }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
     /// Throws `data_error` if the name of a section begins with `prefix` and is none of `names`: who restores what

@@ -139,13 +139,14 @@ class bound_decentralized {
     template <class Compute>
     step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
         const bool exchanges = policy_.exchange.exchanges(number);
+        stopwatch clock(workers_.net());
         if (has_ended_) gossip_.end();
         if (!has_ended_ && !has_mixed_) has_ended_ = !gossip_.next();
         step_record record{.step = number, .is_over = has_ended_};
         if (has_ended_) return record;
         const double rate = rate_at<T>(policy_.rate, number);
         if (!has_mixed_) begin_at(parameters, number);
-        stopwatch clock(workers_.net());
+        const duration waited = clock.lap();
         const std::span<T> model = pushes ? span_of(state_.pushed) : parameters;
         const auto move = [&] {
             [[maybe_unused]] const auto updating = named_span(workers_.net(), "update");
@@ -181,6 +182,7 @@ class bound_decentralized {
             state_.weight = models().weight();
             models().debias(model, parameters);
         }
+        record.phases.exchange = record.phases.exchange + waited;
         record.elapsed = clock.total();
         return record;
     }

@@ -50,12 +50,19 @@ class bound_grouped_replica {
         replica_ = std::unique_ptr<replica_type>(new replica_type(within.template bind<T>(*alike_, first, options)));
     }
 
-    /// Once the group's run has ended, waits for the other groups; `model` is then that of all.
+    /// Once the group's run has ended, waits for the other groups; `model` is then that of all. Throws what has ended
+    /// the group alone; the next call then serves and waits as after the end, so that the other groups go on.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
         join();
-        if (replica_ != nullptr && !is_over_)
-            if (const auto held = replica_->pull(model)) return held;
+        if (replica_ != nullptr && !is_over_) {
+            try {
+                if (const auto held = replica_->pull(model)) return held;
+            } catch (...) {
+                leave();
+                throw;
+            }
+        }
         is_over_ = true;
         if (ends_all_) center_.end();
         while (center_.pull(model)) continue;
@@ -106,6 +113,14 @@ class bound_grouped_replica {
     }
 
   private:
+    /// After a failure of the group: this rank pushes no more to the center either.
+    void leave() {
+        is_over_ = true;
+        try {
+            center_.retire();
+        } catch (const error&) {  // the center has failed, too; its next pull says so
+        }
+    }
     /// Not earlier, so that it can be restored before.
     void join() {
         if (replica_ == nullptr || has_joined_) return;

@@ -38,6 +38,7 @@ class shared_state {
     void unpack(byte_view bytes) {
         const checkpoint in = checkpoint::of("the state of another rank", bytes);
         const checkpoint before = checkpoint::of("the state of this rank", pack());
+        in.require_no_other("part ", before.names());
         try {
             restore(in);
         } catch (...) {

@@ -17,8 +17,8 @@ class stopwatch {
         last_ = net_->now();
         return last_ - before;
     }
-    /// The time from the beginning to the last `lap`.
-    duration total() const { return last_ - begun_; }
+    /// The time since this was made.
+    duration total() const { return net_->now() - begun_; }
 
   private:
     const Net* net_;

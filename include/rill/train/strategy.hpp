@@ -32,7 +32,7 @@ struct any_computation {
 ///   `compute()` writes the gradient at the parameters and returns the loss; `compute(ready)` also calls `ready(layer)`
 ///   as soon as that layer's part is final. Gradients that are not finite are left out and told in the record, whose
 ///   `step` is `number`, or a later one where this rank has missed steps. Once the run has ended the record `is_over`,
-///   and its `step` is the number of steps that the run has had.
+///   and its `step` is the number of steps that the run has had, or 0 on a rank that trains in none.
 /// - `end()`: the run ends after the last step. All ranks call it after the same step; where a root begins the steps
 ///   (`partial_bsp`), its call counts and the other ranks learn of it in a later step.
 /// - `contributes()`: whether this rank computes gradients. A master does not.

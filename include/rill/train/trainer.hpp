@@ -42,7 +42,8 @@ struct trainer_options {
 /// strategies such a gradient is left out of the step. If the strategy has `require_same_start`, as those in lockstep
 /// have, making the trainer throws `mismatch` on all ranks where one starts with other parameters. Finite gradients can
 /// still make parameters infinite, where their sum or the product with the rate is too large: only gradients and rates
-/// are looked at, no parameters.
+/// are looked at, no parameters. A strategy with error feedback codes that product: one that is too large ends the
+/// exchange with `invalid_value` instead.
 ///
 /// After an error of the exchange the strategy's sessions have ended: restore a checkpoint into a new trainer. Do so
 /// too after an exception of the model or the batches, on all ranks: let it leave the rank's body. A rank that catches
@@ -52,7 +53,8 @@ struct trainer_options {
 ///
 /// A strategy that is sparse takes the gradient of a `SparseObjective` as a stream. Memory: parameters and gradient,
 /// besides what model, batches and strategy hold. A step that is not skipped allocates nothing once the first ones are
-/// done.
+/// done, except with a strategy whose root begins the steps (`partial_bsp`, `coded_bsp`), which keeps lists of who has
+/// contributed.
 template <Transport Net, Trainable Model, BatchSource<typename Model::batch> Batches, class Plan,
           StepHook Hook = no_hook>
 class trainer {
