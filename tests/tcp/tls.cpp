@@ -1,12 +1,16 @@
 #include <rill/transport/detail/tcp_key.hpp>
+#include <rill/transport/detail/tcp_line.hpp>
+#include <rill/transport/detail/tcp_socket.hpp>
 #include <rill/transport/detail/tcp_tls.hpp>
 
 #include <doctest/doctest.h>
 
+#include <sys/socket.h>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -136,6 +140,28 @@ TEST_CASE("1 MiB travels in both directions at once") {
         CHECK(at_a == to_a);
         CHECK(way < 2.01 * (1 << 20));
     }
+}
+
+TEST_CASE("last bytes that are more than is encrypted at once travel whole") {
+    int both[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both) == 0);
+    const tls_context one(one_key.tls_secret()), other(one_key.tls_secret());
+    const line from(rill::tcp::detail::socket(both[0]), std::make_unique<tls>(one, true));
+    const line to(rill::tcp::detail::socket(both[1]), std::make_unique<tls>(other, false));
+    std::byte part[5000];
+    for (int i = 0; i < 4; ++i) {
+        from.flush();
+        CHECK(to.read(part) < 0);
+        to.flush();
+        CHECK(from.read(part) < 0);
+    }
+    from.encryption()->trust();
+    to.encryption()->trust();
+    const bytes all = made(150'000, 3);
+    from.write_last(all);
+    bytes seen;
+    for (ssize_t got; (got = to.read(part)) > 0;) seen.insert(seen.end(), part, part + got);
+    CHECK(seen == all);
 }
 
 TEST_CASE("ends with different secrets say nothing") {

@@ -64,11 +64,13 @@ class line {
         return true;
     }
 
-    /// Writes bytes behind which nothing follows. An empty buffer of the system takes them whole.
+    /// Writes bytes behind which nothing follows. An empty buffer of the system takes them whole, unless they are more
+    /// than `net.core.wmem_max` lets it hold.
     void write_last(byte_view bytes) const {
         const int room = static_cast<int>(bytes.size()) + 4096;
         ::setsockopt(on_.get(), SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
-        write(bytes);
+        for (ssize_t taken; !bytes.empty() && (taken = write(bytes)) > 0;)
+            bytes = bytes.subspan(static_cast<std::size_t>(taken));
         ::shutdown(on_.get(), SHUT_WR);
         std::byte rest[1024];  // what is not read would take these bytes away
         while (read(rest) > 0) {
