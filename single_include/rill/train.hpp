@@ -3954,7 +3954,7 @@ class bound_grouped_replica {
         if (replica_ != nullptr && !is_over_) {
             try {
                 if (const auto held = replica_->pull(model)) return held;
-            } catch (...) {
+            } catch (const error&) {  // a call that is refused ends nothing
                 leave();
                 throw;
             }
