@@ -1880,6 +1880,7 @@ class checkpoint {
     std::vector<std::string> names() const {
         require_readable();
         std::vector<std::string> all;
+        all.reserve(sections_.size());
         for (const section& one : sections_) all.emplace_back(one.name);
         return all;
     }
