@@ -67,7 +67,7 @@ speeds of_rounds(const M& mixing, int size, const std::vector<double>& links, in
 }
 
 /// Uniform in (0, 5], both ways alike.
-std::vector<double> equal_links(std::size_t size) {
+std::vector<double> random_links(std::size_t size) {
     std::vector<double> links(size * size);
     random_sequence random(random_key{0});
     for (std::size_t i = 0; i < size; ++i)
@@ -105,7 +105,7 @@ TEST_CASE("boost_matching: as many pairs as there can be") {
 }
 
 TEST_CASE("bandwidth_matching: 32 ranks with uniform links exchange over fast ones, and come together") {
-    const auto links = equal_links(32);
+    const auto links = random_links(32);
     const bandwidth_matching fast{.links = links, .least = 3, .window = 5, .matcher = adapt::boost_matching{}};
     const speeds found = of_rounds(fast, 32, links, 200);
     MESSAGE("mean bottleneck ", found.bottleneck, " MB/s, ", found.seconds, " s/MB");
@@ -133,7 +133,7 @@ TEST_CASE("bandwidth_matching: between 14 cities it is faster than random pairs 
 }
 
 TEST_CASE("bandwidth_matching: an odd number of ranks, and links of which some are missing") {
-    auto links = equal_links(9);
+    auto links = random_links(9);
     for (std::size_t i = 0; i < links.size(); i += 5) links[i] = 0;
     const bandwidth_matching fast{.links = links, .least = 2, .matcher = adapt::boost_matching{}};
     const auto verdict = topology::verify_mixing(fast, 9, {.count = 100, .window = 12}, key);

@@ -243,6 +243,12 @@ TEST_CASE("mixing_rate: is the second eigenvalue") {
     CHECK(topology::mixing_rate(ring_neighbours{}, 1, 1) == 0);
     CHECK(topology::mixing_rate(ring_neighbours{}, 2, 1) == doctest::Approx(0).epsilon(1e-12));
     CHECK(topology::mixing_rate(metropolis{{{0, 1}, {2, 3}}}, 4, 3) == doctest::Approx(1).epsilon(1e-9));
+    // Weights that differ. Many equal rounds, which are added up, are one.
+    const metropolis tree{{{0, 1}, {0, 2}, {0, 3}, {3, 4}, {4, 5}}};
+    const double once = topology::mixing_rate(tree, 6, 1);
+    CHECK(once > 0.1);
+    CHECK(once < 0.99);
+    CHECK(topology::mixing_rate(tree, 6, 20) == doctest::Approx(once).epsilon(1e-9));
     // A matching halves every direction with probability 1/(n-1) less; 5,000 rounds come near to the expectation.
     CHECK(topology::mixing_rate(random_matching{}, 8, 5000) == doctest::Approx(0.5 * (1 - 1.0 / 7)).epsilon(0.1));
 }

@@ -155,6 +155,21 @@ TEST_CASE("decentralized with a coordinator: a rank 0 that does not train makes 
     CHECK(all[0] == std::vector<double>(dimension, 1));
 }
 
+TEST_CASE("decentralized with a coordinator: the time that a rank waits to join is in its first record") {
+    simulated::run(ranks, {}, [&](simulated::endpoint& net) {
+        std::vector<double> model(dimension, 1);
+        auto bound = plan_of({.rounds = 2}).bind<double>(net, layers);
+        if (net.rank() == 0) net.sleep_until(net.now() + milliseconds(10));
+        std::uint64_t number = 0;
+        while (const auto record = step(bound, model, net.rank(), number)) {
+            if (number++ != 0 || net.rank() == 0) continue;
+            CHECK(record.elapsed >= milliseconds(9));
+            CHECK(record.phases.exchange >= milliseconds(9));
+            CHECK(record.phases.compute == duration{});
+        }
+    });
+}
+
 TEST_CASE("decentralized with a coordinator: training goes on without a rank that dies") {
     simulated::network network;
     network.faults.faults = {faults::kill(2).after(40)};

@@ -52,21 +52,20 @@ inline std::size_t write_all(int file, byte_view bytes) {
     return done;
 }
 
-/// Makes a file whose name begins with `path`; no other process, of whichever host, has made it. Its name, or nothing
-/// if it failed, with the reason in `errno`.
-inline std::string make_partial(const std::string& path) {
+/// A new file whose name begins with `path`, and that name; no other process, of whichever host, writes it. Not open if
+/// it failed, with the reason in `errno`.
+inline std::pair<std::string, descriptor> make_partial(const std::string& path) {
     static std::atomic<unsigned> count{0};
     while (true) {
         std::string name =
             path + "." + std::to_string(::getpid()) + "-" + std::to_string(count.fetch_add(1)) + ".partial";
-        if (descriptor(name, O_WRONLY | O_CREAT | O_EXCL).is_open()) return name;
-        if (errno != EEXIST) return {};
+        descriptor made(name, O_WRONLY | O_CREAT | O_EXCL);
+        if (made.is_open() || errno != EEXIST) return {std::move(name), std::move(made)};
     }
 }
 
-inline bool write_durably(const std::string& path, byte_view bytes) {
-    descriptor file(path, O_WRONLY | O_TRUNC);
-    return file.is_open() && write_all(file.get(), bytes) == bytes.size() && ::fsync(file.get()) == 0 && file.close();
+inline bool write_durably(descriptor& file, byte_view bytes) {
+    return write_all(file.get(), bytes) == bytes.size() && ::fsync(file.get()) == 0 && file.close();
 }
 
 inline void sync_directory_of(const std::string& path) {
@@ -99,9 +98,9 @@ inline std::vector<std::byte> read_file(const std::string& path) {
 /// Replaces a file, or makes it, in one step: whoever opens `path`, even after a crash, finds the old contents or the
 /// new. Throws `data_error`; the old file is then untouched and no temporary file is left.
 inline void replace_file(const std::string& path, byte_view bytes) {
-    const std::string partial = detail::make_partial(path);
-    if (partial.empty()) detail::file_failed(path, "cannot be written");
-    if (!detail::write_durably(partial, bytes) || std::rename(partial.c_str(), path.c_str()) != 0) {
+    auto [partial, file] = detail::make_partial(path);
+    if (!file.is_open()) detail::file_failed(path, "cannot be written");
+    if (!detail::write_durably(file, bytes) || std::rename(partial.c_str(), path.c_str()) != 0) {
         const int reason = errno;
         ::unlink(partial.c_str());
         errno = reason;

@@ -54,9 +54,9 @@ class bound_grouped_replica {
     /// the group alone; the next call then serves and waits as after the end, so that the other groups go on.
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
-        join();
         if (replica_ != nullptr && !is_over_) {
             try {
+                join();
                 if (const auto held = replica_->pull(model)) return held;
             } catch (const error&) {  // a call that is refused ends nothing
                 leave();
@@ -84,8 +84,12 @@ class bound_grouped_replica {
         worker().end();
         ends_all_ = true;
     }
-    /// How many rounds this rank's group has made; on a dedicated server how many pushes have moved its part.
-    std::uint64_t version() const { return replica_ == nullptr ? center_.version() : replica_->version(); }
+    /// How many rounds this rank's group has made, 0 if it has failed before it joined the others; on a dedicated
+    /// server how many pushes have moved its part.
+    std::uint64_t version() const {
+        if (replica_ == nullptr) return center_.version();
+        return is_over_ && !has_joined_ ? 0 : replica_->version();
+    }
 
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
