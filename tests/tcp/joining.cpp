@@ -12,6 +12,7 @@
 
 #include <poll.h>
 #include <sys/types.h>
+#include <unistd.h>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -250,15 +251,32 @@ TEST_CASE("of processes that join at the same time on one seat, at most one does
         return ranks::thrown_by(joins) == nullptr ? 0 : 1;
     };
     const std::string point = file_point();
-    for (int i = 0; i < 4; ++i)
-        beside_members(3, {.seats = 4, .meeting = point, .meeting_timeout = seconds(20)}, no_change, no_change,
-                       [&](tcp::options joiner) {
-                           joiner.patience = milliseconds(400);
-                           pid_t both[2];
-                           for (pid_t& each : both) each = processes::start_one(act, joiner);
-                           int joined = 0;
-                           for (const pid_t each : both) joined += processes::end_of(each) == 0 ? 1 : 0;
-                           CHECK(joined <= 1);
-                       });
+    const tcp::options members{.seats = 4, .meeting = point, .meeting_timeout = seconds(20)};
+    tcp::options joiner = members;
+    joiner.rank = joiner.ranks = 3;
+    joiner.joins = true;
+    joiner.patience = milliseconds(400);
+    for (int i = 0; i < 4; ++i) {
+        // They begin before this process has threads: a lock that a thread holds would stay locked in them.
+        int gate[2];
+        REQUIRE(::pipe(gate) == 0);
+        const auto act_later = [&](const tcp::options& chosen) {
+            char go = 0;
+            return ::read(gate[0], &go, 1) == 1 ? act(chosen) : 2;
+        };
+        pid_t both[2];
+        for (pid_t& each : both) each = processes::start_one(act_later, joiner);
+        beside_members(3, members, no_change, no_change, [&](const tcp::options&) {
+            CHECK(::write(gate[1], "go", 2) == 2);
+            int joined = 0;
+            for (const pid_t each : both) {
+                const int status = processes::end_of(each);
+                CHECK(status <= 1);
+                joined += status == 0 ? 1 : 0;
+            }
+            CHECK(joined <= 1);
+        });
+        for (const int end : gate) ::close(end);
+    }
     CHECK(std::remove(tcp::detail::path_of(point).c_str()) == 0);
 }
