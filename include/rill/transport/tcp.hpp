@@ -118,7 +118,7 @@ static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint> && C
 template <class Body>
 void run(Body&& body, const options& chosen) {
     endpoint net(chosen);
-    mail::run(*net.engine_, net, body);
+    net.engine_->run([&] { body(net); });
 }
 
 }}}  // namespace rill::RILL_ABI::tcp
