@@ -123,7 +123,7 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
     void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
         const guard lock(mutex_);
         require_alive();
-        office_.expect({peer, on, targets});
+        office_.expect(peer, on, targets);
     }
     void forget(channel on) noexcept {
         guard lock(mutex_);

@@ -6,13 +6,8 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/failures.hpp>
-#include <rill/transport/detail/mail_control_rules.hpp>
 #include <rill/transport/detail/mail_fiber_team.hpp>
-#include <rill/transport/detail/mail_monitoring.hpp>
 #include <rill/transport/detail/mail_post_office.hpp>
-#include <rill/transport/detail/mail_receiving.hpp>
-#include <rill/transport/detail/mail_rules.hpp>
-#include <rill/transport/detail/mail_sending.hpp>
 #include <rill/transport/detail/mail_turns.hpp>
 
 #include <algorithm>
