@@ -200,7 +200,7 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
         return office_.receiver_of(id);
     }
     void redirect(guard& lock, node& n) {
-        redirection<Port> under_way = office_.redirect(n);
+        auto under_way = office_.redirect(n);
         settle(lock, n.source, n.on.context, [&] { return under_way.look(); });
     }
 

@@ -11,9 +11,9 @@
 #include <rill/transport/detail/mail_envelope.hpp>
 #include <rill/transport/detail/mail_inbox.hpp>
 #include <rill/transport/detail/mail_outbox.hpp>
-#include <rill/transport/detail/mail_redirection.hpp>
 #include <rill/transport/detail/mail_sending.hpp>
 #include <rill/transport/detail/mail_storage.hpp>
+#include <rill/transport/detail/mail_transfers.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -120,7 +120,7 @@ class receiving_desk : public sending_desk<Port> {
         repay(n);
         this->counted_ += {.messages_received = 1, .bytes_received = n.size};
     }
-    redirection<Port> redirect(node& n) { return {transfers_, n}; }
+    typename transfers<Port>::redirection redirect(node& n) { return {transfers_, n}; }
 
     /// Asks for the next message of the channel that is not yet expected, as soon as it is announced.
     void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
