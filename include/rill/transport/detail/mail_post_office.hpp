@@ -54,12 +54,12 @@ class post_office final : public receiving_desk<Port> {
         if (unasked_ != 0) moved |= send_on();
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
         constexpr std::size_t lead = parcel<typename Port::request>::lead;
-        std::byte* const at = landing_.data() + lead;
+        std::byte* const landed = landing_.data() + lead;
         if (hear_news()) return true;
-        const received_note note = port_.receive_note(at, landing_.size() - lead);
+        const received_note note = port_.receive_note(landed, landing_.size() - lead);
         if (note.source == no_rank) return mourn() || hear_goodbye() || judge() || moved;
         envelope head;
-        if (note.size >= sizeof head) std::memcpy(&head, at, sizeof head);
+        if (note.size >= sizeof head) std::memcpy(&head, landed, sizeof head);
         if (note.size != sizeof head + head.size) refuse(note.source, head);
         handle(note.source, head, landing_.data() + storage::alignment);
         return true;

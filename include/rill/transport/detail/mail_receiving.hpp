@@ -31,7 +31,7 @@ class receiving_desk : public sending_desk<Port> {
     using base = sending_desk<Port>;
 
   public:
-    using base::chosen, base::rank, base::size, base::tell;
+    using base::rank, base::size, base::tell;
     using typename base::node, typename base::options;
 
     /// Begins the work for an endpoint. `incarnation` is its number, equal on all ranks; notes with older ones are
@@ -308,9 +308,9 @@ class receiving_desk : public sending_desk<Port> {
         bool has_room_for(std::size_t size) const { return count != 0 && size_bytes(places()) == size; }
     };
 
-    void keep_payload(node& n, const std::byte* payload, std::size_t size) {
-        if (size <= node::inside) {
-            if (size != 0) std::memcpy(n.small, payload, size);
+    void keep_payload(node& n, const std::byte* payload, std::size_t count) {
+        if (count <= node::inside) {
+            if (count != 0) std::memcpy(n.small, payload, count);
             return;
         }
         if (payload == landing_.data() + storage::alignment) {
@@ -318,7 +318,7 @@ class receiving_desk : public sending_desk<Port> {
             return;
         }
         n.note = landings_.take(landing_size());
-        std::memcpy(n.note.data() + storage::alignment, payload, size);
+        std::memcpy(n.note.data() + storage::alignment, payload, count);
     }
     /// Asks the sender for an announced message; false when it had been withdrawn, and is gone.
     bool ask(node& n, std::span<const byte_span> targets = {}) {
