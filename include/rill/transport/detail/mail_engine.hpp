@@ -35,7 +35,7 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
 
     bool is_in_use() const { return in_use_; }
     /// The chunk size of a dense collective; the same on all ranks.
-    std::size_t chunk_bytes() const {
+    std::size_t chunk_bytes() {
         constexpr std::size_t frame_head = 512;  // more than a head takes
         if (chosen().chunk_bytes != 0) return chosen().chunk_bytes;
         if (through().neighbours() == size()) return static_cast<std::size_t>(-1);

@@ -31,7 +31,7 @@ class sending_desk {
     using node = mail::node<typename Port::request>;
     using outgoing = mail::outgoing<typename Port::request>;
 
-    const Port& through() const { return port_; }
+    Port& through() { return port_; }
     void free() { port_.free(); }
     const options& chosen() const { return chosen_; }
     rank_t rank() const { return port_.rank(); }

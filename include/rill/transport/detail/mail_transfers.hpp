@@ -30,7 +30,7 @@ class transfers {
     using outgoing = mail::outgoing<request>;
     using outbox = mail::outbox<request>;
 
-    transfers(const Port& through, outbox& sent) : through_(through), sent_(sent), tags_(ranks(through)) {}
+    transfers(Port& through, outbox& sent) : through_(through), sent_(sent), tags_(ranks(through)) {}
 
     void set_small(std::size_t piece) { small_ = piece; }
     bool is_small(std::size_t piece) const { return piece <= small_; }
@@ -280,7 +280,7 @@ class transfers {
         return true;
     }
 
-    const Port& through_;
+    Port& through_;
     outbox& sent_;
     std::size_t small_ = 0;
     storage_pool pool_;
