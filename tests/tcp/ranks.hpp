@@ -73,7 +73,7 @@ class met : public rill::tcp::endpoint {
 
     template <class Body>
     void run(Body& body) {
-        rill::mail::run(*engine_, *this, body);
+        engine_->run([&] { body(*this); });
     }
 };
 

@@ -89,7 +89,7 @@ static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint> && C
 template <class Body>
 void run(MPI_Comm processes, Body&& body, const options& chosen) {
     endpoint net(processes, chosen);
-    mail::run(*net.engine_, net, body);
+    net.engine_->run([&] { body(net); });
 }
 /// Runs `body` on all processes: on MPI_COMM_WORLD.
 template <class Body>

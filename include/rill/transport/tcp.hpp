@@ -10,7 +10,6 @@
 #include <rill/transport/detail/tcp_connections.hpp>
 #include <rill/transport/detail/tcp_meeting.hpp>
 #include <rill/transport/detail/tcp_options.hpp>
-#include <rill/transport/detail/tcp_port.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -21,16 +20,16 @@
 namespace rill { inline namespace RILL_ABI { namespace tcp {
 
 /// A received message: see `mail::message`.
-using message = mail::message<detail::port>;
+using message = mail::message<detail::connections>;
 /// A borrowed send in progress: see `mail::sending`.
-using sending = mail::sending<detail::port>;
+using sending = mail::sending<detail::connections>;
 /// A thread of one rank: see `mail::activity`.
-using activity = mail::activity<detail::port>;
+using activity = mail::activity<detail::connections>;
 /// A flag that activities of one rank wait for.
-using event = mail::event<detail::port>;
+using event = mail::event<detail::connections>;
 /// Passes values between activities of one rank, first in, first out.
 template <class T>
-using queue = mail::queue<T, detail::port>;
+using queue = mail::queue<T, detail::connections>;
 
 /// Calls `body(endpoint&)` as this process's rank of the job and returns when the bodies of all ranks have ended.
 ///
@@ -65,7 +64,7 @@ void run(Body&& body, const options& chosen = options::from_environment());
 /// those that listen: a peer that dials afterwards is refused, and so learns that this start of the rank has ended.
 ///
 /// Memory: about 70 KiB per peer, at most `window_bytes` of copies per peer, and the messages that have arrived.
-class endpoint : public mail::endpoint<detail::port> {
+class endpoint : public mail::endpoint<detail::connections> {
   public:
     explicit endpoint(const options& chosen = options::from_environment()) : endpoint(meet(chosen), chosen) {}
     ~endpoint() {
@@ -78,7 +77,8 @@ class endpoint : public mail::endpoint<detail::port> {
 
   protected:
     /// Of ranks that have met.
-    endpoint(detail::mesh&& met, const options& chosen) : mail::endpoint<detail::port>(open(std::move(met), chosen)) {
+    endpoint(detail::mesh&& met, const options& chosen)
+        : mail::endpoint<detail::connections>(open(std::move(met), chosen)) {
         if (chosen.size() > 1) attendant_ = std::thread([this] { engine_->attend(ends_); });
     }
 
@@ -106,7 +106,7 @@ class endpoint : public mail::endpoint<detail::port> {
         return detail::meet(chosen);
     }
     static std::shared_ptr<detail::engine> open(detail::mesh&& met, const options& chosen) {
-        auto made = std::make_shared<detail::engine>(std::make_shared<detail::connections>(std::move(met), chosen));
+        auto made = std::make_shared<detail::engine>(detail::connections::place{met, chosen});
         made->open(chosen);
         return made;
     }
@@ -118,7 +118,7 @@ static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint> && C
 template <class Body>
 void run(Body&& body, const options& chosen) {
     endpoint net(chosen);
-    mail::run(*net.engine_, net, body);
+    net.engine_->run([&] { body(net); });
 }
 
 }}}  // namespace rill::RILL_ABI::tcp

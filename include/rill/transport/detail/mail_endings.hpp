@@ -2,12 +2,15 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/function_ref.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/failures.hpp>
 #include <rill/transport/detail/mail_waiting.hpp>
 
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <optional>
 #include <string>
 
@@ -44,20 +47,32 @@ class endings : public waiting<Port> {
         const abort_notice* const first = find_notice(context);
         return first == nullptr ? std::nullopt : std::optional(*first);
     }
-    std::optional<abort_notice> origin_of(const abort_notice& told) {
-        const guard lock(mutex_);
-        return office_.knowledge().origin_of(told);
-    }
 
-    /// The body of this rank has thrown: ends all contexts of the ranks that do not monitor. `leave` tells the others.
-    void fail(const abort_notice& given) {
-        {
-            const guard lock(mutex_);
-            office_.knowledge().failure = travelling(given);
-            office_.knowledge().monitors = false;  // this rank does not go on
-            if (office_.do_all_others_go_on()) return;
+    /// Calls the body as this rank's part of a run and tells all ranks how it ended. An exception ends the run on all
+    /// ranks but those that monitor: these are told that this rank has ended.
+    ///
+    /// Returns when all ranks have ended; rethrows the exception of this rank's body, or else throws what ended the
+    /// run. After an exception it does not wait for ranks that go on.
+    void run(function_ref<void()> body) {
+        std::exception_ptr thrown;
+        try {
+            body();
+        } catch (const typename Port::library_error& caught) {
+            tell_if_possible(caught.notice());
+            throw;
+        } catch (...) {
+            thrown = std::current_exception();
+            abort_notice notice = rill::detail::notice_of_thrown(rank(), [this](const abort_notice& told) {
+                const guard lock(mutex_);
+                return office_.knowledge().origin_of(told);
+            });
+            if (notice.culprit == no_rank) notice.culprit = rank();
+            fail(notice);
         }
-        abort(given);
+        leave();
+        const auto failed = await_all_left();
+        if (thrown) std::rethrow_exception(thrown);
+        if (failed) throw_error(*failed);
     }
     /// Tells the others that this rank has ended.
     void leave() {
@@ -107,6 +122,27 @@ class endings : public waiting<Port> {
     }
 
   private:
+    /// The body of this rank has thrown: ends all contexts of the ranks that do not monitor. `leave` tells the others.
+    void fail(const abort_notice& given) {
+        {
+            const guard lock(mutex_);
+            office_.knowledge().failure = travelling(given);
+            office_.knowledge().monitors = false;  // this rank does not go on
+            if (office_.do_all_others_go_on()) return;
+        }
+        abort(given);
+    }
+    /// Used when the port itself has failed: tries to tell the other ranks, and waits for nothing.
+    void tell_if_possible(abort_notice notice) noexcept {
+        notice.context = every_context;
+        notice.culprit = rank();
+        try {
+            fail(notice);
+            leave();
+        } catch (...) {
+        }
+    }
+
     const abort_notice* find_notice(std::uint64_t context) {
         return office_.knowledge().find_notice({context, last_tag});
     }

@@ -15,14 +15,12 @@
 #include <rill/transport/detail/mail_meeting.hpp>
 #include <rill/transport/detail/mail_message.hpp>
 #include <rill/transport/detail/mail_port.hpp>
-#include <rill/transport/detail/mail_run.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
@@ -152,20 +150,5 @@ class endpoint {
         return message(engine_, *taken);
     }
 };
-
-/// Calls `body(net)` as this rank's part of a run: see `rank_run`.
-template <class Port, class Endpoint, class Body>
-void run(engine<Port>& by, Endpoint& net, Body& body) {
-    struct start {
-        Endpoint& net;
-        Body& body;
-    } own{net, body};
-    rank_run(by).run(
-        [](void* given) {
-            start& of = *static_cast<start*>(given);
-            of.body(of.net);
-        },
-        &own);
-}
 
 }}}  // namespace rill::RILL_ABI::mail

@@ -35,7 +35,7 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
 
     bool is_in_use() const { return in_use_; }
     /// The chunk size of a dense collective; the same on all ranks.
-    std::size_t chunk_bytes() const {
+    std::size_t chunk_bytes() {
         constexpr std::size_t frame_head = 512;  // more than a head takes
         if (chosen().chunk_bytes != 0) return chosen().chunk_bytes;
         if (through().neighbours() == size()) return static_cast<std::size_t>(-1);
@@ -123,7 +123,7 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
     void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
         const guard lock(mutex_);
         require_alive();
-        office_.expect({peer, on, targets});
+        office_.expect(peer, on, targets);
     }
     void forget(channel on) noexcept {
         guard lock(mutex_);
@@ -200,7 +200,7 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
         return office_.receiver_of(id);
     }
     void redirect(guard& lock, node& n) {
-        redirection<Port> under_way = office_.redirect(n);
+        auto under_way = office_.redirect(n);
         settle(lock, n.source, n.on.context, [&] { return under_way.look(); });
     }
 

@@ -40,7 +40,7 @@ struct node {
     bool expected = false;  ///< it was expected, and is asked for before anybody waits for it
     bool placed = false;    ///< it arrives in the targets given with the expectation
     bool doomed = false;    ///< nobody will take it: it is recycled when it has arrived
-    bool leaves = false;    ///< it is being moved out of the user's memory: see `redirection`
+    bool leaves = false;    ///< it is being moved out of the user's memory: see `transfers::redirection`
     bool latest = false;    ///< chosen by `take_latest`: later announcements do not displace it
     std::uint8_t count = 0;
     byte_pieces pieces{};

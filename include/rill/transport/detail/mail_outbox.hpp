@@ -37,7 +37,7 @@ class parcels {
   public:
     using parcel = mail::parcel<typename Port::request>;
 
-    explicit parcels(const Port& through) : through_(through), flying_to_(static_cast<std::size_t>(through.size())) {}
+    explicit parcels(Port& through) : through_(through), flying_to_(static_cast<std::size_t>(through.size())) {}
 
     /// Sets the largest payload from now on. Notes of an earlier endpoint may still be on their way.
     void set_capacity(std::size_t payload) {
@@ -105,7 +105,7 @@ class parcels {
             large_.push_back(std::move(landed));
     }
 
-    const Port& through_;
+    Port& through_;
     std::size_t capacity_ = 0;
     std::vector<std::unique_ptr<parcel>> small_, large_, flying_;
     std::vector<int> flying_to_;

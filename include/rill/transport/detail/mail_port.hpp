@@ -65,21 +65,21 @@ concept MailPort = std::constructible_from<typename P::library_error, rank_t, co
                        { P::is_simulation } -> std::convertible_to<bool>;    // then naps are pointless
                        own.configure(chosen);
                        own.free();
-                       { port.send_note(from, size, peer) } -> std::same_as<typename P::request>;
-                       { port.receive_note(into, size) } -> std::same_as<received_note>;
+                       { own.send_note(from, size, peer) } -> std::same_as<typename P::request>;
+                       { own.receive_note(into, size) } -> std::same_as<received_note>;
                        { P::wakes } -> std::convertible_to<bool>;
-                       port.await_note(lock, until);
-                       { port.take_loss() } -> std::same_as<rank_t>;
-                       { port.take_goodbye() } -> std::same_as<rank_t>;
-                       port.watch(peer);
-                       { port.send_part(from, size, peer, tag) } -> std::same_as<typename P::request>;
-                       { port.receive_part(into, size, peer, tag) } -> std::same_as<typename P::request>;
+                       own.await_note(lock, until);
+                       { own.take_loss() } -> std::same_as<rank_t>;
+                       { own.take_goodbye() } -> std::same_as<rank_t>;
+                       own.watch(peer);
+                       { own.send_part(from, size, peer, tag) } -> std::same_as<typename P::request>;
+                       { own.receive_part(into, size, peer, tag) } -> std::same_as<typename P::request>;
                        { static_cast<bool>(begun) };
-                       { port.is_complete(begun) } -> std::same_as<bool>;
-                       { port.look(begun) } -> std::same_as<std::optional<part_end>>;
-                       { port.cancel(begun) } noexcept;
-                       { port.abandon(begun) } noexcept -> std::same_as<bool>;
-                       { port.end_job() } noexcept;
+                       { own.is_complete(begun) } -> std::same_as<bool>;
+                       { own.look(begun) } -> std::same_as<std::optional<part_end>>;
+                       { own.cancel(begun) } noexcept;
+                       { own.abandon(begun) } noexcept -> std::same_as<bool>;
+                       { own.end_job() } noexcept;
                    };
 
 /// What a port tells of a peer: `arrived`, `silent` or `recovered`.
@@ -97,13 +97,13 @@ struct peer_news {
 /// taken again; notes of the new life come after the news of its arrival.
 template <class P>
 concept MonitoringPort =
-    MailPort<P> && requires(const P& port, rank_t peer, typename P::request& begun, byte_span into) {
+    MailPort<P> && requires(P& own, const P& port, rank_t peer, typename P::request& begun, byte_span into) {
         { port.incarnation(peer) } -> std::same_as<std::uint64_t>;
-        port.monitor();
-        port.copy_all(peer);
-        { port.move(begun, into) } -> std::same_as<bool>;
+        own.monitor();
+        own.copy_all(peer);
+        { own.move(begun, into) } -> std::same_as<bool>;
         { port.takes_newcomers() } -> std::same_as<bool>;
-        { port.take_news() } -> std::same_as<peer_news>;
+        { own.take_news() } -> std::same_as<peer_news>;
     };
 
 }}}  // namespace rill::RILL_ABI::mail

@@ -2,186 +2,48 @@
 
 #include <rill/concept/peer_event.hpp>
 #include <rill/core/bytes.hpp>
+#include <rill/core/call.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
-#include <rill/core/receipt.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/failures.hpp>
 #include <rill/transport/detail/lookout.hpp>
 #include <rill/transport/detail/mail_control.hpp>
 #include <rill/transport/detail/mail_envelope.hpp>
-#include <rill/transport/detail/mail_expectations.hpp>
 #include <rill/transport/detail/mail_inbox.hpp>
 #include <rill/transport/detail/mail_outbox.hpp>
 #include <rill/transport/detail/mail_port.hpp>
-#include <rill/transport/detail/mail_redirection.hpp>
+#include <rill/transport/detail/mail_receiving.hpp>
 #include <rill/transport/detail/mail_storage.hpp>
-#include <rill/transport/detail/mail_transfers.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <span>
-#include <utility>
+#include <string>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// Handles one rank's messages and notes, sent and received. It never waits. It lives as long as its port, so
 /// that the next endpoint on the same processes finishes the transfers that an endpoint leaves behind.
+///
+/// What stands here are the notes of the control channel: what ends contexts, who has entered which call, and what
+/// becomes of the peers.
 template <class Port>
-class post_office {
+class post_office final : public receiving_desk<Port> {
+    using base = receiving_desk<Port>;
+
   public:
-    using options = typename Port::options;
-    using node = mail::node<typename Port::request>;
-    using outgoing = mail::outgoing<typename Port::request>;
-    using parcel = mail::parcel<typename Port::request>;
+    using base::is_away, base::rank, base::size, base::tell, base::tell_others;
+    using typename base::node;
 
-    explicit post_office(const typename Port::place& of)
-        : port_(of), parcels_(port_), transfers_(port_, outbox_), inbox_(port_.size()), watch_(port_.size()) {}
-
-    const Port& through() const { return port_; }
-    void free() { port_.free(); }
-    const options& chosen() const { return chosen_; }
-    rank_t rank() const { return port_.rank(); }
-    int size() const { return port_.size(); }
-    control& knowledge() { return control_; }
-    traffic& counted() { return counted_; }
-
-    /// Begins the work for an endpoint. `incarnation` is its number, equal on all ranks; notes with older ones are
-    /// ignored.
-    void open(const options& chosen, std::uint32_t incarnation) {
-        chosen_ = chosen;
-        port_.configure(chosen);
-        incarnation_ = incarnation;
-        parcels_.set_capacity(chosen.eager_bytes);
-        transfers_.set_small(chosen.eager_bytes / 8);
-        most_eager_bytes_ = std::max(most_eager_bytes_, chosen.eager_bytes);
-        if (landing_.size() < landing_size()) landing_ = storage(landing_size());
-        peers_.assign(static_cast<std::size_t>(size()), {});
-        unasked_ = 0;
-        expectations_ = {};
-        control_ = {};
-        watch_ = rill::detail::lookout(size());
-        counted_ = {};
-        known_open_ = every_context;
-    }
-
-    /// Ends the work for the endpoint and waits for nobody: transfers in progress continue, the rest is dropped.
-    void close() noexcept {
-        outbox_.for_each_open([&](outgoing& sent) {
-            if (!sent.is_moving) outbox_.close(sent);
-        });
-        inbox_.for_each([&](node& left) { discard(left); });
-        for (peer_state& peer : peers_) peer.unasked.clear();
-        unasked_ = 0;
-        landings_.clear();
-        transfers_.pool().clear();
-    }
-
-    /// Called when the port ends.
-    void abandon() noexcept {
-        parcels_.abandon();
-        transfers_.abandon();
-    }
-
-    /// Posts a borrowed message and returns its id; 0 when the message has been copied.
-    std::uint64_t post(rank_t peer, channel on, const byte_pieces& pieces);
-    /// Posts a buffer that is handed over; false when the receiver's mailbox has no room.
-    bool post(rank_t peer, channel on, buffer& bytes);
-    bool is_done(std::uint64_t id) const { return outbox_.find(id) == nullptr; }
-    rank_t receiver_of(std::uint64_t id) const {
-        const outgoing* const sent = outbox_.find(id);
-        return sent == nullptr ? no_rank : sent->peer;
-    }
-    /// Withdraws a message; false when it is being sent.
-    bool withdraw(std::uint64_t id);
-
-    /// Takes the earliest message from any of the peers that has arrived; else asks for the announced ones: null.
-    node* take(std::span<const rank_t> peers, channel on);
-    /// Takes the latest message that has arrived or been announced, and drops all older ones; null while it has not
-    /// arrived. A message that has been asked for is not dropped for later ones, so that repeated polls succeed.
-    node* take_latest(std::span<const rank_t> peers, channel on);
-    /// Takes the first message from `peer` for `receive_into`. It may still have to arrive; `node::straight` says
-    /// whether it arrives straight in `targets`.
-    node* claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room);
-    /// Gives back a claimed message in any state. One that arrives straight must have been redirected before.
-    void unclaim(node& n);
-    /// Throws `peer_failure` where none of the peers will do any more what this rank waits for on a channel: all have
-    /// gone, or have left and no deadline would end the wait.
-    void require_any(std::span<const rank_t> peers, channel on, deadline until) const;
-    /// The same of a wait for messages, in a context that is monitored.
-    void require_coming(std::span<const rank_t> peers, channel on) const {
-        require_heard(peers, on);
-        if (watch_.waits_in_vain(peers, on)) throw_error(rill::detail::notice_of_ends(rank(), peers, on));
-    }
-    /// Throws `peer_failure` where a wait in a context that is monitored is for peers that are silent.
-    void require_heard(std::span<const rank_t> peers, channel on) const {
-        if (watch_.waits_for_silent(peers, on)) throw_error(rill::detail::notice_of_silence(rank(), peers, on));
-    }
-    /// What is on its way to a silent peer does not use its sender's memory any more.
-    void free_memory_for(rank_t peer) {
-        if constexpr (MonitoringPort<Port>)
-            if (peer != no_rank && at(peer).is_silent) port_.copy_all(peer);
-    }
-    bool is_away(rank_t peer) const { return at(peer).has_left || at(peer).has_gone; }
-
-    /// See `MonitoredTransport`.
-    void monitor(channel on);
-    void fence(rank_t peer, std::uint64_t incarnation);
-    /// Completes the receive of a claimed message that has arrived.
-    void accept(node& n) {
-        repay(n);
-        counted_ += {.messages_received = 1, .bytes_received = n.size};
-    }
-    redirection<Port> redirect(node& n) { return {transfers_, n}; }
-
-    /// Asks for the next message of the channel that is not yet expected, as soon as it is announced.
-    void expect(const expectation& next);
-    /// Removes all expectations of the channel, except of messages that have been asked for.
-    void forget(channel on) {
-        expectations_.remove([=](const expectation& e) { return e.on == on; });
-    }
-    /// Takes a message of the channel that arrives, or has arrived, in the targets of its expectation out of its list;
-    /// null where there is none.
-    node* take_placed(channel on);
-    /// Releases a message that is in no list and that nobody will take, now or when it has arrived.
-    void dispose(node& n) noexcept;
-
-    /// Called by the receiver when it will not read the message again.
-    void release(node& n) noexcept {
-        landings_.put(std::move(n.note));
-        transfers_.pool().put(std::move(n.body));
-        inbox_.recycle(n);
-    }
-
-    void close_context(std::uint64_t context) {
-        expectations_.remove([=](const expectation& e) { return e.on.context == context; });
-        control_.calls.close(context);
-        control_.forget(context);
-        watch_.forget(context);
-        known_open_ = every_context;
-        inbox_.for_each([&](node& n) {
-            if (n.on.context == context) drop(n);
-        });
-    }
-
-    void tell(rank_t peer, envelope head, byte_view payload = {}) {
-        head.incarnation = incarnation_;
-        head.size = static_cast<std::uint32_t>(payload.size());
-        if (peer == rank()) return handle(peer, head, payload.data());
-        parcel& sent = parcels_.compose(payload.size());
-        if (!payload.empty()) std::memcpy(sent.payload(), payload.data(), payload.size());
-        parcels_.send(head, peer);
-    }
-    void tell_others(const envelope& head, byte_view payload = {}) {
-        for (rank_t peer = 0; peer < size(); ++peer)
-            if (peer != rank()) tell(peer, head, payload);
-    }
+    explicit post_office(const typename Port::place& of) : base(of) {}
 
     /// Advances all transfers and handles at most one note; false when nothing has happened. A port that `wakes` is
     /// asked whether anything has come only where it `looks`.
@@ -191,19 +53,66 @@ class post_office {
         bool moved = parcels_.any_flying() && parcels_.progress();
         if (unasked_ != 0) moved |= send_on();
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
-        std::byte* const at = landing_.data() + parcel::lead;
+        constexpr std::size_t lead = parcel<typename Port::request>::lead;
+        std::byte* const landed = landing_.data() + lead;
         if (hear_news()) return true;
-        const received_note note = port_.receive_note(at, landing_.size() - parcel::lead);
+        const received_note note = port_.receive_note(landed, landing_.size() - lead);
         if (note.source == no_rank) return mourn() || hear_goodbye() || judge() || moved;
         envelope head;
-        if (note.size >= sizeof head) std::memcpy(&head, at, sizeof head);
+        if (note.size >= sizeof head) std::memcpy(&head, landed, sizeof head);
         if (note.size != sizeof head + head.size) refuse(note.source, head);
         handle(note.source, head, landing_.data() + storage::alignment);
         return true;
     }
 
-    /// Whether only the arrival of a note can change anything.
-    bool only_waits_for_notes() const { return !parcels_.any_flying() && !transfers_.any() && unasked_ == 0; }
+    /// Throws `peer_failure` where none of the peers will do any more what this rank waits for on a channel: all have
+    /// gone, or have left and no deadline would end the wait.
+    void require_any(std::span<const rank_t> peers, channel on, deadline until) const {
+        const auto is_gone = [this](rank_t peer) { return at(peer).has_gone; };
+        const auto is_over = [this](rank_t peer) { return is_away(peer); };
+        if (peers.empty() || !std::all_of(peers.begin(), peers.end(), is_over) || watch_.is_watched(on)) return;
+        const rank_t first = peers.front();
+        if (std::all_of(peers.begin(), peers.end(), is_gone)) {
+            if (watch_.is_open(on.context)) return;
+            abort_notice notice = at(first).failure.value_or(notice_of_loss(first));
+            notice.context = on.context;
+            throw_error(notice);
+        }
+        if (!until.is_never()) return;
+        throw_error({.context = on.context,
+                     .culprit = first,
+                     .reason = text_of({"rank ", first, " has left, and rank ", rank(), " waits for it"})});
+    }
+    /// The same of a wait for messages, in a context that is monitored.
+    void require_coming(std::span<const rank_t> peers, channel on) const {
+        require_heard(peers, on);
+        if (watch_.waits_in_vain(peers, on)) throw_error(rill::detail::notice_of_ends(rank(), peers, on));
+    }
+    /// Throws `peer_failure` where a wait in a context that is monitored is for peers that are silent.
+    void require_heard(std::span<const rank_t> peers, channel on) const {
+        if (watch_.waits_for_silent(peers, on)) throw_error(rill::detail::notice_of_silence(rank(), peers, on));
+    }
+
+    // See `MonitoredTransport`.
+
+    void monitor(channel on) {
+        if (!control_.monitors) {
+            control_.begin_to_monitor();
+            port_.monitor();
+            tell_others({.kind = note::monitor});
+        }
+        watch_.watch(on);
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (watch_.has_ended(peer)) say(peer, on, peer_change::ended);
+    }
+    /// The conversation goes on: what arrives is dropped.
+    void fence(rank_t peer, std::uint64_t incarnation) {
+        if (incarnation == 0 || incarnation != life_of(peer)) return;
+        watch_.fence(peer);
+        inbox_.for_each_of(peer, [&](node& n) { drop(n); });
+    }
+
+    // What ends contexts, and the calls of others.
 
     /// The rank that says which notice was the first: the lowest that is there.
     rank_t judging() const {
@@ -212,124 +121,303 @@ class post_office {
         return lowest;
     }
     /// Declares one of the reports of a context, of which there must be one, as what ended it, and tells all ranks.
-    void decide(std::uint64_t context);
-    void answer_questions(std::uint64_t context);
-    void depart();
-    void leave();
-    bool have_all_left(bool after_failure) const;
+    void decide(std::uint64_t context) {
+        const abort_notice first = control_.foremost_report(context);
+        control_.learn(first);
+        tell_others({.kind = note::verdict}, packed_notice(first).view());
+    }
+    /// Tells those who have asked what has been entered by now: the call in question, or a later one meanwhile, or that
+    /// neither will ever be.
+    void answer_questions(std::uint64_t context) {
+        const auto answered = [&](const control::question& asked) {
+            if (asked.context != context) return false;
+            auto entered = control_.calls.entered_or_later(context, asked.number);
+            if (!entered && control_.has_departed) entered = {.number = asked.number, .kind = operation::departure};
+            if (!entered) return false;
+            tell(asked.peer, {.context = context, .kind = note::answer},
+                 {reinterpret_cast<const std::byte*>(&*entered), sizeof(call_signature)});
+            return entered->number == asked.number;
+        };
+        std::erase_if(control_.questions, answered);
+    }
+
+    // The end of a run.
+
+    /// The body of this rank has returned: it enters nothing more.
+    void depart() {
+        control_.has_departed = true;
+        const std::vector<control::question> asked = control_.questions;
+        for (const control::question& each : asked) answer_questions(each.context);
+    }
+    /// This rank has ended. The rounds of leaving need all of the ranks: where some may come or be lost, each tells
+    /// each.
+    void leave() {
+        control_.has_left = true;
+        control_.any_failed |= control_.failure.has_value();
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (state_of(peer).asks_for_end) tell_own_end(peer);
+        if (takes_newcomers() && !control_.monitors) tell_others({.id = 1, .kind = note::monitor});
+        go_on_leaving();
+    }
+    /// Those that monitor go on after a failure, and are not waited for.
+    bool have_all_left(bool after_failure) const {
+        if (!control_.has_left) return false;
+        if (takes_newcomers()) return nobody_is_left(after_failure);
+        if (control_.monitors && any_is_away() && nobody_is_left(after_failure)) return true;
+        for (int round = 0; round < leaving_rounds(); ++round)
+            if (!is_heard(round) && !(after_failure && at(below(round)).monitors)) return false;
+        return true;
+    }
     /// Whether a failure of this rank ends nobody else: the others monitor, or are away.
-    bool do_all_others_go_on() const;
+    bool do_all_others_go_on() const {
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (peer != rank() && life_of(peer) != 0 && !is_away(peer) && !at(peer).monitors) return false;
+        return true;
+    }
     bool takes_newcomers() const {
         if constexpr (MonitoringPort<Port>) return port_.takes_newcomers();
         return false;
     }
-    void watch_leaving();
+    /// Lets the port notice it when a rank goes that this one waits for.
+    void watch_leaving() {
+        for (int round = 0; round < leaving_rounds(); ++round)
+            if (!is_heard(round)) port_.watch(below(round));
+    }
 
   private:
-    /// Bytes of two kinds: of messages that are handed over, and of messages that go unasked.
-    struct credit {
-        std::size_t handed = 0;
-        std::size_t unasked = 0;
-    };
-    struct peer_state {
-        credit outstanding{};          ///< sent by this rank and not known to be taken
-        credit owed{};                 ///< taken by this rank, which has not told the peer
-        std::size_t came_unasked = 0;  ///< bytes of such messages whose sender has not been told that they are taken
-        std::uint32_t life = 0;        ///< counts those that have sat on the seat
-        bool want_sent = false;
-        bool has_gone = false;  ///< without a farewell, or by an exception, or it is silent
-        bool has_left = false;
-        bool is_silent = false;     ///< it may be heard again
-        bool asks_for_end = false;  ///< it wants to be told when this rank ends
-        bool monitors = false;      ///< and goes on without it
-        bool wanted = false;
-        std::optional<abort_notice> failure{};                            ///< what its body has thrown
-        std::vector<outgoing*> unasked{};                                 ///< being sent, in order
-        std::vector<unasked_arrival<typename Port::request>> arrivals{};  ///< being received
-    };
-    /// Notes of one message that are on their way at once. Two keep the line busy while a third is made.
-    static constexpr int most_flying = 2;
+    using base::at, base::chosen_, base::control_, base::inbox_, base::incarnation_, base::landing_, base::outbox_;
+    using base::deliver, base::discard, base::drop, base::ended, base::forsake, base::give_up, base::life_of, base::pay;
+    using base::parcels_, base::peers_, base::port_, base::transfers_, base::unasked_, base::watch_;
+    using base::send_on, base::state_of, base::take_end, base::take_more;
+    using typename base::outgoing, typename base::peer_state;
 
-    /// Large enough for notes of earlier endpoints, which may still arrive.
-    std::size_t landing_size() const { return storage::alignment + most_eager_bytes_; }
+    void handle(rank_t source, const envelope& head, const std::byte* payload) override {
+        if (head.incarnation != incarnation_ && head.kind != note::ask) return;
+        if (!is_whole(head, payload, transfers_.small()) || !may_say(source, head)) refuse(source, head);
+        peer_state& peer = state_of(source);
+        switch (head.kind) {
+            case note::lent:
+            case note::handed:
+            case note::announce_lent:
+            case note::announce_handed: return deliver(source, head, payload);
+            case note::begin:
+                if (announcement::size_of_pieces(payload, head.pieces) > chosen_.mailbox_bytes - peer.came_unasked)
+                    refuse(source, head);
+                return deliver(source, head, payload);
+            case note::go_on:
+                if (!take_more(source, head.id, {payload, head.size})) refuse(source, head);
+                return;
+            case note::ask:
+                if (!transfers_.answer(source, head.id, head.tag, head.context)) refuse(source, head);
+                return;
+            case note::withdraw:
+                take_end(source, head.id);
+                return inbox_.for_each_of(source, [&](node& n) {
+                    if (n.id == head.id && n.is == node_state::announced) discard(n);
+                });
+            case note::drop:
+                if (outgoing* const sent = outbox_.find(head.id); sent != nullptr) give_up(*sent);
+                return;
+            case note::credit:
+                if (head.id > peer.outstanding.handed || head.context > peer.outstanding.unasked) refuse(source, head);
+                peer.outstanding.handed -= head.id;
+                peer.outstanding.unasked -= head.context;
+                peer.want_sent = false;
+                return;
+            case note::want: peer.wanted = true; return pay(source);
+            default: return handle_control(source, head, payload);
+        }
+    }
+    [[noreturn]] void refuse(rank_t source, const envelope& head) const {
+        throw protocol_error(abort_notice{
+            .context = every_context,
+            .kind = failure::protocol,
+            .culprit = source,
+            .reason = "rank " + std::to_string(source) + " sent rank " + std::to_string(rank()) + " a note of kind " +
+                      std::to_string(static_cast<int>(head.kind)) + ", with " + std::to_string(head.size) +
+                      " bytes, which this build does not know: all ranks must run the same program"});
+    }
+    void handle_control(rank_t source, const envelope& head, const std::byte* payload) {
+        switch (head.kind) {
+            case note::report: return hear(source, packed_notice::unpack({payload, head.size}));
+            case note::verdict: return hear_end(packed_notice::unpack({payload, head.size}), head, payload);
+            case note::question:
+                control_.remember({.peer = source, .context = head.context, .number = head.id});
+                return answer_questions(head.context);
+            case note::answer: {
+                call_signature call;
+                std::memcpy(&call, payload, sizeof call);
+                return control_.learn(source, head.context, call);
+            }
+            case note::monitor:
+                state_of(source).asks_for_end = true;
+                state_of(source).monitors |= head.id == 0;
+                if (control_.has_left) tell_own_end(source);
+                return;
+            case note::ended:
+                if (head.size != 0) hear_failure(source, packed_notice::unpack({payload, head.size}));
+                return tell_end(source);
+            case note::loss: return hear_end(notice_of_loss(static_cast<rank_t>(head.id)), head, payload);
+            default:
+                control_.rounds_heard |= std::uint32_t{1} << (head.id / 2);
+                control_.any_failed |= head.id % 2 != 0;
+                go_on_leaving();
+        }
+    }
+    /// Whether `source` may send this rank such a note.
+    bool may_say(rank_t source, const envelope& head) const {
+        if (head.kind == note::loss) return head.id < static_cast<unsigned>(size());
+        return head.kind != note::leave || (head.id / 2 < static_cast<unsigned>(leaving_rounds()) &&
+                                            source == below(static_cast<int>(head.id / 2)));
+    }
 
-    void count_sent(std::size_t size) { counted_ += {.messages_sent = 1, .bytes_sent = size}; }
+    // What ends contexts.
 
-    peer_state& state_of(rank_t peer) { return peers_[static_cast<std::size_t>(peer)]; }
-    const peer_state& at(rank_t peer) const { return peers_[static_cast<std::size_t>(peer)]; }
-    bool goes_unasked(rank_t peer, std::size_t size);
-    std::uint64_t begin(outgoing& sent, channel on, std::size_t size);
-    bool send_on();
-    void stop(outgoing& sent);
-    void want(rank_t peer);
-    void take_beginning(node& n, byte_view content);
-    bool take_more(rank_t source, std::uint64_t id, byte_view content);
-    void take_end(rank_t source, std::uint64_t id);
-    void send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size);
-    std::uint64_t announce(note kind, outgoing& sent, channel on);
-    bool ask(node& n, std::span<const byte_span> targets = {});
-    void fulfil(node& n, const expectation& by);
-    node* ask_first(std::span<const rank_t> peers, channel on);
-    void ended(node& n, bool withdrawn);
-    void assemble(node& n);
-    void taken(node& n);
-    void drop(node& n);
-    void discard(node& n) noexcept;
-    void repay(const node& n);
-    void pay(rank_t peer);
+    /// Stores a report of an abort. If the context has already ended here, answers with the notice that ended it: the
+    /// rank that sent this notice may have died before it told `source`.
+    void hear(rank_t source, const abort_notice& report) {
+        const abort_notice* const first = control_.first_before(report);
+        if (first == nullptr)
+            control_.reports.push_back({source, report});
+        else
+            tell(source, {.kind = note::verdict}, packed_notice(*first).view());
+    }
+    /// Stores what has ended contexts, before a wait throws it. Where it is the first that this rank hears, it goes on
+    /// to those that this rank tells of its end: who has decided or noticed it may not reach all others.
+    void hear_end(const abort_notice& notice, const envelope& head, const std::byte* payload) {
+        const bool is_known = control_.first_before(notice) != nullptr;
+        control_.learn(notice);
+        if (is_known || control_.first_before(notice) == nullptr) return;
+        for (int round = 0; round < leaving_rounds(); ++round)
+            tell(below(round, -1), {.id = head.id, .kind = head.kind}, {payload, head.size});
+    }
+    /// Decides on the judging rank which reports were the first; true when there were any. Called only when no note is
+    /// left to read: if this rank has not read notes for long, another one may have decided, and its verdict must be
+    /// read first.
+    bool judge() {
+        if (control_.reports.empty() || judging() != rank()) return false;
+        while (!control_.reports.empty()) decide(control_.reports.front().notice.context);
+        return true;
+    }
 
-    void handle(rank_t source, const envelope& head, const std::byte* payload);
-    [[noreturn]] void refuse(rank_t source, const envelope& head) const;
-    void handle_control(rank_t source, const envelope& head, const std::byte* payload);
-    bool may_say(rank_t source, const envelope& head) const;
-    void deliver(rank_t source, const envelope& head, const std::byte* payload);
-    void keep_payload(node& n, const std::byte* payload, std::size_t size);
-    void hear(rank_t source, const abort_notice& report);
-    void hear_end(const abort_notice& notice, const envelope& head, const std::byte* payload);
-    bool judge();
-    bool mourn();
-    bool hear_goodbye();
-    bool hear_news();
-    void tell_loss(rank_t gone);
-    void tell_own_end(rank_t peer);
-    void hear_failure(rank_t peer, const abort_notice& failure);
-    void tell_end(rank_t peer);
-    void tell_change(rank_t of, peer_change change);
-    void say(rank_t of, channel on, peer_change change);
-    void forsake(rank_t peer);
-    bool nobody_is_left(bool after_failure) const;
-    bool any_is_away() const;
-    /// Whether nothing reaches the peer any more, or nobody has taken its seat.
-    bool is_lost_to(rank_t peer) const { return (at(peer).has_gone && !at(peer).is_silent) || life_of(peer) == 0; }
-    std::uint64_t life_of(rank_t peer) const {
-        if constexpr (MonitoringPort<Port>) return port_.incarnation(peer);
-        return 1;
+    // What becomes of the peers.
+
+    /// True when a peer has gone. Called only when no note is left to read, since a verdict of before comes first.
+    /// Where this rank does not monitor, that ends all contexts. Others hear of it also where another failure has ended
+    /// this rank's contexts: the peer may have been the one that told of that, and may not have told all. The loss is
+    /// known here even where telling it throws.
+    bool mourn() {
+        const rank_t gone = port_.take_loss();
+        if (gone == no_rank) return false;
+        const abort_notice notice = notice_of_loss(gone);
+        const abort_notice* const first = control_.first_before(notice);
+        const bool is_news = first == nullptr || !rill::detail::same_failure(*first, notice);
+        state_of(gone).has_gone = true;
+        forsake(gone);
+        control_.learn(notice);
+        control_.any_failed |= !control_.monitors;
+        tell_end(gone);
+        if (is_news) tell_loss(gone);
+        go_on_leaving();
+        return true;
+    }
+    /// Who monitors finds out by itself.
+    void tell_loss(rank_t gone) {
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (peer != rank() && !at(peer).asks_for_end)
+                tell(peer, {.id = static_cast<std::uint64_t>(gone), .kind = note::loss});
+    }
+    /// The body of a peer has thrown. The peer asks for nothing more.
+    void hear_failure(rank_t peer, const abort_notice& failure) {
+        peer_state& of = state_of(peer);
+        of.has_gone = true;
+        of.failure = failure;
+        outbox_.for_each_open([&](outgoing& sent) {
+            if (sent.peer == peer) give_up(sent);
+        });
+        go_on_leaving();
+    }
+    /// Learns that a peer has left; true when one has. Called only when no note is left to read, and after the
+    /// transfers: what the peer has said before is here.
+    bool hear_goodbye() {
+        const rank_t left = port_.take_goodbye();
+        if (left == no_rank) return false;
+        state_of(left).has_left = true;
+        tell_end(left);
+        go_on_leaving();
+        return true;
+    }
+    /// Learns what else has become of a peer; true when there was news.
+    bool hear_news() {
+        if constexpr (MonitoringPort<Port>) {
+            const peer_news news = port_.take_news();
+            if (news.peer == no_rank) return false;
+            peer_state& of = state_of(news.peer);
+            if (news.change == peer_change::arrived) {
+                forsake(news.peer);
+                of = {.life = of.life};
+                watch_.begins(news.peer);
+                if (control_.monitors || control_.has_left)
+                    tell(news.peer, {.id = control_.monitors ? 0U : 1U, .kind = note::monitor});
+            } else {
+                of.has_gone = of.is_silent = news.change == peer_change::silent;
+                watch_.be_silent(news.peer, of.is_silent);
+                if (of.is_silent) tell_loss(news.peer);
+            }
+            tell_change(news.peer, news.change);
+            return true;
+        }
+        return false;
+    }
+    /// Nothing more comes of this life of a peer.
+    void tell_end(rank_t peer) {
+        if (watch_.ends(peer)) tell_change(peer, peer_change::ended);
+    }
+    void tell_change(rank_t of, peer_change change) {
+        for (const channel on : watch_.channels()) say(of, on, change);
+    }
+    void say(rank_t of, channel on, peer_change change) {
+        const buffer bytes = to_message({.kind = change, .incarnation = life_of(of)});
+        deliver(of,
+                {.context = on.context,
+                 .tag = on.tag,
+                 .size = static_cast<std::uint32_t>(bytes.size()),
+                 .kind = note::lent},
+                bytes.data());
+    }
+    /// Whether all others have ended or are silent.
+    bool nobody_is_left(bool after_failure) const {
+        for (rank_t peer = 0; peer < size(); ++peer) {
+            if (peer == rank() || life_of(peer) == 0 || (after_failure && at(peer).monitors)) continue;
+            if (!watch_.has_ended(peer) && !at(peer).is_silent) return false;
+        }
+        return true;
+    }
+    bool any_is_away() const {
+        return std::any_of(peers_.begin(), peers_.end(),
+                           [](const peer_state& of) { return of.has_gone || of.has_left; });
+    }
+
+    // The rounds in which all ranks learn that all have ended.
+
+    void tell_own_end(rank_t peer) {
+        if (!control_.failure) return tell(peer, {.kind = note::ended});
+        tell(peer, {.kind = note::ended}, packed_notice(*control_.failure).view());
     }
     int leaving_rounds() const { return static_cast<int>(std::bit_width(static_cast<unsigned>(size() - 1))); }
     /// The rank 2^round below this one, or above it.
     rank_t below(int round, int sign = 1) const {
         return static_cast<rank_t>((rank() + std::int64_t{size()} - sign * (std::int64_t{1} << round)) % size());
     }
-    bool is_heard(int round) const;
-    void go_on_leaving();
-
-    options chosen_{};
-    std::uint32_t incarnation_ = 0;
-    std::size_t most_eager_bytes_ = 0;  ///< the largest value that any endpoint has chosen
-    std::uint64_t known_open_ = every_context;
-    Port port_;
-    parcels<Port> parcels_;
-    outbox<typename Port::request> outbox_;
-    transfers<Port> transfers_;
-    inbox<typename Port::request> inbox_;
-    expectations expectations_;
-    storage landing_;
-    storage_pool landings_;
-    std::vector<peer_state> peers_;
-    std::size_t unasked_ = 0;  ///< messages that are being sent unasked
-    control control_;
-    rill::detail::lookout watch_;
-    traffic counted_;
+    /// Whether the rank that tells this one in a round has done so, or is not there any more.
+    bool is_heard(int round) const { return (control_.rounds_heard >> round & 1) != 0 || is_away(below(round)); }
+    /// After as many rounds as the number of ranks has bits, each rank knows that all have ended.
+    void go_on_leaving() {
+        for (int& told = control_.rounds_told;
+             control_.has_left && told < leaving_rounds() && (told == 0 || is_heard(told - 1)); ++told)
+            tell(below(told, -1),
+                 {.id = 2U * static_cast<unsigned>(told) + (control_.any_failed ? 1U : 0U), .kind = note::leave});
+    }
 };
 
 }}}  // namespace rill::RILL_ABI::mail

@@ -6,6 +6,7 @@
 #include <rill/transport/detail/mail_envelope.hpp>
 #include <rill/transport/detail/mail_inbox.hpp>
 #include <rill/transport/detail/mail_outbox.hpp>
+#include <rill/transport/detail/mail_port.hpp>
 #include <rill/transport/detail/mail_storage.hpp>
 
 #include <algorithm>
@@ -29,7 +30,7 @@ class transfers {
     using outgoing = mail::outgoing<request>;
     using outbox = mail::outbox<request>;
 
-    transfers(const Port& through, outbox& sent) : through_(through), sent_(sent), tags_(ranks(through)) {}
+    transfers(Port& through, outbox& sent) : through_(through), sent_(sent), tags_(ranks(through)) {}
 
     void set_small(std::size_t piece) { small_ = piece; }
     bool is_small(std::size_t piece) const { return piece <= small_; }
@@ -149,10 +150,54 @@ class transfers {
         abandon_all(empties_);
     }
 
-  private:
-    template <class>
-    friend class redirection;
+    /// Moves a message that arrives straight in the user's memory into memory of the pool. It never waits; a part that
+    /// is already being written can be moved only when its sender has sent it.
+    class redirection {
+      public:
+        redirection(transfers& of, node& n) : of_(of), node_(n), before_(n.parts) {
+            node_.leaves = true;
+            // Last first: a part that arrives now matches an earlier one.
+            for (std::size_t i = before_.size(); i-- > 0;)
+                if (node_.requests[i]) of_.through_.cancel(node_.requests[i]);
+            node_.parts.clear();
+            of_.place_in_pool(node_);
+        }
+        redirection(const redirection&) = delete;
+        redirection& operator=(const redirection&) = delete;
+        ~redirection() { node_.leaves = false; }
 
+        /// Tests the parts; true when the user's memory is free.
+        bool look() {
+            while (next_ < before_.size() && is_out(next_)) ++next_;
+            return next_ == before_.size();
+        }
+
+      private:
+        bool is_out(std::size_t i) {
+            auto& request = node_.requests[i];
+            const byte_span part = node_.parts[i];
+            if (request) {
+                const auto end = of_.through_.look(request);
+                if constexpr (MonitoringPort<Port>)
+                    if (!end && of_.through_.move(request, part)) return true;
+                if (!end) return false;
+                if (end->cancelled) {
+                    request = of_.through_.receive_part(part.data(), part.size(), node_.source, node_.data_tag);
+                    return true;
+                }
+                of_.note_end(node_, end->size);
+            }
+            std::memcpy(part.data(), before_[i].data(), part.size());
+            return true;
+        }
+
+        transfers& of_;
+        node& node_;
+        std::vector<byte_span> before_;
+        std::size_t next_ = 0;
+    };
+
+  private:
     static std::size_t ranks(const Port& through) { return static_cast<std::size_t>(through.size()); }
     static std::size_t rounded(std::size_t size) {
         return (size + storage::alignment - 1) / storage::alignment * storage::alignment;
@@ -235,7 +280,7 @@ class transfers {
         return true;
     }
 
-    const Port& through_;
+    Port& through_;
     outbox& sent_;
     std::size_t small_ = 0;
     storage_pool pool_;

@@ -6,13 +6,8 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/failures.hpp>
-#include <rill/transport/detail/mail_control_rules.hpp>
 #include <rill/transport/detail/mail_fiber_team.hpp>
-#include <rill/transport/detail/mail_monitoring.hpp>
 #include <rill/transport/detail/mail_post_office.hpp>
-#include <rill/transport/detail/mail_receiving.hpp>
-#include <rill/transport/detail/mail_rules.hpp>
-#include <rill/transport/detail/mail_sending.hpp>
 #include <rill/transport/detail/mail_turns.hpp>
 
 #include <algorithm>
@@ -33,7 +28,7 @@ class waiting {
 
     rank_t rank() const { return office_.rank(); }
     int size() const { return office_.size(); }
-    const Port& through() const { return office_.through(); }
+    Port& through() { return office_.through(); }
     const options& chosen() const { return office_.chosen(); }
     bool is_concurrent() const { return mutex_.is_enabled(); }
     fiber_team& fibers() { return fibers_; }
@@ -136,8 +131,8 @@ class waiting {
 
   protected:
     struct entrance : optional_mutex {
-        explicit entrance(const Port& of) : through(of) {}
-        const Port& through;
+        explicit entrance(Port& of) : through(of) {}
+        Port& through;
         std::atomic<int> comers{0};  ///< threads that are about to hold the mutex
     };
     /// Holds the mutex. At its end all who wait in the port look again, since anything may have changed.

@@ -56,7 +56,7 @@ class registry {
 
     /// Collective; the index of the first engine that is free on all ranks, if there is one. No rank returns before all
     /// have called. Throws `mismatch` where the ranks' builds or options differ.
-    static std::optional<std::size_t> agree_on(const engine& speaker, const engines& known, const options& chosen) {
+    static std::optional<std::size_t> agree_on(engine& speaker, const engines& known, const options& chosen) {
         const std::uint64_t common[] = {mix64(RILL_VERSION_MAJOR, RILL_VERSION_MINOR), chosen.eager_bytes,
                                         chosen.chunk_bytes, chosen.mailbox_bytes};
         constexpr const char* names[] = {"of other versions of rill", "with other values of eager_bytes",

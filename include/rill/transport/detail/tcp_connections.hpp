@@ -6,6 +6,7 @@
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/mail_engine.hpp>
 #include <rill/transport/detail/mail_envelope.hpp>
 #include <rill/transport/detail/mail_port.hpp>
 #include <rill/transport/detail/mail_turns.hpp>
@@ -13,6 +14,7 @@
 #include <rill/transport/detail/tcp_contacts.hpp>
 #include <rill/transport/detail/tcp_conversation.hpp>
 #include <rill/transport/detail/tcp_deliveries.hpp>
+#include <rill/transport/detail/tcp_error.hpp>
 #include <rill/transport/detail/tcp_handshake.hpp>
 #include <rill/transport/detail/tcp_line.hpp>
 #include <rill/transport/detail/tcp_liveness.hpp>
@@ -29,15 +31,17 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 
-/// The conversations of one rank and the connections below them. Who calls must hold the engine's mutex.
+/// The conversations of one rank and the connections below them: the mail engine's port. Activities are threads.
 ///
 /// A connection is made when either end has something to say. One that is lost is dialled anew, by the lower rank at
 /// once and by the other one a little later; the conversation goes on over it. A peer is gone when each of its
@@ -50,88 +54,122 @@ namespace rill { inline namespace RILL_ABI { namespace tcp::detail {
 /// stands.
 class connections final : admissions::owner {
   public:
-    using place_of_part = deliveries::place_of_part;
+    struct request {
+        deliveries::place_of_part receives{};
+        conversation::ticket sends = 0;
+        rank_t peer = no_rank;
+        explicit operator bool() const { return receives != nullptr || sends != 0; }
+    };
+    /// The mesh is moved from.
+    struct place {
+        mesh& met;
+        const tcp::options& chosen;
+    };
+    using options = tcp::options;
+    using library_error = tcp::library_error;
+    static constexpr const char* name = "TCP";
+    static constexpr const char* outlived = "the endpoint has ended";
+    static constexpr bool is_simulation = false;
+    static constexpr bool wakes = true;
 
-    connections(mesh&& made, const options& chosen)
-        : mesh_(std::move(made)),
-          farewell_(chosen.farewell_timeout),
-          patience_(chosen.patience),
+    explicit connections(const place& at)
+        : mesh_(std::move(at.met)),
+          farewell_(at.chosen.farewell_timeout),
+          patience_(at.chosen.patience),
           loop_(mesh_.rank, polling()),
           newcomers_(loop_, mesh_),
           delivered_(mesh_.rank, mesh_.ranks) {
         for (std::size_t number = 0; number < std::max<std::size_t>(1, mesh_.listeners.size()); ++number)
             cards_.push_back(std::make_unique<card>(*this, number));
         talk_.self = mesh_.rank;
-        talk_.most.note_bytes = sizeof(mail::envelope) + chosen.eager_bytes;
+        talk_.most.note_bytes = sizeof(mail::envelope) + at.chosen.eager_bytes;
         talk_.most.part_bytes = mail::most_part_bytes;
-        talk_.window_bytes = chosen.window_bytes;
+        talk_.window_bytes = at.chosen.window_bytes;
         for (rank_t peer = 0; peer < mesh_.ranks; ++peer) {
             peers_.push_back(make_peer(peer));
             peers_.back()->is_open = peer != mesh_.rank && incarnation(peer) != 0;
         }
     }
 
-    const mesh& of() const { return mesh_; }
-    loop& waits() { return loop_; }
+    rank_t rank() const { return mesh_.rank; }
+    int size() const { return mesh_.ranks; }
+    int neighbours() const { return mesh_.neighbours; }
+    bool takes_newcomers() const { return mesh_.takes_newcomers; }
+    static bool is_concurrent() { return true; }
+    static time_point now() { return wall_clock(); }
 
     /// Lets peers dial this rank, and dials the one that it watches.
-    void open() {
+    void configure(const options&) {
         for (std::size_t i = 0; i < mesh_.listeners.size(); ++i) cards_[i]->makes.listen(std::move(mesh_.listeners[i]));
         if (mesh_.takes_newcomers) listen_at_points(wall_clock());
         if (mesh_.ranks > 1) watch(next());
     }
+    void free() {}
 
-    conversation::ticket send_note(byte_view bytes, rank_t to) {
-        peer_state& peer = at(to);
-        if (!peer.is_open) return 0;
-        const auto sent = peer.talk.send_note(bytes);
-        write(peer);
-        return is_done(to, sent) ? 0 : sent;
+    request send_note(const std::byte* from, std::size_t size, rank_t to) {
+        return send(to, [&](conversation& by) { return by.send_note({from, size}); });
     }
-    conversation::ticket send_part(byte_view bytes, rank_t to, std::uint32_t tag) {
-        peer_state& peer = at(to);
-        if (!peer.is_open) return 0;
-        const auto sent = peer.talk.send_part(bytes, static_cast<std::uint16_t>(tag));
-        write(peer);
-        return is_done(to, sent) ? 0 : sent;
+    request send_part(const std::byte* from, std::size_t size, rank_t to, std::uint32_t tag) {
+        return send(to, [&](conversation& by) { return by.send_part({from, size}, static_cast<std::uint16_t>(tag)); });
     }
-    bool is_done(rank_t to, conversation::ticket sent) { return !at(to).is_open || at(to).talk.is_done(sent); }
-
-    place_of_part receive_part(byte_span into, rank_t from, std::uint32_t tag) {
-        return delivered_.receive_part(into, from, tag, !at(from).is_open);
+    request receive_part(std::byte* into, std::size_t size, rank_t from, std::uint32_t tag) {
+        return {.receives = delivered_.receive_part({into, size}, from, tag, !at(from).is_open), .peer = from};
     }
-    void cancel(const place_of_part& given) { delivered_.cancel(given); }
+    bool is_complete(request& of) {
+        if (of.sends != 0 && (!at(of.peer).is_open || at(of.peer).talk.is_done(of.sends))) of.sends = 0;
+        if (of.receives != nullptr && of.receives->ended) of.receives = nullptr;
+        return !of;
+    }
+    static std::optional<mail::part_end> look(request& of) {
+        if (!of.receives->ended) return std::nullopt;
+        return std::exchange(of.receives, nullptr)->how;
+    }
+    void cancel(request& of) noexcept {
+        if (of.receives != nullptr) delivered_.cancel(of.receives);
+    }
+    /// The connections have been closed: nothing is used any more.
+    static bool abandon(request& of) noexcept {
+        of = {};
+        return true;
+    }
     /// The part goes on in other memory. False where it is not arriving.
-    bool move(const place_of_part& given, byte_span to) {
-        const rank_t from = delivered_.move(given, to);
-        if (from != no_rank) at(from).talk.move_part(to.first(given->how.size));
+    bool move(const request& of, byte_span to) {
+        const rank_t from = delivered_.move(of.receives, to);
+        if (from != no_rank) at(from).talk.move_part(to.first(of.receives->how.size));
         return from != no_rank;
     }
     void copy_all(rank_t to) { at(to).talk.copy_all(); }
+    [[noreturn]] static void end_job() noexcept { std::abort(); }
 
-    mail::received_note take_note(std::byte* into, std::size_t capacity) {
+    mail::received_note receive_note(std::byte* into, std::size_t capacity) {
         return delivered_.take_note(into, capacity);
     }
     /// Takes what has come, without waiting.
     void look() {
         bool any = false;
-        loop_.look([&](std::uint64_t name, std::uint32_t events) {
+        loop_.look([&](std::uint64_t named, std::uint32_t events) {
             any = true;
-            serve(name, events);
+            serve(named, events);
         });
         keep_time();
         if (any) loop_.wake();  // those who wait for these sockets find nothing there
     }
     template <class Lock>
     void await_note(Lock& lock, deadline until) {
-        loop_.wait(lock, timer_, until, [this](std::uint64_t name, std::uint32_t events) { serve(name, events); });
+        loop_.wait(lock, timer_, until, [this](std::uint64_t named, std::uint32_t events) { serve(named, events); });
         keep_time();
     }
     template <class Lock>
     void attend(Lock& lock) {
-        loop_.attend(lock, timer_, [this](std::uint64_t name, std::uint32_t events) { serve(name, events); });
+        loop_.attend(lock, timer_, [this](std::uint64_t named, std::uint32_t events) { serve(named, events); });
         keep_time();
     }
+    void wake() noexcept { loop_.wake(); }
+    template <class Lock>
+    void rest(Lock& lock, duration time) {
+        loop_.rest(lock, time);
+    }
+    void dismiss() noexcept { loop_.dismiss(); }
     /// Makes a connection with the peer, by which its end is noticed.
     void watch(rank_t peer) {
         if (at(peer).is_open && !at(peer).is_known) dial_all(at(peer), wall_clock());
@@ -151,7 +189,7 @@ class connections final : admissions::owner {
     }
     /// From now on a peer that is silent for `options::patience` does not count as gone. It is dialled until it answers
     /// or its addresses refuse; the conversation then goes on.
-    void keep_silent_peers() { keeps_silent_ = true; }
+    void monitor() { keeps_silent_ = true; }
     mail::peer_news take_news() {
         if (news_.empty()) return {};
         const mail::peer_news first = news_.front();
@@ -243,6 +281,16 @@ class connections final : admissions::owner {
         }
     };
 
+    template <class Say>
+    request send(rank_t to, Say&& say) {
+        peer_state& peer = at(to);
+        if (!peer.is_open) return {};
+        request begun{.sends = say(peer.talk), .peer = to};
+        write(peer);
+        is_complete(begun);
+        return begun;
+    }
+
     peer_state& at(rank_t peer) { return *peers_[static_cast<std::size_t>(peer)]; }
 
     rank_t next() const { return next_seat(1); }
@@ -265,11 +313,11 @@ class connections final : admissions::owner {
     /// One for each pair of network cards of the same number.
     std::size_t lines_to(rank_t peer) const { return std::min(cards_.size(), cards_of(mesh_.at(peer))); }
 
-    void serve(std::uint64_t name, std::uint32_t events) {
-        card& by = *cards_[contacts::line_of(name)];
-        if (by.makes.serve(name, by)) return be_back_at(by.makes.due());
-        if (contacts::is_newcomer(name)) return newcomers_.serve(name, *this);
-        peer_state& peer = at(contacts::peer_of(name));
+    void serve(std::uint64_t named, std::uint32_t events) {
+        card& by = *cards_[contacts::line_of(named)];
+        if (by.makes.serve(named, by)) return be_back_at(by.makes.due());
+        if (contacts::is_newcomer(named)) return newcomers_.serve(named, *this);
+        peer_state& peer = at(contacts::peer_of(named));
         if (by.number >= peer.routes.size()) return;  // of the life before on this seat
         route& on = peer.routes[by.number];
         if (on.line && (events & EPOLLOUT) != 0) write(peer, on);
@@ -572,5 +620,9 @@ class connections final : admissions::owner {
     std::deque<mail::peer_news> news_;  ///< not yet told
     bool keeps_silent_ = false;
 };
+
+static_assert(mail::MonitoringPort<connections>);
+
+using engine = mail::engine<connections>;
 
 }}}  // namespace rill::RILL_ABI::tcp::detail
