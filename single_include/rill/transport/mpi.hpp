@@ -33,1572 +33,9 @@
 #include <span>
 #include <string>
 #include <thread>
-#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
-
-// ===== rill/transport/detail/mail_control.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace mail {
-
-/// What ends all contexts where a rank has gone without a farewell.
-inline abort_notice notice_of_loss(rank_t gone) {
-    return {
-        .context = every_context, .culprit = gone, .reason = text_of({"rank ", gone, " has gone without a farewell"})};
-}
-
-/// One rank's knowledge from the control channel: notices, calls, and open questions.
-struct control {
-    struct question {
-        rank_t peer;
-        std::uint64_t context;
-        std::uint64_t number;
-
-        friend bool operator==(const question&, const question&) = default;
-    };
-    struct answer {
-        rank_t peer;
-        std::uint64_t context;
-        rill::detail::call_history calls;
-    };
-
-    struct report {
-        rank_t source;
-        abort_notice notice;
-
-        auto order() const { return std::pair(notice.culprit, source); }
-    };
-
-    rill::detail::call_table calls{};
-    std::unordered_map<std::uint64_t, std::vector<abort_notice>> notices{};  ///< of each context, in order
-    std::vector<report> reports{};      ///< aborts, none of which is known to be the first
-    std::vector<question> questions{};  ///< of others, not yet answered
-    std::vector<answer> answers{};      ///< from each peer and context
-    std::uint32_t rounds_heard = 0;     ///< of leaving, by bit
-    int rounds_told = 0;
-    bool has_left = false;
-    bool has_departed = false;              ///< this rank's body has returned
-    bool any_failed = false;                ///< of those that left
-    bool monitors = false;                  ///< this rank is told what becomes of the others, and goes on
-    std::optional<abort_notice> failure{};  ///< what this rank's body has thrown
-
-    /// What has ended the waits on a channel.
-    const abort_notice* find_notice(channel on) const {
-        if (notices.empty()) return nullptr;
-        for (const std::uint64_t context : {on.context, every_context})
-            if (const auto found = notices.find(context); found != notices.end())
-                for (const abort_notice& notice : found->second)
-                    if (notice.ends(on.tag)) return &notice;
-        return nullptr;
-    }
-    /// The notice that ends all that this one would end.
-    const abort_notice* first_before(const abort_notice& notice) const {
-        return find_notice({notice.context, notice.first_tag});
-    }
-
-    /// Finds the notice of the failure that `told` reports in ranks of a subgroup, so that this endpoint's ranks are
-    /// known.
-    std::optional<abort_notice> origin_of(const abort_notice& told) const {
-        for (const auto& [context, all] : notices)
-            for (const abort_notice& notice : all)
-                if (rill::detail::same_failure(notice, told)) return notice;
-        return std::nullopt;
-    }
-
-    /// Stores a notice unless its context already has one. One of all contexts ends none where this rank monitors.
-    void learn(const abort_notice& notice) {
-        const bool ends_nothing = monitors && notice.context == every_context;
-        if (!ends_nothing && first_before(notice) == nullptr) notices[notice.context].push_back(notice);
-        std::erase_if(reports, [&](const report& r) {
-            return first_before(r.notice) != nullptr || (ends_nothing && r.notice.context == every_context);
-        });
-    }
-    /// What has ended others by now is told to this rank as their ends.
-    void begin_to_monitor() {
-        monitors = true;
-        notices.erase(every_context);
-    }
-    /// The report for a context with the lowest culprit, so that ranks with equal reports choose the same one. There
-    /// must be a report for the context.
-    const abort_notice& foremost_report(std::uint64_t context) const {
-        const report* foremost = nullptr;
-        for (const report& r : reports)
-            if (r.notice.context == context && (foremost == nullptr || r.order() < foremost->order())) foremost = &r;
-        return foremost->notice;
-    }
-
-    void learn(rank_t peer, std::uint64_t context, const call_signature& call) {
-        const auto found = std::find_if(answers.begin(), answers.end(), [=](const answer& known) {
-            return known.peer == peer && known.context == context;
-        });
-        answer& known = found == answers.end() ? answers.emplace_back(answer{peer, context, {}}) : *found;
-        known.calls.announce(call);
-    }
-    /// The calls that `peer` is known to have entered in a context, or null.
-    rill::detail::call_history* told(rank_t peer, std::uint64_t context) {
-        for (answer& known : answers)
-            if (known.peer == peer && known.context == context) return &known.calls;
-        return nullptr;
-    }
-
-    void remember(const question& asked) {
-        if (std::find(questions.begin(), questions.end(), asked) == questions.end()) questions.push_back(asked);
-    }
-
-    void forget(std::uint64_t context) {
-        std::erase_if(questions, [=](const question& q) { return q.context == context; });
-        std::erase_if(answers, [=](const answer& a) { return a.context == context; });
-    }
-};
-
-}}}  // namespace rill::RILL_ABI::mail
-
-// ===== rill/transport/detail/mail_envelope.hpp
-
-// The notes that travel on the communicator of notes: a fixed head, then up to `eager_bytes`. Nothing is converted,
-// since all ranks run the same build on machines of one kind, which group creation checks.
-
-namespace rill { inline namespace RILL_ABI { namespace mail {
-
-/// What an envelope announces or asks.
-enum class note : std::uint8_t {
-    lent,             ///< a borrowed message, all of it
-    handed,           ///< a handed-over message, all of it
-    announce_lent,    ///< a borrowed message that waits at its sender: sizes of its pieces, content of the small ones
-    announce_handed,  ///< a handed-over message that waits at its sender: sizes, content of the small pieces
-    begin,            ///< a borrowed message that comes unasked: sizes of its pieces, then the first bytes of them
-    go_on,            ///< the next bytes of message `id`, which has begun
-    ask,              ///< asks for message `id`, to be sent with tag `tag` in `context` parts
-    withdraw,         ///< message `id` will not be sent, or not the rest of it
-    drop,             ///< message `id` will not be asked for, or no more of it is wanted
-    credit,           ///< `id` handed-over bytes have been taken, and `context` bytes that came unasked
-    want,             ///< the sender waits for credit
-    report,           ///< an abort, which may be the first: to rank 0, or to all if rank 0 does not answer
-    verdict,          ///< the notice that ended a context
-    question,         ///< asks whether the receiver has entered call `id` of `context`; answered once it has
-    answer,           ///< the call that was entered
-    leave,    ///< in round k, to the rank 2^k above: this rank and the 2^k - 1 below it have ended; `id` is 2 k,
-              ///< and one more if one of them has failed
-    monitor,  ///< the sender wants to be told when the body of the receiver has ended; `id` is 0 if it goes on then
-    ended,    ///< the body of the sender has ended; its exception, if it has thrown
-    loss      ///< rank `id` has gone without a farewell: to those that have not sent `monitor`
-};
-
-/// What precedes the bytes of every message between ranks.
-struct envelope {
-    std::uint64_t context = 0;
-    std::uint64_t id = 0;
-    std::uint32_t incarnation = 0;
-    std::uint32_t tag = 0;
-    std::uint32_t size = 0;  ///< bytes that follow
-    note kind = note::lent;
-    std::uint8_t pieces = 0;
-    std::uint16_t unused = 0;
-};
-static_assert(sizeof(envelope) == 32);
-
-/// The smallest `eager_bytes`: notices and calls must fit.
-inline constexpr std::size_t least_eager_bytes = 1024;
-/// Large pieces are cut into parts of at most this size, because MPI, a port, counts in int.
-inline constexpr std::size_t most_part_bytes = std::size_t{1} << 30;
-/// More than any address space has, and small enough that sums do not overflow.
-inline constexpr std::uint64_t most_piece_bytes = std::uint64_t{1} << 48;
-/// The most parts that a message is cut into.
-inline constexpr std::uint64_t most_parts = byte_pieces::most * (most_piece_bytes / most_part_bytes);
-/// Below 32767, up to which every MPI has tags.
-inline constexpr std::uint32_t most_data_tag = 32'000;
-
-/// An abort notice as bytes.
-struct packed_notice {
-    static constexpr std::size_t most_text = 900;
-    struct fixed_part {
-        std::uint64_t context, operation;
-        std::int32_t culprit, other;
-        std::uint32_t length, first_tag;
-        failure kind;
-    };
-    std::byte bytes[sizeof(fixed_part) + most_text];
-    std::size_t size = 0;
-
-    explicit packed_notice(const abort_notice& notice) {
-        const fixed_part fixed{.context = notice.context,
-                               .operation = notice.operation,
-                               .culprit = notice.culprit,
-                               .other = notice.other,
-                               .length = static_cast<std::uint32_t>(std::min(notice.reason.size(), most_text)),
-                               .first_tag = notice.first_tag,
-                               .kind = notice.kind};
-        std::memcpy(bytes, &fixed, sizeof fixed);
-        std::memcpy(bytes + sizeof fixed, notice.reason.data(), fixed.length);
-        size = sizeof fixed + fixed.length;
-    }
-
-    byte_view view() const { return {bytes, size}; }
-
-    static bool is_whole(byte_view from) {
-        if (from.size() < sizeof(fixed_part)) return false;
-        const fixed_part fixed = read(from);
-        return from.size() == sizeof(fixed_part) + fixed.length && fixed.length <= most_text &&
-               fixed.kind <= failure::deadlock && fixed.culprit >= no_rank && fixed.other >= no_rank;
-    }
-    static abort_notice unpack(byte_view from) {
-        const fixed_part fixed = read(from);
-        return {.context = fixed.context,
-                .operation = fixed.operation,
-                .kind = fixed.kind,
-                .culprit = fixed.culprit,
-                .other = fixed.other,
-                .reason = {reinterpret_cast<const char*>(from.data() + sizeof fixed), fixed.length},
-                .first_tag = fixed.first_tag};
-    }
-
-  private:
-    static fixed_part read(byte_view from) {
-        fixed_part fixed;
-        std::memcpy(&fixed, from.data(), sizeof fixed);
-        return fixed;
-    }
-};
-static_assert(sizeof(packed_notice::bytes) <= least_eager_bytes && sizeof(call_signature) <= least_eager_bytes);
-
-/// The content of an announcement: the sizes of all pieces, then the content of the small ones. The large pieces follow
-/// when the receiver asks for the message.
-struct announcement {
-    static constexpr std::size_t table = byte_pieces::most * sizeof(std::uint64_t);
-
-    static std::size_t aligned(std::size_t size) { return (size + 7) / 8 * 8; }
-    static std::size_t size_bytes(const byte_pieces& pieces, std::size_t small) {
-        std::size_t size = table;
-        for (const byte_view piece : pieces) size += piece.size() <= small ? aligned(piece.size()) : 0;
-        return size;
-    }
-    static void write_sizes(const byte_pieces& pieces, std::byte* at) {
-        for (const byte_view piece : pieces) {
-            const std::uint64_t size = piece.size();
-            std::memcpy(at, &size, sizeof size);
-            at += sizeof size;
-        }
-    }
-    static void write(const byte_pieces& pieces, std::size_t small, std::byte* at) {
-        write_sizes(pieces, at);
-        std::byte* content = at + table;
-        for (const byte_view piece : pieces) {
-            if (piece.size() > small || piece.empty()) continue;
-            std::memcpy(content, piece.data(), piece.size());
-            content += aligned(piece.size());
-        }
-    }
-    static std::uint64_t size_of_piece(const std::byte* at, std::size_t i) {
-        std::uint64_t size = 0;
-        std::memcpy(&size, at + i * sizeof size, sizeof size);
-        return size;
-    }
-    static std::uint64_t size_of_pieces(const std::byte* at, std::size_t count) {
-        std::uint64_t size = 0;
-        for (std::size_t i = 0; i < count; ++i) size += size_of_piece(at, i);
-        return size;
-    }
-    static bool is_whole(byte_view from, std::size_t pieces, std::size_t small) {
-        if (pieces > byte_pieces::most || from.size() < table) return false;
-        std::size_t size = table;
-        bool any_large = false;  // otherwise there would be nothing to ask for
-        for (std::size_t i = 0; i < pieces; ++i) {
-            const std::uint64_t piece = size_of_piece(from.data(), i);
-            if (piece > most_piece_bytes) return false;
-            if (piece > small)
-                any_large = true;
-            else
-                size += aligned(piece);
-        }
-        return any_large && from.size() == size;
-    }
-    /// Of a message that comes unasked: the sizes of all pieces, then some of their bytes, but not all.
-    static bool is_beginning(byte_view from, std::size_t pieces) {
-        if (pieces > byte_pieces::most || from.size() < table) return false;
-        std::uint64_t size = 0;
-        for (std::size_t i = 0; i < pieces; ++i) {
-            const std::uint64_t piece = size_of_piece(from.data(), i);
-            if (piece > most_piece_bytes) return false;
-            size += piece;
-        }
-        return from.size() - table < size;
-    }
-};
-
-/// Whether a note has the content that its kind requires. Pieces of up to `small` bytes travel with an announcement.
-inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t small) {
-    const byte_view content(payload, head.size);
-    switch (head.kind) {
-        case note::lent:
-        case note::handed: return head.pieces == 0;
-        case note::announce_lent:
-        case note::announce_handed: return announcement::is_whole(content, head.pieces, small);
-        case note::begin: return announcement::is_beginning(content, head.pieces);
-        case note::go_on: return !content.empty();
-        case note::report:
-        case note::verdict: return packed_notice::is_whole(content);
-        case note::ended: return content.empty() || packed_notice::is_whole(content);
-        case note::answer: return content.size() == sizeof(call_signature);
-        case note::ask:
-            return content.empty() && 0 < head.tag && head.tag <= most_data_tag && 0 < head.context &&
-                   head.context <= most_parts;
-        default: return head.kind <= note::loss && content.empty();
-    }
-}
-
-/// Cuts the reason of a notice to the length that travels, so that all ranks know the same text.
-inline abort_notice travelling(abort_notice notice) {
-    if (notice.reason.size() > packed_notice::most_text) notice.reason.resize(packed_notice::most_text);
-    return notice;
-}
-
-}}}  // namespace rill::RILL_ABI::mail
-
-// ===== rill/transport/detail/mail_expectations.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace mail {
-
-/// A message that this rank will receive, and the memory where it may be put.
-struct expectation {
-    rank_t peer = no_rank;
-    channel on{};
-    byte_span targets[byte_pieces::most]{};
-    std::size_t count = 0;
-
-    expectation(rank_t from, channel which, std::span<const byte_span> places)
-        : peer(from), on(which), count(places.size() <= byte_pieces::most ? places.size() : 0) {
-        std::copy_n(places.begin(), count, targets);
-    }
-
-    std::span<const byte_span> places() const { return {targets, count}; }
-    bool has_room_for(std::size_t size) const { return count != 0 && size_bytes(places()) == size; }
-};
-
-/// The expectations whose messages have neither arrived nor been announced, in order.
-class expectations {
-  public:
-    void add(const expectation& next) { waiting_.push_back(next); }
-
-    std::optional<expectation> take(rank_t peer, channel on) {
-        const auto is_it = [&](const expectation& e) { return e.peer == peer && e.on == on; };
-        const auto found = std::find_if(waiting_.begin(), waiting_.end(), is_it);
-        if (found == waiting_.end()) return std::nullopt;
-        const expectation taken = *found;
-        waiting_.erase(found);
-        return taken;
-    }
-
-    template <class Which>
-    void remove(Which which) noexcept {
-        std::erase_if(waiting_, which);
-    }
-
-  private:
-    std::vector<expectation> waiting_;
-};
-
-}}}  // namespace rill::RILL_ABI::mail
-
-// ===== rill/transport/detail/mail_storage.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace mail {
-
-/// Uninitialised bytes, aligned to cache lines.
-class storage {
-  public:
-    static constexpr std::size_t alignment = 64;
-
-    storage() = default;
-    explicit storage(std::size_t size)
-        : data_(static_cast<std::byte*>(::operator new(size, std::align_val_t(alignment)))), size_(size) {}
-
-    std::byte* data() const { return data_.get(); }
-    std::size_t size() const { return size_; }
-    explicit operator bool() const { return data_ != nullptr; }
-
-    /// Gives the memory up without freeing it, because the port may still write to it.
-    void leak() noexcept { (void)data_.release(); }
-
-  private:
-    struct freer {
-        void operator()(std::byte* data) const noexcept { ::operator delete(data, std::align_val_t(alignment)); }
-    };
-
-    std::unique_ptr<std::byte, freer> data_;
-    std::size_t size_ = 0;
-};
-
-/// Keeps the memory of messages for later ones, so that a steady state allocates nothing.
-class storage_pool {
-  public:
-    /// Returns at least `size` bytes, and not much more than four times as many.
-    storage take(std::size_t size) {
-        std::size_t best = spare_.size();
-        for (std::size_t i = 0; i < spare_.size(); ++i)
-            if (fits(spare_[i].size(), size) && (best == spare_.size() || spare_[i].size() < spare_[best].size()))
-                best = i;
-        if (best == spare_.size()) return storage(size);
-        std::swap(spare_[best], spare_.back());
-        storage taken = std::move(spare_.back());
-        spare_.pop_back();
-        bytes_ -= taken.size();
-        return taken;
-    }
-
-    void put(storage&& unused) noexcept {
-        storage given = std::move(unused);
-        if (!given || given.size() > most_bytes) return;
-        while (spare_.size() == most || bytes_ + given.size() > most_bytes) drop_oldest();
-        if (spare_.capacity() < most) spare_.reserve(most);
-        bytes_ += given.size();
-        spare_.push_back(std::move(given));
-    }
-
-    void clear() noexcept {
-        spare_.clear();
-        bytes_ = 0;
-    }
-
-  private:
-    static constexpr std::size_t most = 32;
-    static constexpr std::size_t most_bytes = std::size_t{256} << 20;
-    static bool fits(std::size_t has, std::size_t wanted) { return has >= wanted && has / 4 <= wanted + 4096; }
-
-    void drop_oldest() noexcept {
-        bytes_ -= spare_.front().size();
-        spare_.erase(spare_.begin());
-    }
-
-    std::vector<storage> spare_;
-    std::size_t bytes_ = 0;
-};
-
-}}}  // namespace rill::RILL_ABI::mail
-
-// ===== rill/transport/detail/mail_inbox.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace mail {
-
-/// How much of a message has arrived: all of it; its announcement, which has been answered or not; or some of one that
-/// comes unasked.
-enum class node_state : std::uint8_t { complete, announced, asked, begun };
-
-/// A message from its arrival, or the arrival of its announcement, until its release by the receiver.
-template <class Request>
-struct node {
-    static constexpr std::size_t inside = 448;
-
-    alignas(storage::alignment) std::byte small[inside];  ///< the payload of the note, where it fits
-    storage note{};                                       ///< the payload of a note that does not fit in `small`
-    storage body{};                                       ///< the large pieces
-    rank_t source = no_rank;
-    channel on{};
-    std::uint64_t arrival = 0;
-    std::uint64_t id = 0;
-    node_state is = node_state::complete;
-    bool handed = false;
-    bool unasked = false;  ///< it comes without being asked for
-    bool withdrawn = false;
-    bool claimed = false;   ///< it is in no list, because one receiver waits for it
-    bool straight = false;  ///< it arrives in the targets of that receiver
-    bool expected = false;  ///< it was expected, and is asked for before anybody waits for it
-    bool placed = false;    ///< it arrives in the targets given with the expectation
-    bool doomed = false;    ///< nobody will take it: it is recycled when it has arrived
-    bool leaves = false;    ///< it is being moved out of the user's memory: see `redirection`
-    bool latest = false;    ///< chosen by `take_latest`: later announcements do not displace it
-    std::uint8_t count = 0;
-    byte_pieces pieces{};
-    std::size_t sizes[byte_pieces::most]{};
-    std::size_t size = 0;
-    std::vector<byte_span> parts{};  ///< where each part of the large pieces goes
-    std::vector<Request> requests{};
-    std::uint32_t data_tag = 0;
-    std::uint32_t life = 0;  ///< of its sender, see `peer_state`
-    node* next = nullptr;
-    node* previous = nullptr;
-
-    /// Whether its sender had withdrawn it before it was asked for.
-    bool is_gone() const { return withdrawn && is == node_state::complete; }
-    const std::byte* payload() const { return note ? note.data() + storage::alignment : small; }
-};
-
-/// A message that comes unasked and is not here whole.
-template <class Request>
-struct unasked_arrival {
-    std::uint64_t id = 0;
-    std::size_t left = 0;           ///< bytes that are to come
-    node<Request>* into = nullptr;  ///< null: the message has been dropped
-};
-
-/// Messages that have arrived or been announced, in order, one list per sender.
-template <class Request>
-class inbox : public rill::detail::undelivered<mail::node<Request>> {
-    using undelivered = rill::detail::undelivered<mail::node<Request>>;
-
-  public:
-    using node = mail::node<Request>;
-    using undelivered::first;
-    using undelivered::next;
-    using undelivered::undelivered;
-
-    /// Appends a message. Allocates only while more nodes are in use than ever before.
-    node& append(rank_t source, channel on) {
-        node& added = unused();
-        added.source = source;
-        added.on = on;
-        undelivered::append(added);
-        return added;
-    }
-
-    node* first_unexpected(rank_t source, channel on) {
-        node* n = first(source, on);
-        while (n != nullptr && n->expected) n = next(*n);
-        return n;
-    }
-
-    /// Some message that `which(node)` selects, or null.
-    template <class Which>
-    node* find(Which which) {
-        node* found = nullptr;
-        this->for_each([&](node& n) {
-            if (which(n)) found = &n;
-        });
-        return found;
-    }
-
-    void recycle(node& n) noexcept { n.next = std::exchange(free_, &n); }
-
-  private:
-    static constexpr std::size_t nodes_per_block = 16;
-
-    node& unused() {
-        if (free_ == nullptr) {
-            blocks_.push_back(std::make_unique<node[]>(nodes_per_block));
-            for (std::size_t i = 0; i < nodes_per_block; ++i) recycle(blocks_.back()[i]);
-        }
-        node& taken = *std::exchange(free_, free_->next);
-        taken.handed = taken.unasked = taken.withdrawn = taken.claimed = taken.straight = false;
-        taken.expected = taken.placed = taken.doomed = taken.leaves = taken.latest = false;
-        taken.is = node_state::complete;
-        return taken;
-    }
-
-    std::vector<std::unique_ptr<node[]>> blocks_;
-    node* free_ = nullptr;
-};
-
-}}}  // namespace rill::RILL_ABI::mail
-
-// ===== rill/transport/detail/mail_outbox.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace mail {
-
-/// The memory where a note is composed, and stays until the port has sent it.
-template <class Request>
-struct parcel {
-    explicit parcel(std::size_t payload) : bytes(lead + sizeof(envelope) + payload) {}
-
-    std::byte* head() const { return bytes.data() + lead; }
-    std::byte* payload() const { return head() + sizeof(envelope); }
-    std::size_t capacity() const { return bytes.size() - lead - sizeof(envelope); }
-
-    static constexpr std::size_t lead = storage::alignment - sizeof(envelope);  ///< so that payloads are aligned
-    storage bytes;
-    Request request{};
-    rank_t peer = no_rank;
-};
-
-/// The notes that the port is sending. No endpoint owns them, because the port may need them longer than the endpoint
-/// lives.
-template <class Port>
-class parcels {
-  public:
-    using parcel = mail::parcel<typename Port::request>;
-
-    explicit parcels(const Port& through) : through_(through), flying_to_(static_cast<std::size_t>(through.size())) {}
-
-    /// Sets the largest payload from now on. Notes of an earlier endpoint may still be on their way.
-    void set_capacity(std::size_t payload) {
-        if (payload == capacity_) return;
-        capacity_ = payload;
-        large_.clear();
-    }
-
-    parcel& compose(std::size_t payload) {
-        auto& spare = payload <= small ? small_ : large_;
-        if (spare.empty()) spare.push_back(std::make_unique<parcel>(payload <= small ? small : capacity_));
-        return *spare.back();
-    }
-
-    /// Sends the note that `compose(head.size)` returned last.
-    void send(const envelope& head, rank_t peer) {
-        auto& spare = head.size <= small ? small_ : large_;
-        parcel& sent = *spare.back();
-        std::memcpy(sent.head(), &head, sizeof head);
-        sent.request = through_.send_note(sent.head(), sizeof head + head.size, peer);
-        sent.peer = peer;
-        if (through_.is_complete(sent.request)) return;
-        ++count_to(peer);
-        flying_.push_back(std::move(spare.back()));
-        spare.pop_back();
-    }
-
-    bool any_flying() const { return !flying_.empty(); }
-    int flying_to(rank_t peer) const { return flying_to_[static_cast<std::size_t>(peer)]; }
-
-    /// Tests all notes; true when the port has finished sending one.
-    bool progress() {
-        const std::size_t before = flying_.size();
-        for (std::size_t i = 0; i < flying_.size();) {
-            if (!through_.is_complete(flying_[i]->request)) {
-                ++i;
-                continue;
-            }
-            --count_to(flying_[i]->peer);
-            std::swap(flying_[i], flying_.back());
-            keep(std::move(flying_.back()));
-            flying_.pop_back();
-        }
-        return flying_.size() != before;
-    }
-
-    /// Called when the port ends: leaks the memory that it may still use.
-    void abandon() noexcept {
-        for (auto& each : flying_) {
-            if (!through_.abandon(each->request)) each->bytes.leak();
-        }
-        flying_.clear();
-    }
-
-  private:
-    static constexpr std::size_t small = 448;
-
-    int& count_to(rank_t peer) { return flying_to_[static_cast<std::size_t>(peer)]; }
-
-    void keep(std::unique_ptr<parcel> landed) {
-        const std::size_t capacity = landed->capacity();
-        if (capacity == small)
-            small_.push_back(std::move(landed));
-        else if (capacity == capacity_)
-            large_.push_back(std::move(landed));
-    }
-
-    const Port& through_;
-    std::size_t capacity_ = 0;
-    std::vector<std::unique_ptr<parcel>> small_, large_, flying_;
-    std::vector<int> flying_to_;
-};
-
-/// A large message that waits at its sender, or is being sent. No later message has its id. Of a message that is sent
-/// unasked, `begun` bytes have been copied into notes.
-template <class Request>
-struct outgoing {
-    std::uint64_t id = 0;
-    rank_t peer = no_rank;
-    byte_pieces pieces{};
-    buffer owned{};
-    bool is_open = false;
-    bool is_moving = false;
-    bool is_unasked = false;
-    std::size_t begun = 0;
-    std::vector<Request> requests{};
-};
-
-/// What this rank sends and the library below still needs, with the messages that wait to be asked for.
-template <class Request>
-class outbox {
-  public:
-    using outgoing = mail::outgoing<Request>;
-
-    outgoing& open(rank_t peer) {
-        if (free_.empty()) {
-            free_.push_back(records_.size());
-            records_.push_back(std::make_unique<outgoing>());
-            records_.back()->id = records_.size() - 1;
-            free_.reserve(records_.size());
-        }
-        outgoing& opened = *records_[free_.back()];
-        free_.pop_back();
-        opened.id += std::uint64_t{1} << 32;
-        opened.peer = peer;
-        opened.is_open = true;
-        opened.is_moving = opened.is_unasked = false;
-        return opened;
-    }
-
-    /// The message with an id; null once it is done, withdrawn or dropped.
-    outgoing* find(std::uint64_t id) const {
-        const std::size_t index = id & 0xFFFF'FFFFU;
-        if (index >= records_.size() || records_[index]->id != id || !records_[index]->is_open) return nullptr;
-        return records_[index].get();
-    }
-
-    void close(outgoing& done) noexcept {
-        done.is_open = false;
-        done.requests.clear();
-        buffer().swap(done.owned);
-        free_.push_back(done.id & 0xFFFF'FFFFU);
-    }
-
-    template <class Visit>
-    void for_each_open(Visit visit) {
-        for (auto& each : records_)
-            if (each->is_open) visit(*each);
-    }
-
-  private:
-    std::vector<std::unique_ptr<outgoing>> records_;
-    std::vector<std::size_t> free_;
-};
-
-}}}  // namespace rill::RILL_ABI::mail
-
-// ===== rill/transport/detail/mail_port.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace mail {
-
-/// A note that has been received; `source` is `no_rank` where there was none.
-struct received_note {
-    rank_t source = no_rank;
-    std::size_t size = 0;
-};
-
-/// How the receive of a part has ended.
-struct part_end {
-    std::size_t size = 0;
-    bool cancelled = false;
-};
-
-/// What the mail engine needs of a network. A port carries *notes*, short messages that arrive unasked, in order from
-/// each peer; and *parts*, long messages, each to a receive that is already posted when its sender begins. Parts of
-/// one peer and tag match receives in the order in which both were begun; a part may be shorter than its receive.
-///
-/// A `request` is true while what it stands for has not ended; the bytes must stay until then. `is_complete` and `look`
-/// test it, and empty it when it has ended. `cancel` asks that a receive ends without a part; `look` says whether it
-/// did: a part that is already arriving is received all the same. `abandon` gives a request up when the port ends:
-/// false where the port may still use the bytes. No call waits, except `await_note`, which waits until there is a note.
-///
-/// A port that `wakes` lets several threads wait: its `await_note(lock, until)` gives up the engine's mutex meanwhile,
-/// and ends also when `wake` is called, or `until` has passed. `receive_note` gives only what `await_note`, `attend` or
-/// `look`, which does not wait, have taken from the network. It makes progress also while no thread waits: a thread of
-/// its own calls `attend(lock)`, which is `await_note` except that `wake` does not end it, or else `rest(lock, time)`.
-/// Any other port ignores the lock and the deadline.
-///
-/// `take_loss` says once of each peer that it has gone without a farewell, `no_rank` if there is none. What stands for
-/// messages from or to a peer that has gone has ended. A port need not notice it of a peer that it has exchanged
-/// nothing with, until `watch` is called for it. `take_goodbye` says the same of a peer that has left with a farewell,
-/// once all its notes have been received: nothing comes from it any more.
-///
-/// An error of the network is thrown as `library_error`. The engine calls a port that is not concurrent from one
-/// thread; any other under a mutex, except `rank`, `size`, `neighbours` and `now`.
-template <class P>
-concept MailPort = std::constructible_from<typename P::library_error, rank_t, const char*> &&
-                   std::constructible_from<P, const typename P::place&> &&
-                   std::default_initializable<typename P::request> && std::movable<typename P::request> &&
-                   requires(P& own, const P& port, typename P::request& begun, const typename P::options& chosen,
-                            const std::byte* from, std::byte* into, std::size_t size, rank_t peer, std::uint32_t tag,
-                            std::mutex& lock, deadline until) {
-                       { port.rank() } -> std::same_as<rank_t>;
-                       { port.size() } -> std::same_as<int>;
-                       { port.neighbours() } -> std::same_as<int>;  // ranks that share its cores, this one included
-                       { port.is_concurrent() } -> std::same_as<bool>;
-                       { P::now() } -> std::same_as<time_point>;
-                       { P::name } -> std::convertible_to<const char*>;
-                       { P::outlived } -> std::convertible_to<const char*>;  // the text of the error after its end
-                       { P::is_simulation } -> std::convertible_to<bool>;    // then naps are pointless
-                       own.configure(chosen);
-                       own.free();
-                       { port.send_note(from, size, peer) } -> std::same_as<typename P::request>;
-                       { port.receive_note(into, size) } -> std::same_as<received_note>;
-                       { P::wakes } -> std::convertible_to<bool>;
-                       port.await_note(lock, until);
-                       { port.take_loss() } -> std::same_as<rank_t>;
-                       { port.take_goodbye() } -> std::same_as<rank_t>;
-                       port.watch(peer);
-                       { port.send_part(from, size, peer, tag) } -> std::same_as<typename P::request>;
-                       { port.receive_part(into, size, peer, tag) } -> std::same_as<typename P::request>;
-                       { static_cast<bool>(begun) };
-                       { port.is_complete(begun) } -> std::same_as<bool>;
-                       { port.look(begun) } -> std::same_as<std::optional<part_end>>;
-                       { port.cancel(begun) } noexcept;
-                       { port.abandon(begun) } noexcept -> std::same_as<bool>;
-                       { port.end_job() } noexcept;
-                   };
-
-/// What a port tells of a peer: `arrived`, `silent` or `recovered`.
-struct peer_news {
-    rank_t peer = no_rank;
-    peer_change change{};
-};
-
-/// A port for a `MonitoredTransport`. `incarnation` is that of the life which sits on a seat, or has last sat there; 0
-/// where nobody has. After `monitor` the port keeps what it has to say to a silent peer, and goes on trying to reach
-/// it: silence is no loss any more. `take_news` says once what has become of a peer, in order; `no_rank` if there is no
-/// news. What is sent to a silent peer, or comes from it, must not use the memory of others for ever: `copy_all` copies
-/// all that is on its way to a peer, and `move` lets a part that is arriving go on in other memory; false where it has
-/// not begun, or has ended. All notes of a life must have been taken, and its loss or goodbye, before its seat can be
-/// taken again; notes of the new life come after the news of its arrival.
-template <class P>
-concept MonitoringPort =
-    MailPort<P> && requires(const P& port, rank_t peer, typename P::request& begun, byte_span into) {
-        { port.incarnation(peer) } -> std::same_as<std::uint64_t>;
-        port.monitor();
-        port.copy_all(peer);
-        { port.move(begun, into) } -> std::same_as<bool>;
-        { port.takes_newcomers() } -> std::same_as<bool>;
-        { port.take_news() } -> std::same_as<peer_news>;
-    };
-
-}}}  // namespace rill::RILL_ABI::mail
-
-// ===== rill/transport/detail/mail_transfers.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace mail {
-
-/// The large messages that are being sent or received. A message is sent only after its receiver has posted the
-/// receives and asked for it. Every request is answered by as many parts as it asks for; if the message has been
-/// withdrawn, the parts are empty.
-template <class Port>
-class transfers {
-  public:
-    using request = typename Port::request;
-    using node = mail::node<request>;
-    using outgoing = mail::outgoing<request>;
-    using outbox = mail::outbox<request>;
-
-    transfers(const Port& through, outbox& sent) : through_(through), sent_(sent), tags_(ranks(through)) {}
-
-    void set_small(std::size_t piece) { small_ = piece; }
-    bool is_small(std::size_t piece) const { return piece <= small_; }
-    std::size_t small() const { return small_; }
-    bool any() const { return !arriving_.empty() || !leaving_.empty(); }
-
-    /// Decides where the parts of the large pieces arrive: straight in `targets` where no piece straddles two of them
-    /// (true), else in memory of the pool (false). The targets, if any, have exactly the message's size.
-    ///
-    /// The order of the calls for an announced message: `place`, which says where its parts go; `expect`, which posts
-    /// their receives; then the note that asks for them, because a part must find its receive. Only then may the pieces
-    /// be read from `node::parts`. A message from this rank itself is `copy`-ed after `place` instead.
-    bool place(node& n, std::span<const byte_span> targets) {
-        n.parts.clear();
-        const bool straight = !targets.empty() && place_straight(n, targets);
-        if (!straight) place_in_pool(n);
-        return straight;
-    }
-
-    /// Posts the receives for the parts; returns the tag for the request.
-    std::uint32_t expect(node& n) {
-        n.data_tag = unused_tag(n.source);
-        n.is = node_state::asked;
-        n.requests.clear();
-        for (const byte_span part : n.parts)
-            n.requests.push_back(through_.receive_part(part.data(), part.size(), n.source, n.data_tag));
-        arriving_.push_back(&n);
-        return n.data_tag;
-    }
-
-    /// Copies a message from this rank to itself; false when it has been withdrawn.
-    bool copy(node& n) {
-        outgoing* const from = sent_.find(n.id);
-        if (from == nullptr) return false;
-        std::size_t i = 0;
-        for_each_part(from->pieces,
-                      [&](byte_view part) { std::memcpy(n.parts[i++].data(), part.data(), part.size()); });
-        n.is = node_state::complete;
-        sent_.close(*from);
-        return true;
-    }
-
-    /// Sends the parts of message `id`; false when the request does not fit the message.
-    bool answer(rank_t peer, std::uint64_t id, std::uint32_t tag, std::uint64_t parts) {
-        outgoing* const found = sent_.find(id);
-        if (found == nullptr || found->is_moving) return answer_empty(peer, tag, parts), true;
-        std::uint64_t has = 0;
-        for_each_part(found->pieces, [&](byte_view) { ++has; });
-        if (has != parts || found->peer != peer || found->is_unasked) return false;
-        found->is_moving = true;
-        for_each_part(found->pieces, [&](byte_view part) {
-            found->requests.push_back(through_.send_part(part.data(), part.size(), peer, tag));
-        });
-        leaving_.push_back(found);
-        return true;
-    }
-
-    /// Calls `arrived(node, withdrawn)` for each message that has arrived; true when a transfer has ended.
-    template <class Arrived>
-    bool progress(Arrived&& arrived) {
-        bool any_ended = false;
-        for (std::size_t i = 0; i < leaving_.size();) {
-            if (!are_complete(leaving_[i]->requests)) {
-                ++i;
-                continue;
-            }
-            if (leaving_[i]->is_open) sent_.close(*leaving_[i]);
-            leaving_.erase(leaving_.begin() + static_cast<std::ptrdiff_t>(i));
-            any_ended = true;
-        }
-        for (std::size_t i = 0; i < arriving_.size();) {
-            node& n = *arriving_[i];
-            if (!has_arrived(n)) {
-                ++i;
-                continue;
-            }
-            arriving_.erase(arriving_.begin() + static_cast<std::ptrdiff_t>(i));
-            n.is = node_state::complete;
-            arrived(n, n.withdrawn);
-            any_ended = true;
-        }
-        return any_ended;
-    }
-
-    /// Makes room in the pool for all pieces, also the small ones; `node::parts` and `node::pieces` say where.
-    void place_whole(node& n) {
-        std::size_t size = 0;
-        for (std::size_t i = 0; i < n.count; ++i) size += rounded(n.sizes[i]);
-        n.body = pool_.take(size);
-        n.parts.clear();
-        n.pieces = {};
-        std::byte* at = n.body.data();
-        for (std::size_t i = 0; i < n.count; at += rounded(n.sizes[i++])) {
-            n.parts.push_back({at, n.sizes[i]});
-            n.pieces.push({at, n.sizes[i]});
-        }
-    }
-
-    storage_pool& pool() { return pool_; }
-
-    /// Called when the port ends: leaks the memory that it may still use.
-    void abandon() noexcept {
-        for (node* n : arriving_) {
-            for (request& each : n->requests) {
-                if (each) through_.cancel(each);
-                through_.abandon(each);
-            }
-            n->body.leak();
-        }
-        arriving_.clear();
-        for (outgoing* sent : leaving_) {
-            abandon_all(sent->requests);
-            if (!sent->owned.empty())
-                new (std::nothrow) buffer(std::move(sent->owned));  // leaked: the port may still read it
-        }
-        leaving_.clear();
-        abandon_all(empties_);
-    }
-
-  private:
-    template <class>
-    friend class redirection;
-
-    static std::size_t ranks(const Port& through) { return static_cast<std::size_t>(through.size()); }
-    static std::size_t rounded(std::size_t size) {
-        return (size + storage::alignment - 1) / storage::alignment * storage::alignment;
-    }
-
-    template <class Span, class Visit>
-    static void cut(Span piece, Visit&& visit) {
-        for (; !piece.empty(); piece = piece.subspan(std::min(piece.size(), most_part_bytes)))
-            visit(piece.first(std::min(piece.size(), most_part_bytes)));
-    }
-    template <class Visit>
-    void for_each_part(const byte_pieces& pieces, Visit&& visit) const {
-        for (const byte_view piece : pieces)
-            if (!is_small(piece.size())) cut(piece, visit);
-    }
-
-    bool place_straight(node& n, std::span<const byte_span> targets) const {
-        std::size_t at = 0, begin = 0, target = 0;  // targets[target] begins at byte `begin` of the message
-        for (std::size_t i = 0; i < n.count; at += n.sizes[i++]) {
-            if (is_small(n.sizes[i])) continue;
-            while (at >= begin + targets[target].size()) begin += targets[target++].size();
-            if (at + n.sizes[i] > begin + targets[target].size()) {
-                n.parts.clear();
-                return false;
-            }
-            cut(targets[target].subspan(at - begin, n.sizes[i]), [&](byte_span part) { n.parts.push_back(part); });
-        }
-        return true;
-    }
-
-    void place_in_pool(node& n) {
-        std::size_t size = 0;
-        for (std::size_t i = 0; i < n.count; ++i) size += is_small(n.sizes[i]) ? 0 : rounded(n.sizes[i]);
-        n.body = pool_.take(size);
-        std::byte* at = n.body.data();
-        for (std::size_t i = 0; i < n.count; ++i) {
-            if (is_small(n.sizes[i])) continue;
-            cut(byte_span(at, n.sizes[i]), [&](byte_span part) { n.parts.push_back(part); });
-            at += rounded(n.sizes[i]);
-        }
-    }
-
-    /// A tag for a transfer from `source`, which no other uses: an old one may still wait for a sender that has gone.
-    std::uint32_t unused_tag(rank_t source) {
-        std::uint32_t& last = tags_[static_cast<std::size_t>(source)];
-        const auto in_use = [&](const node* n) { return n->source == source && n->data_tag == last; };
-        do last = last % most_data_tag + 1;
-        while (std::any_of(arriving_.begin(), arriving_.end(), in_use));
-        return last;
-    }
-
-    void answer_empty(rank_t peer, std::uint32_t tag, std::uint64_t parts) {
-        for (std::uint64_t i = 0; i < parts; ++i) empties_.push_back(through_.send_part(nullptr, 0, peer, tag));
-        if (are_complete(empties_)) empties_.clear();
-    }
-
-    void abandon_all(std::vector<request>& requests) const noexcept {
-        for (request& each : requests) through_.abandon(each);
-        requests.clear();
-    }
-    bool are_complete(std::vector<request>& requests) const {
-        for (request& each : requests)
-            if (!through_.is_complete(each)) return false;
-        return true;
-    }
-
-    /// An empty part: the message was withdrawn, or its sender has gone. No part of another message is empty.
-    static void note_end(node& n, std::size_t size) {
-        if (size == 0) n.withdrawn = true;
-    }
-
-    bool has_arrived(node& n) const {
-        if (n.leaves) return false;
-        for (std::size_t i = 0; i < n.requests.size(); ++i) {
-            if (!n.requests[i]) continue;
-            const auto end = through_.look(n.requests[i]);
-            if (!end) return false;
-            note_end(n, end->size);
-        }
-        return true;
-    }
-
-    const Port& through_;
-    outbox& sent_;
-    std::size_t small_ = 0;
-    storage_pool pool_;
-    std::vector<std::uint32_t> tags_;
-    std::vector<node*> arriving_;
-    std::vector<outgoing*> leaving_;
-    std::vector<request> empties_;
-};
-
-}}}  // namespace rill::RILL_ABI::mail
-
-// ===== rill/transport/detail/mail_redirection.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace mail {
-
-/// Moves a message that arrives straight in the user's memory into memory of the pool. It never waits; a part that is
-/// already being written can be moved only when its sender has sent it.
-template <class Port>
-class redirection {
-  public:
-    using transfers = mail::transfers<Port>;
-    using node = typename transfers::node;
-
-    redirection(transfers& of, node& n) : of_(of), node_(n), before_(n.parts) {
-        node_.leaves = true;
-        for (std::size_t i = before_.size(); i-- > 0;)  // last first: a part that arrives now matches an earlier one
-            if (node_.requests[i]) of_.through_.cancel(node_.requests[i]);
-        node_.parts.clear();
-        of_.place_in_pool(node_);
-    }
-    redirection(const redirection&) = delete;
-    redirection& operator=(const redirection&) = delete;
-    ~redirection() { node_.leaves = false; }
-
-    /// Tests the parts; true when the user's memory is free.
-    bool look() {
-        while (next_ < before_.size() && is_out(next_)) ++next_;
-        return next_ == before_.size();
-    }
-
-  private:
-    bool is_out(std::size_t i) {
-        auto& request = node_.requests[i];
-        const byte_span part = node_.parts[i];
-        if (request) {
-            const auto end = of_.through_.look(request);
-            if constexpr (MonitoringPort<Port>)
-                if (!end && of_.through_.move(request, part)) return true;
-            if (!end) return false;
-            if (end->cancelled) {
-                request = of_.through_.receive_part(part.data(), part.size(), node_.source, node_.data_tag);
-                return true;
-            }
-            of_.note_end(node_, end->size);
-        }
-        std::memcpy(part.data(), before_[i].data(), part.size());
-        return true;
-    }
-
-    transfers& of_;
-    node& node_;
-    std::vector<byte_span> before_;
-    std::size_t next_ = 0;
-};
-
-}}}  // namespace rill::RILL_ABI::mail
-
-// ===== rill/transport/detail/mail_post_office.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace mail {
-
-/// Handles one rank's messages and notes, sent and received. It never waits. It lives as long as its port, so
-/// that the next endpoint on the same processes finishes the transfers that an endpoint leaves behind.
-template <class Port>
-class post_office {
-  public:
-    using options = typename Port::options;
-    using node = mail::node<typename Port::request>;
-    using outgoing = mail::outgoing<typename Port::request>;
-    using parcel = mail::parcel<typename Port::request>;
-
-    explicit post_office(const typename Port::place& of)
-        : port_(of), parcels_(port_), transfers_(port_, outbox_), inbox_(port_.size()), watch_(port_.size()) {}
-
-    const Port& through() const { return port_; }
-    void free() { port_.free(); }
-    const options& chosen() const { return chosen_; }
-    rank_t rank() const { return port_.rank(); }
-    int size() const { return port_.size(); }
-    control& knowledge() { return control_; }
-    traffic& counted() { return counted_; }
-
-    /// Begins the work for an endpoint. `incarnation` is its number, equal on all ranks; notes with older ones are
-    /// ignored.
-    void open(const options& chosen, std::uint32_t incarnation) {
-        chosen_ = chosen;
-        port_.configure(chosen);
-        incarnation_ = incarnation;
-        parcels_.set_capacity(chosen.eager_bytes);
-        transfers_.set_small(chosen.eager_bytes / 8);
-        most_eager_bytes_ = std::max(most_eager_bytes_, chosen.eager_bytes);
-        if (landing_.size() < landing_size()) landing_ = storage(landing_size());
-        peers_.assign(static_cast<std::size_t>(size()), {});
-        unasked_ = 0;
-        expectations_ = {};
-        control_ = {};
-        watch_ = rill::detail::lookout(size());
-        counted_ = {};
-        known_open_ = every_context;
-    }
-
-    /// Ends the work for the endpoint and waits for nobody: transfers in progress continue, the rest is dropped.
-    void close() noexcept {
-        outbox_.for_each_open([&](outgoing& sent) {
-            if (!sent.is_moving) outbox_.close(sent);
-        });
-        inbox_.for_each([&](node& left) { discard(left); });
-        for (peer_state& peer : peers_) peer.unasked.clear();
-        unasked_ = 0;
-        landings_.clear();
-        transfers_.pool().clear();
-    }
-
-    /// Called when the port ends.
-    void abandon() noexcept {
-        parcels_.abandon();
-        transfers_.abandon();
-    }
-
-    /// Posts a borrowed message and returns its id; 0 when the message has been copied.
-    std::uint64_t post(rank_t peer, channel on, const byte_pieces& pieces);
-    /// Posts a buffer that is handed over; false when the receiver's mailbox has no room.
-    bool post(rank_t peer, channel on, buffer& bytes);
-    bool is_done(std::uint64_t id) const { return outbox_.find(id) == nullptr; }
-    rank_t receiver_of(std::uint64_t id) const {
-        const outgoing* const sent = outbox_.find(id);
-        return sent == nullptr ? no_rank : sent->peer;
-    }
-    /// Withdraws a message; false when it is being sent.
-    bool withdraw(std::uint64_t id);
-
-    /// Takes the earliest message from any of the peers that has arrived; else asks for the announced ones: null.
-    node* take(std::span<const rank_t> peers, channel on);
-    /// Takes the latest message that has arrived or been announced, and drops all older ones; null while it has not
-    /// arrived. A message that has been asked for is not dropped for later ones, so that repeated polls succeed.
-    node* take_latest(std::span<const rank_t> peers, channel on);
-    /// Takes the first message from `peer` for `receive_into`. It may still have to arrive; `node::straight` says
-    /// whether it arrives straight in `targets`.
-    node* claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room);
-    /// Gives back a claimed message in any state. One that arrives straight must have been redirected before.
-    void unclaim(node& n);
-    /// Throws `peer_failure` where none of the peers will do any more what this rank waits for on a channel: all have
-    /// gone, or have left and no deadline would end the wait.
-    void require_any(std::span<const rank_t> peers, channel on, deadline until) const;
-    /// The same of a wait for messages, in a context that is monitored.
-    void require_coming(std::span<const rank_t> peers, channel on) const {
-        require_heard(peers, on);
-        if (watch_.waits_in_vain(peers, on)) throw_error(rill::detail::notice_of_ends(rank(), peers, on));
-    }
-    /// Throws `peer_failure` where a wait in a context that is monitored is for peers that are silent.
-    void require_heard(std::span<const rank_t> peers, channel on) const {
-        if (watch_.waits_for_silent(peers, on)) throw_error(rill::detail::notice_of_silence(rank(), peers, on));
-    }
-    /// What is on its way to a silent peer does not use its sender's memory any more.
-    void free_memory_for(rank_t peer) {
-        if constexpr (MonitoringPort<Port>)
-            if (peer != no_rank && at(peer).is_silent) port_.copy_all(peer);
-    }
-    bool is_away(rank_t peer) const { return at(peer).has_left || at(peer).has_gone; }
-
-    /// See `MonitoredTransport`.
-    void monitor(channel on);
-    void fence(rank_t peer, std::uint64_t incarnation);
-    /// Completes the receive of a claimed message that has arrived.
-    void accept(node& n) {
-        repay(n);
-        counted_ += {.messages_received = 1, .bytes_received = n.size};
-    }
-    redirection<Port> redirect(node& n) { return {transfers_, n}; }
-
-    /// Asks for the next message of the channel that is not yet expected, as soon as it is announced.
-    void expect(const expectation& next);
-    /// Removes all expectations of the channel, except of messages that have been asked for.
-    void forget(channel on) {
-        expectations_.remove([=](const expectation& e) { return e.on == on; });
-    }
-    /// Takes a message of the channel that arrives, or has arrived, in the targets of its expectation out of its list;
-    /// null where there is none.
-    node* take_placed(channel on);
-    /// Releases a message that is in no list and that nobody will take, now or when it has arrived.
-    void dispose(node& n) noexcept;
-
-    /// Called by the receiver when it will not read the message again.
-    void release(node& n) noexcept {
-        landings_.put(std::move(n.note));
-        transfers_.pool().put(std::move(n.body));
-        inbox_.recycle(n);
-    }
-
-    void close_context(std::uint64_t context) {
-        expectations_.remove([=](const expectation& e) { return e.on.context == context; });
-        control_.calls.close(context);
-        control_.forget(context);
-        watch_.forget(context);
-        known_open_ = every_context;
-        inbox_.for_each([&](node& n) {
-            if (n.on.context == context) drop(n);
-        });
-    }
-
-    void tell(rank_t peer, envelope head, byte_view payload = {}) {
-        head.incarnation = incarnation_;
-        head.size = static_cast<std::uint32_t>(payload.size());
-        if (peer == rank()) return handle(peer, head, payload.data());
-        parcel& sent = parcels_.compose(payload.size());
-        if (!payload.empty()) std::memcpy(sent.payload(), payload.data(), payload.size());
-        parcels_.send(head, peer);
-    }
-    void tell_others(const envelope& head, byte_view payload = {}) {
-        for (rank_t peer = 0; peer < size(); ++peer)
-            if (peer != rank()) tell(peer, head, payload);
-    }
-
-    /// Advances all transfers and handles at most one note; false when nothing has happened. A port that `wakes` is
-    /// asked whether anything has come only where it `looks`.
-    bool progress(bool looks = true) {
-        if constexpr (Port::wakes)
-            if (looks) port_.look();
-        bool moved = parcels_.any_flying() && parcels_.progress();
-        if (unasked_ != 0) moved |= send_on();
-        if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
-        std::byte* const at = landing_.data() + parcel::lead;
-        if (hear_news()) return true;
-        const received_note note = port_.receive_note(at, landing_.size() - parcel::lead);
-        if (note.source == no_rank) return mourn() || hear_goodbye() || judge() || moved;
-        envelope head;
-        if (note.size >= sizeof head) std::memcpy(&head, at, sizeof head);
-        if (note.size != sizeof head + head.size) refuse(note.source, head);
-        handle(note.source, head, landing_.data() + storage::alignment);
-        return true;
-    }
-
-    /// Whether only the arrival of a note can change anything.
-    bool only_waits_for_notes() const { return !parcels_.any_flying() && !transfers_.any() && unasked_ == 0; }
-
-    /// The rank that says which notice was the first: the lowest that is there.
-    rank_t judging() const {
-        rank_t lowest = 0;
-        while (lowest != rank() && is_away(lowest)) ++lowest;
-        return lowest;
-    }
-    /// Declares one of the reports of a context, of which there must be one, as what ended it, and tells all ranks.
-    void decide(std::uint64_t context);
-    void answer_questions(std::uint64_t context);
-    void depart();
-    void leave();
-    bool have_all_left(bool after_failure) const;
-    /// Whether a failure of this rank ends nobody else: the others monitor, or are away.
-    bool do_all_others_go_on() const;
-    bool takes_newcomers() const {
-        if constexpr (MonitoringPort<Port>) return port_.takes_newcomers();
-        return false;
-    }
-    void watch_leaving();
-
-  private:
-    /// Bytes of two kinds: of messages that are handed over, and of messages that go unasked.
-    struct credit {
-        std::size_t handed = 0;
-        std::size_t unasked = 0;
-    };
-    struct peer_state {
-        credit outstanding{};          ///< sent by this rank and not known to be taken
-        credit owed{};                 ///< taken by this rank, which has not told the peer
-        std::size_t came_unasked = 0;  ///< bytes of such messages whose sender has not been told that they are taken
-        std::uint32_t life = 0;        ///< counts those that have sat on the seat
-        bool want_sent = false;
-        bool has_gone = false;  ///< without a farewell, or by an exception, or it is silent
-        bool has_left = false;
-        bool is_silent = false;     ///< it may be heard again
-        bool asks_for_end = false;  ///< it wants to be told when this rank ends
-        bool monitors = false;      ///< and goes on without it
-        bool wanted = false;
-        std::optional<abort_notice> failure{};                            ///< what its body has thrown
-        std::vector<outgoing*> unasked{};                                 ///< being sent, in order
-        std::vector<unasked_arrival<typename Port::request>> arrivals{};  ///< being received
-    };
-    /// Notes of one message that are on their way at once. Two keep the line busy while a third is made.
-    static constexpr int most_flying = 2;
-
-    /// Large enough for notes of earlier endpoints, which may still arrive.
-    std::size_t landing_size() const { return storage::alignment + most_eager_bytes_; }
-
-    void count_sent(std::size_t size) { counted_ += {.messages_sent = 1, .bytes_sent = size}; }
-
-    peer_state& state_of(rank_t peer) { return peers_[static_cast<std::size_t>(peer)]; }
-    const peer_state& at(rank_t peer) const { return peers_[static_cast<std::size_t>(peer)]; }
-    bool goes_unasked(rank_t peer, std::size_t size);
-    std::uint64_t begin(outgoing& sent, channel on, std::size_t size);
-    bool send_on();
-    void stop(outgoing& sent);
-    void want(rank_t peer);
-    void take_beginning(node& n, byte_view content);
-    bool take_more(rank_t source, std::uint64_t id, byte_view content);
-    void take_end(rank_t source, std::uint64_t id);
-    void send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size);
-    std::uint64_t announce(note kind, outgoing& sent, channel on);
-    bool ask(node& n, std::span<const byte_span> targets = {});
-    void fulfil(node& n, const expectation& by);
-    node* ask_first(std::span<const rank_t> peers, channel on);
-    void ended(node& n, bool withdrawn);
-    void assemble(node& n);
-    void taken(node& n);
-    void drop(node& n);
-    void discard(node& n) noexcept;
-    void repay(const node& n);
-    void pay(rank_t peer);
-
-    void handle(rank_t source, const envelope& head, const std::byte* payload);
-    [[noreturn]] void refuse(rank_t source, const envelope& head) const;
-    void handle_control(rank_t source, const envelope& head, const std::byte* payload);
-    bool may_say(rank_t source, const envelope& head) const;
-    void deliver(rank_t source, const envelope& head, const std::byte* payload);
-    void keep_payload(node& n, const std::byte* payload, std::size_t size);
-    void hear(rank_t source, const abort_notice& report);
-    void hear_end(const abort_notice& notice, const envelope& head, const std::byte* payload);
-    bool judge();
-    bool mourn();
-    bool hear_goodbye();
-    bool hear_news();
-    void tell_loss(rank_t gone);
-    void tell_own_end(rank_t peer);
-    void hear_failure(rank_t peer, const abort_notice& failure);
-    void tell_end(rank_t peer);
-    void tell_change(rank_t of, peer_change change);
-    void say(rank_t of, channel on, peer_change change);
-    void forsake(rank_t peer);
-    bool nobody_is_left(bool after_failure) const;
-    bool any_is_away() const;
-    /// Whether nothing reaches the peer any more, or nobody has taken its seat.
-    bool is_lost_to(rank_t peer) const { return (at(peer).has_gone && !at(peer).is_silent) || life_of(peer) == 0; }
-    std::uint64_t life_of(rank_t peer) const {
-        if constexpr (MonitoringPort<Port>) return port_.incarnation(peer);
-        return 1;
-    }
-    int leaving_rounds() const { return static_cast<int>(std::bit_width(static_cast<unsigned>(size() - 1))); }
-    /// The rank 2^round below this one, or above it.
-    rank_t below(int round, int sign = 1) const {
-        return static_cast<rank_t>((rank() + std::int64_t{size()} - sign * (std::int64_t{1} << round)) % size());
-    }
-    bool is_heard(int round) const;
-    void go_on_leaving();
-
-    options chosen_{};
-    std::uint32_t incarnation_ = 0;
-    std::size_t most_eager_bytes_ = 0;  ///< the largest value that any endpoint has chosen
-    std::uint64_t known_open_ = every_context;
-    Port port_;
-    parcels<Port> parcels_;
-    outbox<typename Port::request> outbox_;
-    transfers<Port> transfers_;
-    inbox<typename Port::request> inbox_;
-    expectations expectations_;
-    storage landing_;
-    storage_pool landings_;
-    std::vector<peer_state> peers_;
-    std::size_t unasked_ = 0;  ///< messages that are being sent unasked
-    control control_;
-    rill::detail::lookout watch_;
-    traffic counted_;
-};
-
-}}}  // namespace rill::RILL_ABI::mail
-
-// ===== rill/transport/detail/mail_control_rules.hpp
-
-// How a post office handles the notes of the control channel.
-
-namespace rill { inline namespace RILL_ABI { namespace mail {
-
-template <class Port>
-void post_office<Port>::handle_control(rank_t source, const envelope& head, const std::byte* payload) {
-    switch (head.kind) {
-        case note::report: return hear(source, packed_notice::unpack({payload, head.size}));
-        case note::verdict: return hear_end(packed_notice::unpack({payload, head.size}), head, payload);
-        case note::question:
-            control_.remember({.peer = source, .context = head.context, .number = head.id});
-            return answer_questions(head.context);
-        case note::answer: {
-            call_signature call;
-            std::memcpy(&call, payload, sizeof call);
-            return control_.learn(source, head.context, call);
-        }
-        case note::monitor:
-            state_of(source).asks_for_end = true;
-            state_of(source).monitors |= head.id == 0;
-            if (control_.has_left) tell_own_end(source);
-            return;
-        case note::ended:
-            if (head.size != 0) hear_failure(source, packed_notice::unpack({payload, head.size}));
-            return tell_end(source);
-        case note::loss: return hear_end(notice_of_loss(static_cast<rank_t>(head.id)), head, payload);
-        default:
-            control_.rounds_heard |= std::uint32_t{1} << (head.id / 2);
-            control_.any_failed |= head.id % 2 != 0;
-            go_on_leaving();
-    }
-}
-
-/// Whether `source` may send this rank such a note.
-template <class Port>
-bool post_office<Port>::may_say(rank_t source, const envelope& head) const {
-    if (head.kind == note::loss) return head.id < static_cast<unsigned>(size());
-    return head.kind != note::leave ||
-           (head.id / 2 < static_cast<unsigned>(leaving_rounds()) && source == below(static_cast<int>(head.id / 2)));
-}
-
-/// Stores a report of an abort. If the context has already ended here, answers with the notice that ended it: the rank
-/// that sent this notice may have died before it told `source`.
-template <class Port>
-void post_office<Port>::hear(rank_t source, const abort_notice& report) {
-    const abort_notice* const first = control_.first_before(report);
-    if (first == nullptr)
-        control_.reports.push_back({source, report});
-    else
-        tell(source, {.kind = note::verdict}, packed_notice(*first).view());
-}
-
-/// Stores what has ended contexts, before a wait throws it. Where it is the first that this rank hears, it goes on to
-/// those that this rank tells of its end: who has decided or noticed it may not reach all others.
-template <class Port>
-void post_office<Port>::hear_end(const abort_notice& notice, const envelope& head, const std::byte* payload) {
-    const bool is_known = control_.first_before(notice) != nullptr;
-    control_.learn(notice);
-    if (is_known || control_.first_before(notice) == nullptr) return;
-    for (int round = 0; round < leaving_rounds(); ++round)
-        tell(below(round, -1), {.id = head.id, .kind = head.kind}, {payload, head.size});
-}
-
-/// Decides on the judging rank which reports were the first; true when there were any. Called only when no note is left
-/// to read: if this rank has not read notes for long, another one may have decided, and its verdict must be read first.
-template <class Port>
-bool post_office<Port>::judge() {
-    if (control_.reports.empty() || judging() != rank()) return false;
-    while (!control_.reports.empty()) decide(control_.reports.front().notice.context);
-    return true;
-}
-
-/// This rank has ended. The rounds of leaving need all of the ranks: where some may come or be lost, each tells each.
-template <class Port>
-void post_office<Port>::leave() {
-    control_.has_left = true;
-    control_.any_failed |= control_.failure.has_value();
-    for (rank_t peer = 0; peer < size(); ++peer)
-        if (state_of(peer).asks_for_end) tell_own_end(peer);
-    if (takes_newcomers() && !control_.monitors) tell_others({.id = 1, .kind = note::monitor});
-    go_on_leaving();
-}
-template <class Port>
-void post_office<Port>::tell_own_end(rank_t peer) {
-    if (!control_.failure) return tell(peer, {.kind = note::ended});
-    tell(peer, {.kind = note::ended}, packed_notice(*control_.failure).view());
-}
-/// Whether the rank that tells this one in a round has done so, or is not there any more.
-template <class Port>
-bool post_office<Port>::is_heard(int round) const {
-    return (control_.rounds_heard >> round & 1) != 0 || is_away(below(round));
-}
-/// After as many rounds as the number of ranks has bits, each rank knows that all have ended.
-template <class Port>
-void post_office<Port>::go_on_leaving() {
-    for (int& told = control_.rounds_told;
-         control_.has_left && told < leaving_rounds() && (told == 0 || is_heard(told - 1)); ++told)
-        tell(below(told, -1),
-             {.id = 2U * static_cast<unsigned>(told) + (control_.any_failed ? 1U : 0U), .kind = note::leave});
-}
-/// Those that monitor go on after a failure, and are not waited for.
-template <class Port>
-bool post_office<Port>::have_all_left(bool after_failure) const {
-    if (!control_.has_left) return false;
-    if (takes_newcomers()) return nobody_is_left(after_failure);
-    if (control_.monitors && any_is_away() && nobody_is_left(after_failure)) return true;
-    for (int round = 0; round < leaving_rounds(); ++round)
-        if (!is_heard(round) && !(after_failure && at(below(round)).monitors)) return false;
-    return true;
-}
-/// Lets the port notice it when a rank goes that this one waits for.
-template <class Port>
-void post_office<Port>::watch_leaving() {
-    for (int round = 0; round < leaving_rounds(); ++round)
-        if (!is_heard(round)) port_.watch(below(round));
-}
-
-template <class Port>
-void post_office<Port>::decide(std::uint64_t context) {
-    const abort_notice first = control_.foremost_report(context);
-    control_.learn(first);
-    tell_others({.kind = note::verdict}, packed_notice(first).view());
-}
-
-/// Tells those who have asked what has been entered by now: the call in question, or a later one meanwhile, or that
-/// neither will ever be.
-template <class Port>
-void post_office<Port>::answer_questions(std::uint64_t context) {
-    const auto answered = [&](const control::question& asked) {
-        if (asked.context != context) return false;
-        auto entered = control_.calls.entered_or_later(context, asked.number);
-        if (!entered && control_.has_departed) entered = {.number = asked.number, .kind = operation::departure};
-        if (!entered) return false;
-        tell(asked.peer, {.context = context, .kind = note::answer},
-             {reinterpret_cast<const std::byte*>(&*entered), sizeof(call_signature)});
-        return entered->number == asked.number;
-    };
-    std::erase_if(control_.questions, answered);
-}
-
-/// The body of this rank has returned: it enters nothing more.
-template <class Port>
-void post_office<Port>::depart() {
-    control_.has_departed = true;
-    const std::vector<control::question> asked = control_.questions;
-    for (const control::question& each : asked) answer_questions(each.context);
-}
-
-}}}  // namespace rill::RILL_ABI::mail
 
 #ifndef RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
 #define RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
@@ -1952,699 +389,2085 @@ class fiber_team {
 
 }}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mail_monitoring.hpp
-
-// What a post office hears of the lives of its peers, and how it tells of them.
+// ===== rill/transport/detail/mail_control.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
-template <class Port>
-void post_office<Port>::monitor(channel on) {
-    if (!control_.monitors) {
-        control_.begin_to_monitor();
-        port_.monitor();
-        tell_others({.kind = note::monitor});
+/// What ends all contexts where a rank has gone without a farewell.
+inline abort_notice notice_of_loss(rank_t gone) {
+    return {
+        .context = every_context, .culprit = gone, .reason = text_of({"rank ", gone, " has gone without a farewell"})};
+}
+
+/// One rank's knowledge from the control channel: notices, calls, and open questions.
+struct control {
+    struct question {
+        rank_t peer;
+        std::uint64_t context;
+        std::uint64_t number;
+
+        friend bool operator==(const question&, const question&) = default;
+    };
+    struct answer {
+        rank_t peer;
+        std::uint64_t context;
+        rill::detail::call_history calls;
+    };
+
+    struct report {
+        rank_t source;
+        abort_notice notice;
+
+        auto order() const { return std::pair(notice.culprit, source); }
+    };
+
+    rill::detail::call_table calls{};
+    std::unordered_map<std::uint64_t, std::vector<abort_notice>> notices{};  ///< of each context, in order
+    std::vector<report> reports{};      ///< aborts, none of which is known to be the first
+    std::vector<question> questions{};  ///< of others, not yet answered
+    std::vector<answer> answers{};      ///< from each peer and context
+    std::uint32_t rounds_heard = 0;     ///< of leaving, by bit
+    int rounds_told = 0;
+    bool has_left = false;
+    bool has_departed = false;              ///< this rank's body has returned
+    bool any_failed = false;                ///< of those that left
+    bool monitors = false;                  ///< this rank is told what becomes of the others, and goes on
+    std::optional<abort_notice> failure{};  ///< what this rank's body has thrown
+
+    /// What has ended the waits on a channel.
+    const abort_notice* find_notice(channel on) const {
+        if (notices.empty()) return nullptr;
+        for (const std::uint64_t context : {on.context, every_context})
+            if (const auto found = notices.find(context); found != notices.end())
+                for (const abort_notice& notice : found->second)
+                    if (notice.ends(on.tag)) return &notice;
+        return nullptr;
     }
-    watch_.watch(on);
-    for (rank_t peer = 0; peer < size(); ++peer)
-        if (watch_.has_ended(peer)) say(peer, on, peer_change::ended);
-}
-
-/// The conversation goes on: what arrives is dropped.
-template <class Port>
-void post_office<Port>::fence(rank_t peer, std::uint64_t incarnation) {
-    if (incarnation == 0 || incarnation != life_of(peer)) return;
-    watch_.fence(peer);
-    inbox_.for_each_of(peer, [&](node& n) { drop(n); });
-}
-
-/// True when a peer has gone. Called only when no note is left to read, since a verdict of before comes first. Where
-/// this rank does not monitor, that ends all contexts. Others hear of it also where another failure has ended this
-/// rank's contexts: the peer may have been the one that told of that, and may not have told all. The loss is known here
-/// even where telling it throws.
-template <class Port>
-bool post_office<Port>::mourn() {
-    const rank_t gone = port_.take_loss();
-    if (gone == no_rank) return false;
-    const abort_notice notice = notice_of_loss(gone);
-    const abort_notice* const first = control_.first_before(notice);
-    const bool is_news = first == nullptr || !rill::detail::same_failure(*first, notice);
-    state_of(gone).has_gone = true;
-    forsake(gone);
-    control_.learn(notice);
-    control_.any_failed |= !control_.monitors;
-    tell_end(gone);
-    if (is_news) tell_loss(gone);
-    go_on_leaving();
-    return true;
-}
-/// Who monitors finds out by itself.
-template <class Port>
-void post_office<Port>::tell_loss(rank_t gone) {
-    for (rank_t peer = 0; peer < size(); ++peer)
-        if (peer != rank() && !at(peer).asks_for_end)
-            tell(peer, {.id = static_cast<std::uint64_t>(gone), .kind = note::loss});
-}
-
-/// The body of a peer has thrown. The peer asks for nothing more.
-template <class Port>
-void post_office<Port>::hear_failure(rank_t peer, const abort_notice& failure) {
-    peer_state& of = state_of(peer);
-    of.has_gone = true;
-    of.failure = failure;
-    outbox_.for_each_open([&](outgoing& sent) {
-        if (sent.peer == peer && !sent.is_moving) sent.is_unasked ? stop(sent) : outbox_.close(sent);
-    });
-    go_on_leaving();
-}
-
-/// Learns that a peer has left; true when one has. Called only when no note is left to read, and after the transfers:
-/// what the peer has said before is here.
-template <class Port>
-bool post_office<Port>::hear_goodbye() {
-    const rank_t left = port_.take_goodbye();
-    if (left == no_rank) return false;
-    state_of(left).has_left = true;
-    tell_end(left);
-    go_on_leaving();
-    return true;
-}
-
-/// Learns what else has become of a peer; true when there was news.
-template <class Port>
-bool post_office<Port>::hear_news() {
-    if constexpr (MonitoringPort<Port>) {
-        const peer_news news = port_.take_news();
-        if (news.peer == no_rank) return false;
-        peer_state& of = state_of(news.peer);
-        if (news.change == peer_change::arrived) {
-            forsake(news.peer);
-            of = {.life = of.life};
-            watch_.begins(news.peer);
-            if (control_.monitors || control_.has_left)
-                tell(news.peer, {.id = control_.monitors ? 0U : 1U, .kind = note::monitor});
-        } else {
-            of.has_gone = of.is_silent = news.change == peer_change::silent;
-            watch_.be_silent(news.peer, of.is_silent);
-            if (of.is_silent) tell_loss(news.peer);
-        }
-        tell_change(news.peer, news.change);
-        return true;
+    /// The notice that ends all that this one would end.
+    const abort_notice* first_before(const abort_notice& notice) const {
+        return find_notice({notice.context, notice.first_tag});
     }
-    return false;
-}
 
-/// Nothing more comes of this life of a peer.
-template <class Port>
-void post_office<Port>::tell_end(rank_t peer) {
-    if (watch_.ends(peer)) tell_change(peer, peer_change::ended);
-}
-template <class Port>
-void post_office<Port>::tell_change(rank_t of, peer_change change) {
-    for (const channel on : watch_.channels()) say(of, on, change);
-}
-template <class Port>
-void post_office<Port>::say(rank_t of, channel on, peer_change change) {
-    const buffer bytes = to_message({.kind = change, .incarnation = life_of(of)});
-    deliver(
-        of,
-        {.context = on.context, .tag = on.tag, .size = static_cast<std::uint32_t>(bytes.size()), .kind = note::lent},
-        bytes.data());
-}
-
-/// Ends what stands for messages from and to a peer that nothing more comes from, and whose port has ended the rest.
-/// Messages that are here can still be taken.
-template <class Port>
-void post_office<Port>::forsake(rank_t peer) {
-    peer_state& of = state_of(peer);
-    unasked_ -= of.unasked.size();
-    of.unasked.clear();
-    outbox_.for_each_open([&](outgoing& sent) {
-        if (sent.peer == peer && !sent.is_moving) outbox_.close(sent);
-    });
-    inbox_.for_each_of(peer, [&](node& n) {
-        if (n.is == node_state::announced || n.is == node_state::begun) discard(n);
-    });
-    of.arrivals.clear();
-    of.outstanding = of.owed = {};
-    of.came_unasked = 0;
-    of.want_sent = of.wanted = false;
-    ++of.life;
-}
-
-/// Whether all others have ended or are silent.
-template <class Port>
-bool post_office<Port>::nobody_is_left(bool after_failure) const {
-    for (rank_t peer = 0; peer < size(); ++peer) {
-        if (peer == rank() || life_of(peer) == 0 || (after_failure && at(peer).monitors)) continue;
-        if (!watch_.has_ended(peer) && !at(peer).is_silent) return false;
+    /// Finds the notice of the failure that `told` reports in ranks of a subgroup, so that this endpoint's ranks are
+    /// known.
+    std::optional<abort_notice> origin_of(const abort_notice& told) const {
+        for (const auto& [context, all] : notices)
+            for (const abort_notice& notice : all)
+                if (rill::detail::same_failure(notice, told)) return notice;
+        return std::nullopt;
     }
-    return true;
-}
 
-template <class Port>
-bool post_office<Port>::do_all_others_go_on() const {
-    for (rank_t peer = 0; peer < size(); ++peer)
-        if (peer != rank() && life_of(peer) != 0 && !is_away(peer) && !at(peer).monitors) return false;
-    return true;
-}
-template <class Port>
-bool post_office<Port>::any_is_away() const {
-    return std::any_of(peers_.begin(), peers_.end(), [](const peer_state& of) { return of.has_gone || of.has_left; });
-}
-
-template <class Port>
-void post_office<Port>::require_any(std::span<const rank_t> peers, channel on, deadline until) const {
-    const auto is_gone = [this](rank_t peer) { return at(peer).has_gone; };
-    const auto is_over = [this](rank_t peer) { return is_away(peer); };
-    if (peers.empty() || !std::all_of(peers.begin(), peers.end(), is_over) || watch_.is_watched(on)) return;
-    const rank_t first = peers.front();
-    if (std::all_of(peers.begin(), peers.end(), is_gone)) {
-        if (watch_.is_open(on.context)) return;
-        abort_notice notice = at(first).failure.value_or(notice_of_loss(first));
-        notice.context = on.context;
-        throw_error(notice);
+    /// Stores a notice unless its context already has one. One of all contexts ends none where this rank monitors.
+    void learn(const abort_notice& notice) {
+        const bool ends_nothing = monitors && notice.context == every_context;
+        if (!ends_nothing && first_before(notice) == nullptr) notices[notice.context].push_back(notice);
+        std::erase_if(reports, [&](const report& r) {
+            return first_before(r.notice) != nullptr || (ends_nothing && r.notice.context == every_context);
+        });
     }
-    if (!until.is_never()) return;
-    throw_error({.context = on.context,
-                 .culprit = first,
-                 .reason = text_of({"rank ", first, " has left, and rank ", rank(), " waits for it"})});
-}
+    /// What has ended others by now is told to this rank as their ends.
+    void begin_to_monitor() {
+        monitors = true;
+        notices.erase(every_context);
+    }
+    /// The report for a context with the lowest culprit, so that ranks with equal reports choose the same one. There
+    /// must be a report for the context.
+    const abort_notice& foremost_report(std::uint64_t context) const {
+        const report* foremost = nullptr;
+        for (const report& r : reports)
+            if (r.notice.context == context && (foremost == nullptr || r.order() < foremost->order())) foremost = &r;
+        return foremost->notice;
+    }
+
+    void learn(rank_t peer, std::uint64_t context, const call_signature& call) {
+        const auto found = std::find_if(answers.begin(), answers.end(), [=](const answer& known) {
+            return known.peer == peer && known.context == context;
+        });
+        answer& known = found == answers.end() ? answers.emplace_back(answer{peer, context, {}}) : *found;
+        known.calls.announce(call);
+    }
+    /// The calls that `peer` is known to have entered in a context, or null.
+    rill::detail::call_history* told(rank_t peer, std::uint64_t context) {
+        for (answer& known : answers)
+            if (known.peer == peer && known.context == context) return &known.calls;
+        return nullptr;
+    }
+
+    void remember(const question& asked) {
+        if (std::find(questions.begin(), questions.end(), asked) == questions.end()) questions.push_back(asked);
+    }
+
+    void forget(std::uint64_t context) {
+        std::erase_if(questions, [=](const question& q) { return q.context == context; });
+        std::erase_if(answers, [=](const answer& a) { return a.context == context; });
+    }
+};
 
 }}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mail_receiving.hpp
+// ===== rill/transport/detail/mail_envelope.hpp
 
-// The receiver's part of a post office.
-
-namespace rill { inline namespace RILL_ABI { namespace mail {
-
-template <class Port>
-typename post_office<Port>::node* post_office<Port>::take(std::span<const rank_t> peers, channel on) {
-    node* best = nullptr;
-    for (const rank_t peer : peers)
-        if (node* n = inbox_.first(peer, on);
-            n != nullptr && n->is == node_state::complete && (best == nullptr || best->arrival > n->arrival))
-            best = n;
-    if (best == nullptr) best = ask_first(peers, on);
-    if (best != nullptr) taken(*best);
-    return best;
-}
-
-template <class Port>
-typename post_office<Port>::node* post_office<Port>::take_latest(std::span<const rank_t> peers, channel on) {
-    node *newest = nullptr, *chosen = nullptr;
-    const auto is_later = [](const node& n, const node* than) { return than == nullptr || n.arrival > than->arrival; };
-    for (const rank_t peer : peers)
-        for (node* n = inbox_.first(peer, on); n != nullptr; n = inbox_.next(*n)) {
-            if (is_later(*n, newest)) newest = n;
-            if (n->latest && is_later(*n, chosen)) chosen = n;
-        }
-    if (newest == nullptr) return nullptr;
-    if (chosen == nullptr || newest->is == node_state::complete) chosen = newest;
-    for (const rank_t peer : peers)
-        for (node* n = inbox_.first(peer, on); n != nullptr;)
-            if (node* const seen = std::exchange(n, inbox_.next(*n)); seen != newest && seen != chosen) drop(*seen);
-    chosen->latest = true;
-    if (chosen->is == node_state::announced && !ask(*chosen)) return nullptr;
-    if (chosen->is != node_state::complete) return nullptr;
-    taken(*chosen);
-    return chosen;
-}
-
-template <class Port>
-typename post_office<Port>::node* post_office<Port>::claim(rank_t peer, channel on, std::span<const byte_span> targets,
-                                                           std::size_t room) {
-    node* const n = inbox_.first(peer, on);
-    if (n == nullptr) return nullptr;
-    if (n->is == node_state::announced && n->size == room && n->source != rank()) {
-        inbox_.unlink(*n);
-        n->claimed = true;
-        ask(*n, targets);
-        return n;
-    }
-    if (n->is == node_state::announced && !ask(*n)) return nullptr;
-    if (n->is != node_state::complete) return nullptr;
-    inbox_.unlink(*n);
-    return n;
-}
-
-template <class Port>
-void post_office<Port>::unclaim(node& n) {
-    if (n.is_gone()) return release(n);
-    if (n.straight && n.is == node_state::complete) assemble(n);
-    n.straight = n.claimed = false;
-    inbox_.put_back(n);
-}
-
-template <class Port>
-void post_office<Port>::expect(const expectation& next) {
-    if (node* const n = inbox_.first_unexpected(next.peer, next.on))
-        fulfil(*n, next);
-    else
-        expectations_.add(next);
-}
-
-template <class Port>
-typename post_office<Port>::node* post_office<Port>::take_placed(channel on) {
-    node* const found = inbox_.find([=](const node& n) { return n.placed && n.on == on; });
-    if (found != nullptr) {
-        inbox_.unlink(*found);
-        repay(*found);
-    }
-    return found;
-}
-
-/// Asks the sender for an announced message; false when it had been withdrawn, and is gone.
-template <class Port>
-bool post_office<Port>::ask(node& n, std::span<const byte_span> targets) {
-    n.straight = transfers_.place(n, targets);
-    if (n.source == rank()) {
-        n.withdrawn = !transfers_.copy(n);
-        return ended(n, n.withdrawn), !n.withdrawn;
-    }
-    const std::uint32_t tag = transfers_.expect(n);
-    tell(n.source, {.context = n.parts.size(), .id = n.id, .tag = tag, .kind = note::ask});
-    if (!n.straight) return true;
-    assemble(n);  // the small pieces are here; the large ones will arrive in the targets
-    for (std::size_t i = 0, at = 0; i < n.count; at += n.sizes[i++])
-        if (transfers_.is_small(n.sizes[i])) rill::detail::copy_across(n.pieces[i], targets, at);
-    return true;
-}
-
-/// Asks for an expected message before anybody waits for it.
-template <class Port>
-void post_office<Port>::fulfil(node& n, const expectation& by) {
-    n.expected = true;
-    if (n.is != node_state::announced) return;
-    const bool fits = by.has_room_for(n.size) && n.source != rank();
-    if (ask(n, fits ? by.places() : std::span<const byte_span>{})) n.placed = std::exchange(n.straight, false);
-}
-
-/// Asks for the first message of each peer that is only announced. Returns one that is here at once, which only a
-/// message from this rank itself can be; else null.
-template <class Port>
-typename post_office<Port>::node* post_office<Port>::ask_first(std::span<const rank_t> peers, channel on) {
-    node* here = nullptr;
-    for (const rank_t peer : peers) {
-        node* const n = inbox_.first(peer, on);
-        if (n == nullptr || n->is != node_state::announced) continue;
-        if (ask(*n) && n->is == node_state::complete) here = n;
-    }
-    return here;
-}
-
-template <class Port>
-void post_office<Port>::ended(node& n, bool withdrawn) {
-    if (n.doomed) return release(n);
-    if (!withdrawn) return assemble(n);
-    if (n.claimed) return;
-    inbox_.unlink(n);
-    release(n);
-}
-
-/// Sets `pieces` of an announced message to where they lie.
-template <class Port>
-void post_office<Port>::assemble(node& n) {
-    const std::byte* content = n.payload() + announcement::table;
-    n.pieces = {};
-    std::size_t part = 0;
-    for (std::size_t i = 0; i < n.count; ++i) {
-        if (transfers_.is_small(n.sizes[i])) {
-            n.pieces.push({content, n.sizes[i]});
-            content += announcement::aligned(n.sizes[i]);
-            continue;
-        }
-        n.pieces.push({n.parts[part].data(), n.sizes[i]});
-        for (std::size_t left = n.sizes[i]; left > 0; left -= n.parts[part++].size()) {
-        }
-    }
-}
-
-template <class Port>
-void post_office<Port>::taken(node& n) {
-    inbox_.unlink(n);
-    accept(n);
-}
-
-template <class Port>
-void post_office<Port>::drop(node& n) {
-    repay(n);
-    if (n.is == node_state::announced || n.is == node_state::begun) tell(n.source, {.id = n.id, .kind = note::drop});
-    discard(n);
-}
-
-template <class Port>
-void post_office<Port>::discard(node& n) noexcept {
-    inbox_.unlink(n);
-    dispose(n);
-}
-
-template <class Port>
-void post_office<Port>::dispose(node& n) noexcept {
-    if (n.is == node_state::asked) {
-        n.doomed = true;
-        return;
-    }
-    if (n.is == node_state::begun)
-        for (auto& arrival : state_of(n.source).arrivals)
-            if (arrival.into == &n) arrival.into = nullptr;
-    release(n);
-}
-
-/// Makes room for a message that comes unasked; `content`: its first bytes.
-template <class Port>
-void post_office<Port>::take_beginning(node& n, byte_view content) {
-    n.unasked = true;
-    n.is = node_state::begun;
-    transfers_.place_whole(n);
-    state_of(n.source).came_unasked += n.size;
-    state_of(n.source).arrivals.push_back({.id = n.id, .left = n.size, .into = &n});
-    take_more(n.source, n.id, content);
-}
-
-/// Takes the next bytes of a message that comes unasked; false where it has not begun or is shorter.
-template <class Port>
-bool post_office<Port>::take_more(rank_t source, std::uint64_t id, byte_view content) {
-    auto& arrivals = state_of(source).arrivals;
-    const auto found = std::find_if(arrivals.begin(), arrivals.end(), [=](const auto& each) { return each.id == id; });
-    if (found == arrivals.end() || found->left < content.size()) return false;
-    node* const n = found->into;
-    if (n != nullptr) rill::detail::copy_across(content, n->parts, n->size - found->left);
-    found->left -= content.size();
-    if (found->left != 0) return true;
-    if (n != nullptr) n->is = node_state::complete;
-    arrivals.erase(found);
-    return true;
-}
-
-/// The rest of a message that comes unasked will not come.
-template <class Port>
-void post_office<Port>::take_end(rank_t source, std::uint64_t id) {
-    auto& arrivals = state_of(source).arrivals;
-    const auto found = std::find_if(arrivals.begin(), arrivals.end(), [=](const auto& each) { return each.id == id; });
-    if (found == arrivals.end()) return;
-    if (node* const n = found->into; n != nullptr) {
-        repay(*n);
-        discard(*n);
-    }
-    arrivals.erase(found);
-}
-
-/// Returns credit for a message to its sender, in lumps, or at once where the sender waits for it.
-template <class Port>
-void post_office<Port>::repay(const node& n) {
-    if (!n.handed && !n.unasked) return;
-    peer_state& from = state_of(n.source);
-    if (n.life != from.life) return;
-    if (n.source == rank()) {
-        from.outstanding.handed -= n.size;
-        return;
-    }
-    std::size_t& owed = n.handed ? from.owed.handed : from.owed.unasked;
-    owed += n.size;
-    if (from.wanted || owed >= chosen_.mailbox_bytes / 4) pay(n.source);
-}
-
-template <class Port>
-void post_office<Port>::pay(rank_t peer) {
-    peer_state& to = state_of(peer);
-    if (to.owed.handed + to.owed.unasked == 0) return;
-    to.wanted = false;
-    const credit paid = std::exchange(to.owed, {});
-    to.came_unasked -= paid.unasked;
-    tell(peer, {.context = paid.unasked, .id = paid.handed, .kind = note::credit});
-}
-
-}}}  // namespace rill::RILL_ABI::mail
-
-// ===== rill/transport/detail/mail_rules.hpp
-
-// How a post office handles the notes about messages.
+// The notes that travel on the communicator of notes: a fixed head, then up to `eager_bytes`. Nothing is converted,
+// since all ranks run the same build on machines of one kind, which group creation checks.
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
-template <class Port>
-void post_office<Port>::handle(rank_t source, const envelope& head, const std::byte* payload) {
-    if (head.incarnation != incarnation_ && head.kind != note::ask) return;
-    if (!is_whole(head, payload, transfers_.small()) || !may_say(source, head)) refuse(source, head);
-    peer_state& peer = state_of(source);
+/// What an envelope announces or asks.
+enum class note : std::uint8_t {
+    lent,             ///< a borrowed message, all of it
+    handed,           ///< a handed-over message, all of it
+    announce_lent,    ///< a borrowed message that waits at its sender: sizes of its pieces, content of the small ones
+    announce_handed,  ///< a handed-over message that waits at its sender: sizes, content of the small pieces
+    begin,            ///< a borrowed message that comes unasked: sizes of its pieces, then the first bytes of them
+    go_on,            ///< the next bytes of message `id`, which has begun
+    ask,              ///< asks for message `id`, to be sent with tag `tag` in `context` parts
+    withdraw,         ///< message `id` will not be sent, or not the rest of it
+    drop,             ///< message `id` will not be asked for, or no more of it is wanted
+    credit,           ///< `id` handed-over bytes have been taken, and `context` bytes that came unasked
+    want,             ///< the sender waits for credit
+    report,           ///< an abort, which may be the first: to rank 0, or to all if rank 0 does not answer
+    verdict,          ///< the notice that ended a context
+    question,         ///< asks whether the receiver has entered call `id` of `context`; answered once it has
+    answer,           ///< the call that was entered
+    leave,    ///< in round k, to the rank 2^k above: this rank and the 2^k - 1 below it have ended; `id` is 2 k,
+              ///< and one more if one of them has failed
+    monitor,  ///< the sender wants to be told when the body of the receiver has ended; `id` is 0 if it goes on then
+    ended,    ///< the body of the sender has ended; its exception, if it has thrown
+    loss      ///< rank `id` has gone without a farewell: to those that have not sent `monitor`
+};
+
+/// What precedes the bytes of every message between ranks.
+struct envelope {
+    std::uint64_t context = 0;
+    std::uint64_t id = 0;
+    std::uint32_t incarnation = 0;
+    std::uint32_t tag = 0;
+    std::uint32_t size = 0;  ///< bytes that follow
+    note kind = note::lent;
+    std::uint8_t pieces = 0;
+    std::uint16_t unused = 0;
+};
+static_assert(sizeof(envelope) == 32);
+
+/// The smallest `eager_bytes`: notices and calls must fit.
+inline constexpr std::size_t least_eager_bytes = 1024;
+/// Large pieces are cut into parts of at most this size, because MPI, a port, counts in int.
+inline constexpr std::size_t most_part_bytes = std::size_t{1} << 30;
+/// More than any address space has, and small enough that sums do not overflow.
+inline constexpr std::uint64_t most_piece_bytes = std::uint64_t{1} << 48;
+/// The most parts that a message is cut into.
+inline constexpr std::uint64_t most_parts = byte_pieces::most * (most_piece_bytes / most_part_bytes);
+/// Below 32767, up to which every MPI has tags.
+inline constexpr std::uint32_t most_data_tag = 32'000;
+
+/// An abort notice as bytes.
+struct packed_notice {
+    static constexpr std::size_t most_text = 900;
+    struct fixed_part {
+        std::uint64_t context, operation;
+        std::int32_t culprit, other;
+        std::uint32_t length, first_tag;
+        failure kind;
+    };
+    std::byte bytes[sizeof(fixed_part) + most_text];
+    std::size_t size = 0;
+
+    explicit packed_notice(const abort_notice& notice) {
+        const fixed_part fixed{.context = notice.context,
+                               .operation = notice.operation,
+                               .culprit = notice.culprit,
+                               .other = notice.other,
+                               .length = static_cast<std::uint32_t>(std::min(notice.reason.size(), most_text)),
+                               .first_tag = notice.first_tag,
+                               .kind = notice.kind};
+        std::memcpy(bytes, &fixed, sizeof fixed);
+        std::memcpy(bytes + sizeof fixed, notice.reason.data(), fixed.length);
+        size = sizeof fixed + fixed.length;
+    }
+
+    byte_view view() const { return {bytes, size}; }
+
+    static bool is_whole(byte_view from) {
+        if (from.size() < sizeof(fixed_part)) return false;
+        const fixed_part fixed = read(from);
+        return from.size() == sizeof(fixed_part) + fixed.length && fixed.length <= most_text &&
+               fixed.kind <= failure::deadlock && fixed.culprit >= no_rank && fixed.other >= no_rank;
+    }
+    static abort_notice unpack(byte_view from) {
+        const fixed_part fixed = read(from);
+        return {.context = fixed.context,
+                .operation = fixed.operation,
+                .kind = fixed.kind,
+                .culprit = fixed.culprit,
+                .other = fixed.other,
+                .reason = {reinterpret_cast<const char*>(from.data() + sizeof fixed), fixed.length},
+                .first_tag = fixed.first_tag};
+    }
+
+  private:
+    static fixed_part read(byte_view from) {
+        fixed_part fixed;
+        std::memcpy(&fixed, from.data(), sizeof fixed);
+        return fixed;
+    }
+};
+static_assert(sizeof(packed_notice::bytes) <= least_eager_bytes && sizeof(call_signature) <= least_eager_bytes);
+
+/// The content of an announcement: the sizes of all pieces, then the content of the small ones. The large pieces follow
+/// when the receiver asks for the message.
+struct announcement {
+    static constexpr std::size_t table = byte_pieces::most * sizeof(std::uint64_t);
+
+    static std::size_t aligned(std::size_t size) { return (size + 7) / 8 * 8; }
+    static std::size_t size_bytes(const byte_pieces& pieces, std::size_t small) {
+        std::size_t size = table;
+        for (const byte_view piece : pieces) size += piece.size() <= small ? aligned(piece.size()) : 0;
+        return size;
+    }
+    static void write_sizes(const byte_pieces& pieces, std::byte* at) {
+        for (const byte_view piece : pieces) {
+            const std::uint64_t size = piece.size();
+            std::memcpy(at, &size, sizeof size);
+            at += sizeof size;
+        }
+    }
+    static void write(const byte_pieces& pieces, std::size_t small, std::byte* at) {
+        write_sizes(pieces, at);
+        std::byte* content = at + table;
+        for (const byte_view piece : pieces) {
+            if (piece.size() > small || piece.empty()) continue;
+            std::memcpy(content, piece.data(), piece.size());
+            content += aligned(piece.size());
+        }
+    }
+    static std::uint64_t size_of_piece(const std::byte* at, std::size_t i) {
+        std::uint64_t size = 0;
+        std::memcpy(&size, at + i * sizeof size, sizeof size);
+        return size;
+    }
+    static std::uint64_t size_of_pieces(const std::byte* at, std::size_t count) {
+        std::uint64_t size = 0;
+        for (std::size_t i = 0; i < count; ++i) size += size_of_piece(at, i);
+        return size;
+    }
+    static bool is_whole(byte_view from, std::size_t pieces, std::size_t small) {
+        if (pieces > byte_pieces::most || from.size() < table) return false;
+        std::size_t size = table;
+        bool any_large = false;  // otherwise there would be nothing to ask for
+        for (std::size_t i = 0; i < pieces; ++i) {
+            const std::uint64_t piece = size_of_piece(from.data(), i);
+            if (piece > most_piece_bytes) return false;
+            if (piece > small)
+                any_large = true;
+            else
+                size += aligned(piece);
+        }
+        return any_large && from.size() == size;
+    }
+    /// Of a message that comes unasked: the sizes of all pieces, then some of their bytes, but not all.
+    static bool is_beginning(byte_view from, std::size_t pieces) {
+        if (pieces > byte_pieces::most || from.size() < table) return false;
+        std::uint64_t size = 0;
+        for (std::size_t i = 0; i < pieces; ++i) {
+            const std::uint64_t piece = size_of_piece(from.data(), i);
+            if (piece > most_piece_bytes) return false;
+            size += piece;
+        }
+        return from.size() - table < size;
+    }
+};
+
+/// Whether a note has the content that its kind requires. Pieces of up to `small` bytes travel with an announcement.
+inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t small) {
+    const byte_view content(payload, head.size);
     switch (head.kind) {
         case note::lent:
-        case note::handed:
+        case note::handed: return head.pieces == 0;
         case note::announce_lent:
-        case note::announce_handed: return deliver(source, head, payload);
-        case note::begin:
-            if (announcement::size_of_pieces(payload, head.pieces) > chosen_.mailbox_bytes - peer.came_unasked)
-                refuse(source, head);
-            return deliver(source, head, payload);
-        case note::go_on:
-            if (!take_more(source, head.id, {payload, head.size})) refuse(source, head);
-            return;
+        case note::announce_handed: return announcement::is_whole(content, head.pieces, small);
+        case note::begin: return announcement::is_beginning(content, head.pieces);
+        case note::go_on: return !content.empty();
+        case note::report:
+        case note::verdict: return packed_notice::is_whole(content);
+        case note::ended: return content.empty() || packed_notice::is_whole(content);
+        case note::answer: return content.size() == sizeof(call_signature);
         case note::ask:
-            if (!transfers_.answer(source, head.id, head.tag, head.context)) refuse(source, head);
-            return;
-        case note::withdraw:
-            take_end(source, head.id);
-            return inbox_.for_each_of(source, [&](node& n) {
-                if (n.id == head.id && n.is == node_state::announced) discard(n);
-            });
-        case note::drop:
-            if (outgoing* const sent = outbox_.find(head.id); sent != nullptr && !sent->is_moving)
-                sent->is_unasked ? stop(*sent) : outbox_.close(*sent);
-            return;
-        case note::credit:
-            if (head.id > peer.outstanding.handed || head.context > peer.outstanding.unasked) refuse(source, head);
-            peer.outstanding.handed -= head.id;
-            peer.outstanding.unasked -= head.context;
-            peer.want_sent = false;
-            return;
-        case note::want: peer.wanted = true; return pay(source);
-        default: return handle_control(source, head, payload);
+            return content.empty() && 0 < head.tag && head.tag <= most_data_tag && 0 < head.context &&
+                   head.context <= most_parts;
+        default: return head.kind <= note::loss && content.empty();
     }
 }
 
-template <class Port>
-void post_office<Port>::refuse(rank_t source, const envelope& head) const {
-    throw protocol_error(abort_notice{
-        .context = every_context,
-        .kind = failure::protocol,
-        .culprit = source,
-        .reason = "rank " + std::to_string(source) + " sent rank " + std::to_string(rank()) + " a note of kind " +
-                  std::to_string(static_cast<int>(head.kind)) + ", with " + std::to_string(head.size) +
-                  " bytes, which this build does not know: all ranks must run the same program"});
+/// Cuts the reason of a notice to the length that travels, so that all ranks know the same text.
+inline abort_notice travelling(abort_notice notice) {
+    if (notice.reason.size() > packed_notice::most_text) notice.reason.resize(packed_notice::most_text);
+    return notice;
 }
 
+}}}  // namespace rill::RILL_ABI::mail
+
+// ===== rill/transport/detail/mail_storage.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace mail {
+
+/// Uninitialised bytes, aligned to cache lines.
+class storage {
+  public:
+    static constexpr std::size_t alignment = 64;
+
+    storage() = default;
+    explicit storage(std::size_t size)
+        : data_(static_cast<std::byte*>(::operator new(size, std::align_val_t(alignment)))), size_(size) {}
+
+    std::byte* data() const { return data_.get(); }
+    std::size_t size() const { return size_; }
+    explicit operator bool() const { return data_ != nullptr; }
+
+    /// Gives the memory up without freeing it, because the port may still write to it.
+    void leak() noexcept { (void)data_.release(); }
+
+  private:
+    struct freer {
+        void operator()(std::byte* data) const noexcept { ::operator delete(data, std::align_val_t(alignment)); }
+    };
+
+    std::unique_ptr<std::byte, freer> data_;
+    std::size_t size_ = 0;
+};
+
+/// Keeps the memory of messages for later ones, so that a steady state allocates nothing.
+class storage_pool {
+  public:
+    /// Returns at least `size` bytes, and not much more than four times as many.
+    storage take(std::size_t size) {
+        std::size_t best = spare_.size();
+        for (std::size_t i = 0; i < spare_.size(); ++i)
+            if (fits(spare_[i].size(), size) && (best == spare_.size() || spare_[i].size() < spare_[best].size()))
+                best = i;
+        if (best == spare_.size()) return storage(size);
+        std::swap(spare_[best], spare_.back());
+        storage taken = std::move(spare_.back());
+        spare_.pop_back();
+        bytes_ -= taken.size();
+        return taken;
+    }
+
+    void put(storage&& unused) noexcept {
+        storage given = std::move(unused);
+        if (!given || given.size() > most_bytes) return;
+        while (spare_.size() == most || bytes_ + given.size() > most_bytes) drop_oldest();
+        if (spare_.capacity() < most) spare_.reserve(most);
+        bytes_ += given.size();
+        spare_.push_back(std::move(given));
+    }
+
+    void clear() noexcept {
+        spare_.clear();
+        bytes_ = 0;
+    }
+
+  private:
+    static constexpr std::size_t most = 32;
+    static constexpr std::size_t most_bytes = std::size_t{256} << 20;
+    static bool fits(std::size_t has, std::size_t wanted) { return has >= wanted && has / 4 <= wanted + 4096; }
+
+    void drop_oldest() noexcept {
+        bytes_ -= spare_.front().size();
+        spare_.erase(spare_.begin());
+    }
+
+    std::vector<storage> spare_;
+    std::size_t bytes_ = 0;
+};
+
+}}}  // namespace rill::RILL_ABI::mail
+
+// ===== rill/transport/detail/mail_inbox.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace mail {
+
+/// How much of a message has arrived: all of it; its announcement, which has been answered or not; or some of one that
+/// comes unasked.
+enum class node_state : std::uint8_t { complete, announced, asked, begun };
+
+/// A message from its arrival, or the arrival of its announcement, until its release by the receiver.
+template <class Request>
+struct node {
+    static constexpr std::size_t inside = 448;
+
+    alignas(storage::alignment) std::byte small[inside];  ///< the payload of the note, where it fits
+    storage note{};                                       ///< the payload of a note that does not fit in `small`
+    storage body{};                                       ///< the large pieces
+    rank_t source = no_rank;
+    channel on{};
+    std::uint64_t arrival = 0;
+    std::uint64_t id = 0;
+    node_state is = node_state::complete;
+    bool handed = false;
+    bool unasked = false;  ///< it comes without being asked for
+    bool withdrawn = false;
+    bool claimed = false;   ///< it is in no list, because one receiver waits for it
+    bool straight = false;  ///< it arrives in the targets of that receiver
+    bool expected = false;  ///< it was expected, and is asked for before anybody waits for it
+    bool placed = false;    ///< it arrives in the targets given with the expectation
+    bool doomed = false;    ///< nobody will take it: it is recycled when it has arrived
+    bool leaves = false;    ///< it is being moved out of the user's memory: see `transfers::redirection`
+    bool latest = false;    ///< chosen by `take_latest`: later announcements do not displace it
+    std::uint8_t count = 0;
+    byte_pieces pieces{};
+    std::size_t sizes[byte_pieces::most]{};
+    std::size_t size = 0;
+    std::vector<byte_span> parts{};  ///< where each part of the large pieces goes
+    std::vector<Request> requests{};
+    std::uint32_t data_tag = 0;
+    std::uint32_t life = 0;  ///< of its sender, see `peer_state`
+    node* next = nullptr;
+    node* previous = nullptr;
+
+    /// Whether its sender had withdrawn it before it was asked for.
+    bool is_gone() const { return withdrawn && is == node_state::complete; }
+    const std::byte* payload() const { return note ? note.data() + storage::alignment : small; }
+};
+
+/// A message that comes unasked and is not here whole.
+template <class Request>
+struct unasked_arrival {
+    std::uint64_t id = 0;
+    std::size_t left = 0;           ///< bytes that are to come
+    node<Request>* into = nullptr;  ///< null: the message has been dropped
+};
+
+/// Messages that have arrived or been announced, in order, one list per sender.
+template <class Request>
+class inbox : public rill::detail::undelivered<mail::node<Request>> {
+    using undelivered = rill::detail::undelivered<mail::node<Request>>;
+
+  public:
+    using node = mail::node<Request>;
+    using undelivered::first;
+    using undelivered::next;
+    using undelivered::undelivered;
+
+    /// Appends a message. Allocates only while more nodes are in use than ever before.
+    node& append(rank_t source, channel on) {
+        node& added = unused();
+        added.source = source;
+        added.on = on;
+        undelivered::append(added);
+        return added;
+    }
+
+    node* first_unexpected(rank_t source, channel on) {
+        node* n = first(source, on);
+        while (n != nullptr && n->expected) n = next(*n);
+        return n;
+    }
+
+    /// Some message that `which(node)` selects, or null.
+    template <class Which>
+    node* find(Which which) {
+        node* found = nullptr;
+        this->for_each([&](node& n) {
+            if (which(n)) found = &n;
+        });
+        return found;
+    }
+
+    void recycle(node& n) noexcept { n.next = std::exchange(free_, &n); }
+
+  private:
+    static constexpr std::size_t nodes_per_block = 16;
+
+    node& unused() {
+        if (free_ == nullptr) {
+            blocks_.push_back(std::make_unique<node[]>(nodes_per_block));
+            for (std::size_t i = 0; i < nodes_per_block; ++i) recycle(blocks_.back()[i]);
+        }
+        node& taken = *std::exchange(free_, free_->next);
+        taken.handed = taken.unasked = taken.withdrawn = taken.claimed = taken.straight = false;
+        taken.expected = taken.placed = taken.doomed = taken.leaves = taken.latest = false;
+        taken.is = node_state::complete;
+        return taken;
+    }
+
+    std::vector<std::unique_ptr<node[]>> blocks_;
+    node* free_ = nullptr;
+};
+
+}}}  // namespace rill::RILL_ABI::mail
+
+// ===== rill/transport/detail/mail_outbox.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace mail {
+
+/// The memory where a note is composed, and stays until the port has sent it.
+template <class Request>
+struct parcel {
+    explicit parcel(std::size_t payload) : bytes(lead + sizeof(envelope) + payload) {}
+
+    std::byte* head() const { return bytes.data() + lead; }
+    std::byte* payload() const { return head() + sizeof(envelope); }
+    std::size_t capacity() const { return bytes.size() - lead - sizeof(envelope); }
+
+    static constexpr std::size_t lead = storage::alignment - sizeof(envelope);  ///< so that payloads are aligned
+    storage bytes;
+    Request request{};
+    rank_t peer = no_rank;
+};
+
+/// The notes that the port is sending. No endpoint owns them, because the port may need them longer than the endpoint
+/// lives.
 template <class Port>
-void post_office<Port>::deliver(rank_t source, const envelope& head, const std::byte* payload) {
-    const channel on{.context = head.context, .tag = head.tag};
-    node& n = inbox_.append(source, on);
-    n.handed = head.kind == note::handed || head.kind == note::announce_handed;
-    n.id = head.id;
-    n.life = state_of(source).life;
-    n.count = head.pieces;
-    if (head.kind == note::lent || head.kind == note::handed) {
-        keep_payload(n, payload, head.size);
-        n.size = head.size;
-        n.pieces = byte_view(n.payload(), n.size);
-    } else {
-        n.size = 0;
-        for (std::size_t i = 0; i < n.count; ++i) n.size += n.sizes[i] = announcement::size_of_piece(payload, i);
-        if (head.kind == note::begin) {
-            take_beginning(n, byte_view(payload, head.size).subspan(announcement::table));
-        } else {
-            keep_payload(n, payload, head.size);
-            n.is = node_state::announced;
+class parcels {
+  public:
+    using parcel = mail::parcel<typename Port::request>;
+
+    explicit parcels(Port& through) : through_(through), flying_to_(static_cast<std::size_t>(through.size())) {}
+
+    /// Sets the largest payload from now on. Notes of an earlier endpoint may still be on their way.
+    void set_capacity(std::size_t payload) {
+        if (payload == capacity_) return;
+        capacity_ = payload;
+        large_.clear();
+    }
+
+    parcel& compose(std::size_t payload) {
+        auto& spare = payload <= small ? small_ : large_;
+        if (spare.empty()) spare.push_back(std::make_unique<parcel>(payload <= small ? small : capacity_));
+        return *spare.back();
+    }
+
+    /// Sends the note that `compose(head.size)` returned last.
+    void send(const envelope& head, rank_t peer) {
+        auto& spare = head.size <= small ? small_ : large_;
+        parcel& sent = *spare.back();
+        std::memcpy(sent.head(), &head, sizeof head);
+        sent.request = through_.send_note(sent.head(), sizeof head + head.size, peer);
+        sent.peer = peer;
+        if (through_.is_complete(sent.request)) return;
+        ++count_to(peer);
+        flying_.push_back(std::move(spare.back()));
+        spare.pop_back();
+    }
+
+    bool any_flying() const { return !flying_.empty(); }
+    int flying_to(rank_t peer) const { return flying_to_[static_cast<std::size_t>(peer)]; }
+
+    /// Tests all notes; true when the port has finished sending one.
+    bool progress() {
+        const std::size_t before = flying_.size();
+        for (std::size_t i = 0; i < flying_.size();) {
+            if (!through_.is_complete(flying_[i]->request)) {
+                ++i;
+                continue;
+            }
+            --count_to(flying_[i]->peer);
+            std::swap(flying_[i], flying_.back());
+            keep(std::move(flying_.back()));
+            flying_.pop_back();
+        }
+        return flying_.size() != before;
+    }
+
+    /// Called when the port ends: leaks the memory that it may still use.
+    void abandon() noexcept {
+        for (auto& each : flying_) {
+            if (!through_.abandon(each->request)) each->bytes.leak();
+        }
+        flying_.clear();
+    }
+
+  private:
+    static constexpr std::size_t small = 448;
+
+    int& count_to(rank_t peer) { return flying_to_[static_cast<std::size_t>(peer)]; }
+
+    void keep(std::unique_ptr<parcel> landed) {
+        const std::size_t capacity = landed->capacity();
+        if (capacity == small)
+            small_.push_back(std::move(landed));
+        else if (capacity == capacity_)
+            large_.push_back(std::move(landed));
+    }
+
+    Port& through_;
+    std::size_t capacity_ = 0;
+    std::vector<std::unique_ptr<parcel>> small_, large_, flying_;
+    std::vector<int> flying_to_;
+};
+
+/// A large message that waits at its sender, or is being sent. No later message has its id. Of a message that is sent
+/// unasked, `begun` bytes have been copied into notes.
+template <class Request>
+struct outgoing {
+    std::uint64_t id = 0;
+    rank_t peer = no_rank;
+    byte_pieces pieces{};
+    buffer owned{};
+    bool is_open = false;
+    bool is_moving = false;
+    bool is_unasked = false;
+    std::size_t begun = 0;
+    std::vector<Request> requests{};
+};
+
+/// What this rank sends and the library below still needs, with the messages that wait to be asked for.
+template <class Request>
+class outbox {
+  public:
+    using outgoing = mail::outgoing<Request>;
+
+    outgoing& open(rank_t peer) {
+        if (free_.empty()) {
+            free_.push_back(records_.size());
+            records_.push_back(std::make_unique<outgoing>());
+            records_.back()->id = records_.size() - 1;
+            free_.reserve(records_.size());
+        }
+        outgoing& opened = *records_[free_.back()];
+        free_.pop_back();
+        opened.id += std::uint64_t{1} << 32;
+        opened.peer = peer;
+        opened.is_open = true;
+        opened.is_moving = opened.is_unasked = false;
+        return opened;
+    }
+
+    /// The message with an id; null once it is done, withdrawn or dropped.
+    outgoing* find(std::uint64_t id) const {
+        const std::size_t index = id & 0xFFFF'FFFFU;
+        if (index >= records_.size() || records_[index]->id != id || !records_[index]->is_open) return nullptr;
+        return records_[index].get();
+    }
+
+    void close(outgoing& done) noexcept {
+        done.is_open = false;
+        done.requests.clear();
+        buffer().swap(done.owned);
+        free_.push_back(done.id & 0xFFFF'FFFFU);
+    }
+
+    template <class Visit>
+    void for_each_open(Visit visit) {
+        for (auto& each : records_)
+            if (each->is_open) visit(*each);
+    }
+
+  private:
+    std::vector<std::unique_ptr<outgoing>> records_;
+    std::vector<std::size_t> free_;
+};
+
+}}}  // namespace rill::RILL_ABI::mail
+
+// ===== rill/transport/detail/mail_port.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace mail {
+
+/// A note that has been received; `source` is `no_rank` where there was none.
+struct received_note {
+    rank_t source = no_rank;
+    std::size_t size = 0;
+};
+
+/// How the receive of a part has ended.
+struct part_end {
+    std::size_t size = 0;
+    bool cancelled = false;
+};
+
+/// What the mail engine needs of a network. A port carries *notes*, short messages that arrive unasked, in order from
+/// each peer; and *parts*, long messages, each to a receive that is already posted when its sender begins. Parts of
+/// one peer and tag match receives in the order in which both were begun; a part may be shorter than its receive.
+///
+/// A `request` is true while what it stands for has not ended; the bytes must stay until then. `is_complete` and `look`
+/// test it, and empty it when it has ended. `cancel` asks that a receive ends without a part; `look` says whether it
+/// did: a part that is already arriving is received all the same. `abandon` gives a request up when the port ends:
+/// false where the port may still use the bytes. No call waits, except `await_note`, which waits until there is a note.
+///
+/// A port that `wakes` lets several threads wait: its `await_note(lock, until)` gives up the engine's mutex meanwhile,
+/// and ends also when `wake` is called, or `until` has passed. `receive_note` gives only what `await_note`, `attend` or
+/// `look`, which does not wait, have taken from the network. It makes progress also while no thread waits: a thread of
+/// its own calls `attend(lock)`, which is `await_note` except that `wake` does not end it, or else `rest(lock, time)`.
+/// Any other port ignores the lock and the deadline.
+///
+/// `take_loss` says once of each peer that it has gone without a farewell, `no_rank` if there is none. What stands for
+/// messages from or to a peer that has gone has ended. A port need not notice it of a peer that it has exchanged
+/// nothing with, until `watch` is called for it. `take_goodbye` says the same of a peer that has left with a farewell,
+/// once all its notes have been received: nothing comes from it any more.
+///
+/// An error of the network is thrown as `library_error`. The engine calls a port that is not concurrent from one
+/// thread; any other under a mutex, except `rank`, `size`, `neighbours` and `now`.
+template <class P>
+concept MailPort = std::constructible_from<typename P::library_error, rank_t, const char*> &&
+                   std::constructible_from<P, const typename P::place&> &&
+                   std::default_initializable<typename P::request> && std::movable<typename P::request> &&
+                   requires(P& own, const P& port, typename P::request& begun, const typename P::options& chosen,
+                            const std::byte* from, std::byte* into, std::size_t size, rank_t peer, std::uint32_t tag,
+                            std::mutex& lock, deadline until) {
+                       { port.rank() } -> std::same_as<rank_t>;
+                       { port.size() } -> std::same_as<int>;
+                       { port.neighbours() } -> std::same_as<int>;  // ranks that share its cores, this one included
+                       { port.is_concurrent() } -> std::same_as<bool>;
+                       { P::now() } -> std::same_as<time_point>;
+                       { P::name } -> std::convertible_to<const char*>;
+                       { P::outlived } -> std::convertible_to<const char*>;  // the text of the error after its end
+                       { P::is_simulation } -> std::convertible_to<bool>;    // then naps are pointless
+                       own.configure(chosen);
+                       own.free();
+                       { own.send_note(from, size, peer) } -> std::same_as<typename P::request>;
+                       { own.receive_note(into, size) } -> std::same_as<received_note>;
+                       { P::wakes } -> std::convertible_to<bool>;
+                       own.await_note(lock, until);
+                       { own.take_loss() } -> std::same_as<rank_t>;
+                       { own.take_goodbye() } -> std::same_as<rank_t>;
+                       own.watch(peer);
+                       { own.send_part(from, size, peer, tag) } -> std::same_as<typename P::request>;
+                       { own.receive_part(into, size, peer, tag) } -> std::same_as<typename P::request>;
+                       { static_cast<bool>(begun) };
+                       { own.is_complete(begun) } -> std::same_as<bool>;
+                       { own.look(begun) } -> std::same_as<std::optional<part_end>>;
+                       { own.cancel(begun) } noexcept;
+                       { own.abandon(begun) } noexcept -> std::same_as<bool>;
+                       { own.end_job() } noexcept;
+                   };
+
+/// What a port tells of a peer: `arrived`, `silent` or `recovered`.
+struct peer_news {
+    rank_t peer = no_rank;
+    peer_change change{};
+};
+
+/// A port for a `MonitoredTransport`. `incarnation` is that of the life which sits on a seat, or has last sat there; 0
+/// where nobody has. After `monitor` the port keeps what it has to say to a silent peer, and goes on trying to reach
+/// it: silence is no loss any more. `take_news` says once what has become of a peer, in order; `no_rank` if there is no
+/// news. What is sent to a silent peer, or comes from it, must not use the memory of others for ever: `copy_all` copies
+/// all that is on its way to a peer, and `move` lets a part that is arriving go on in other memory; false where it has
+/// not begun, or has ended. All notes of a life must have been taken, and its loss or goodbye, before its seat can be
+/// taken again; notes of the new life come after the news of its arrival.
+template <class P>
+concept MonitoringPort =
+    MailPort<P> && requires(P& own, const P& port, rank_t peer, typename P::request& begun, byte_span into) {
+        { port.incarnation(peer) } -> std::same_as<std::uint64_t>;
+        own.monitor();
+        own.copy_all(peer);
+        { own.move(begun, into) } -> std::same_as<bool>;
+        { port.takes_newcomers() } -> std::same_as<bool>;
+        { own.take_news() } -> std::same_as<peer_news>;
+    };
+
+}}}  // namespace rill::RILL_ABI::mail
+
+// ===== rill/transport/detail/mail_transfers.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace mail {
+
+/// The large messages that are being sent or received. A message is sent only after its receiver has posted the
+/// receives and asked for it. Every request is answered by as many parts as it asks for; if the message has been
+/// withdrawn, the parts are empty.
+template <class Port>
+class transfers {
+  public:
+    using request = typename Port::request;
+    using node = mail::node<request>;
+    using outgoing = mail::outgoing<request>;
+    using outbox = mail::outbox<request>;
+
+    transfers(Port& through, outbox& sent) : through_(through), sent_(sent), tags_(ranks(through)) {}
+
+    void set_small(std::size_t piece) { small_ = piece; }
+    bool is_small(std::size_t piece) const { return piece <= small_; }
+    std::size_t small() const { return small_; }
+    bool any() const { return !arriving_.empty() || !leaving_.empty(); }
+
+    /// Decides where the parts of the large pieces arrive: straight in `targets` where no piece straddles two of them
+    /// (true), else in memory of the pool (false). The targets, if any, have exactly the message's size.
+    ///
+    /// The order of the calls for an announced message: `place`, which says where its parts go; `expect`, which posts
+    /// their receives; then the note that asks for them, because a part must find its receive. Only then may the pieces
+    /// be read from `node::parts`. A message from this rank itself is `copy`-ed after `place` instead.
+    bool place(node& n, std::span<const byte_span> targets) {
+        n.parts.clear();
+        const bool straight = !targets.empty() && place_straight(n, targets);
+        if (!straight) place_in_pool(n);
+        return straight;
+    }
+
+    /// Posts the receives for the parts; returns the tag for the request.
+    std::uint32_t expect(node& n) {
+        n.data_tag = unused_tag(n.source);
+        n.is = node_state::asked;
+        n.requests.clear();
+        for (const byte_span part : n.parts)
+            n.requests.push_back(through_.receive_part(part.data(), part.size(), n.source, n.data_tag));
+        arriving_.push_back(&n);
+        return n.data_tag;
+    }
+
+    /// Copies a message from this rank to itself; false when it has been withdrawn.
+    bool copy(node& n) {
+        outgoing* const from = sent_.find(n.id);
+        if (from == nullptr) return false;
+        std::size_t i = 0;
+        for_each_part(from->pieces,
+                      [&](byte_view part) { std::memcpy(n.parts[i++].data(), part.data(), part.size()); });
+        n.is = node_state::complete;
+        sent_.close(*from);
+        return true;
+    }
+
+    /// Sends the parts of message `id`; false when the request does not fit the message.
+    bool answer(rank_t peer, std::uint64_t id, std::uint32_t tag, std::uint64_t parts) {
+        outgoing* const found = sent_.find(id);
+        if (found == nullptr || found->is_moving) return answer_empty(peer, tag, parts), true;
+        std::uint64_t has = 0;
+        for_each_part(found->pieces, [&](byte_view) { ++has; });
+        if (has != parts || found->peer != peer || found->is_unasked) return false;
+        found->is_moving = true;
+        for_each_part(found->pieces, [&](byte_view part) {
+            found->requests.push_back(through_.send_part(part.data(), part.size(), peer, tag));
+        });
+        leaving_.push_back(found);
+        return true;
+    }
+
+    /// Calls `arrived(node, withdrawn)` for each message that has arrived; true when a transfer has ended.
+    template <class Arrived>
+    bool progress(Arrived&& arrived) {
+        bool any_ended = false;
+        for (std::size_t i = 0; i < leaving_.size();) {
+            if (!are_complete(leaving_[i]->requests)) {
+                ++i;
+                continue;
+            }
+            if (leaving_[i]->is_open) sent_.close(*leaving_[i]);
+            leaving_.erase(leaving_.begin() + static_cast<std::ptrdiff_t>(i));
+            any_ended = true;
+        }
+        for (std::size_t i = 0; i < arriving_.size();) {
+            node& n = *arriving_[i];
+            if (!has_arrived(n)) {
+                ++i;
+                continue;
+            }
+            arriving_.erase(arriving_.begin() + static_cast<std::ptrdiff_t>(i));
+            n.is = node_state::complete;
+            arrived(n, n.withdrawn);
+            any_ended = true;
+        }
+        return any_ended;
+    }
+
+    /// Makes room in the pool for all pieces, also the small ones; `node::parts` and `node::pieces` say where.
+    void place_whole(node& n) {
+        std::size_t size = 0;
+        for (std::size_t i = 0; i < n.count; ++i) size += rounded(n.sizes[i]);
+        n.body = pool_.take(size);
+        n.parts.clear();
+        n.pieces = {};
+        std::byte* at = n.body.data();
+        for (std::size_t i = 0; i < n.count; at += rounded(n.sizes[i++])) {
+            n.parts.push_back({at, n.sizes[i]});
+            n.pieces.push({at, n.sizes[i]});
         }
     }
-    if (watch_.is_fenced(source)) return drop(n);
-    if (head.context != known_open_) {
-        if (control_.calls.is_closed(head.context)) return drop(n);
-        known_open_ = head.context;
-    }
-    if (const auto expected = expectations_.take(source, on)) fulfil(n, *expected);
-}
 
-template <class Port>
-void post_office<Port>::keep_payload(node& n, const std::byte* payload, std::size_t size) {
-    if (size <= node::inside) {
-        if (size != 0) std::memcpy(n.small, payload, size);
-        return;
+    storage_pool& pool() { return pool_; }
+
+    /// Called when the port ends: leaks the memory that it may still use.
+    void abandon() noexcept {
+        for (node* n : arriving_) {
+            for (request& each : n->requests) {
+                if (each) through_.cancel(each);
+                through_.abandon(each);
+            }
+            n->body.leak();
+        }
+        arriving_.clear();
+        for (outgoing* sent : leaving_) {
+            abandon_all(sent->requests);
+            if (!sent->owned.empty())
+                new (std::nothrow) buffer(std::move(sent->owned));  // leaked: the port may still read it
+        }
+        leaving_.clear();
+        abandon_all(empties_);
     }
-    if (payload == landing_.data() + storage::alignment) {
-        n.note = std::exchange(landing_, landings_.take(landing_size()));
-        return;
+
+    /// Moves a message that arrives straight in the user's memory into memory of the pool. It never waits; a part that
+    /// is already being written can be moved only when its sender has sent it.
+    class redirection {
+      public:
+        redirection(transfers& of, node& n) : of_(of), node_(n), before_(n.parts) {
+            node_.leaves = true;
+            // Last first: a part that arrives now matches an earlier one.
+            for (std::size_t i = before_.size(); i-- > 0;)
+                if (node_.requests[i]) of_.through_.cancel(node_.requests[i]);
+            node_.parts.clear();
+            of_.place_in_pool(node_);
+        }
+        redirection(const redirection&) = delete;
+        redirection& operator=(const redirection&) = delete;
+        ~redirection() { node_.leaves = false; }
+
+        /// Tests the parts; true when the user's memory is free.
+        bool look() {
+            while (next_ < before_.size() && is_out(next_)) ++next_;
+            return next_ == before_.size();
+        }
+
+      private:
+        bool is_out(std::size_t i) {
+            auto& request = node_.requests[i];
+            const byte_span part = node_.parts[i];
+            if (request) {
+                const auto end = of_.through_.look(request);
+                if constexpr (MonitoringPort<Port>)
+                    if (!end && of_.through_.move(request, part)) return true;
+                if (!end) return false;
+                if (end->cancelled) {
+                    request = of_.through_.receive_part(part.data(), part.size(), node_.source, node_.data_tag);
+                    return true;
+                }
+                of_.note_end(node_, end->size);
+            }
+            std::memcpy(part.data(), before_[i].data(), part.size());
+            return true;
+        }
+
+        transfers& of_;
+        node& node_;
+        std::vector<byte_span> before_;
+        std::size_t next_ = 0;
+    };
+
+  private:
+    static std::size_t ranks(const Port& through) { return static_cast<std::size_t>(through.size()); }
+    static std::size_t rounded(std::size_t size) {
+        return (size + storage::alignment - 1) / storage::alignment * storage::alignment;
     }
-    n.note = landings_.take(landing_size());
-    std::memcpy(n.note.data() + storage::alignment, payload, size);
-}
+
+    template <class Span, class Visit>
+    static void cut(Span piece, Visit&& visit) {
+        for (; !piece.empty(); piece = piece.subspan(std::min(piece.size(), most_part_bytes)))
+            visit(piece.first(std::min(piece.size(), most_part_bytes)));
+    }
+    template <class Visit>
+    void for_each_part(const byte_pieces& pieces, Visit&& visit) const {
+        for (const byte_view piece : pieces)
+            if (!is_small(piece.size())) cut(piece, visit);
+    }
+
+    bool place_straight(node& n, std::span<const byte_span> targets) const {
+        std::size_t at = 0, begin = 0, target = 0;  // targets[target] begins at byte `begin` of the message
+        for (std::size_t i = 0; i < n.count; at += n.sizes[i++]) {
+            if (is_small(n.sizes[i])) continue;
+            while (at >= begin + targets[target].size()) begin += targets[target++].size();
+            if (at + n.sizes[i] > begin + targets[target].size()) {
+                n.parts.clear();
+                return false;
+            }
+            cut(targets[target].subspan(at - begin, n.sizes[i]), [&](byte_span part) { n.parts.push_back(part); });
+        }
+        return true;
+    }
+
+    void place_in_pool(node& n) {
+        std::size_t size = 0;
+        for (std::size_t i = 0; i < n.count; ++i) size += is_small(n.sizes[i]) ? 0 : rounded(n.sizes[i]);
+        n.body = pool_.take(size);
+        std::byte* at = n.body.data();
+        for (std::size_t i = 0; i < n.count; ++i) {
+            if (is_small(n.sizes[i])) continue;
+            cut(byte_span(at, n.sizes[i]), [&](byte_span part) { n.parts.push_back(part); });
+            at += rounded(n.sizes[i]);
+        }
+    }
+
+    /// A tag for a transfer from `source`, which no other uses: an old one may still wait for a sender that has gone.
+    std::uint32_t unused_tag(rank_t source) {
+        std::uint32_t& last = tags_[static_cast<std::size_t>(source)];
+        const auto in_use = [&](const node* n) { return n->source == source && n->data_tag == last; };
+        do last = last % most_data_tag + 1;
+        while (std::any_of(arriving_.begin(), arriving_.end(), in_use));
+        return last;
+    }
+
+    void answer_empty(rank_t peer, std::uint32_t tag, std::uint64_t parts) {
+        for (std::uint64_t i = 0; i < parts; ++i) empties_.push_back(through_.send_part(nullptr, 0, peer, tag));
+        if (are_complete(empties_)) empties_.clear();
+    }
+
+    void abandon_all(std::vector<request>& requests) const noexcept {
+        for (request& each : requests) through_.abandon(each);
+        requests.clear();
+    }
+    bool are_complete(std::vector<request>& requests) const {
+        for (request& each : requests)
+            if (!through_.is_complete(each)) return false;
+        return true;
+    }
+
+    /// An empty part: the message was withdrawn, or its sender has gone. No part of another message is empty.
+    static void note_end(node& n, std::size_t size) {
+        if (size == 0) n.withdrawn = true;
+    }
+
+    bool has_arrived(node& n) const {
+        if (n.leaves) return false;
+        for (std::size_t i = 0; i < n.requests.size(); ++i) {
+            if (!n.requests[i]) continue;
+            const auto end = through_.look(n.requests[i]);
+            if (!end) return false;
+            note_end(n, end->size);
+        }
+        return true;
+    }
+
+    Port& through_;
+    outbox& sent_;
+    std::size_t small_ = 0;
+    storage_pool pool_;
+    std::vector<std::uint32_t> tags_;
+    std::vector<node*> arriving_;
+    std::vector<outgoing*> leaving_;
+    std::vector<request> empties_;
+};
 
 }}}  // namespace rill::RILL_ABI::mail
 
 // ===== rill/transport/detail/mail_sending.hpp
 
-// The sender's part of a post office.
+namespace rill { inline namespace RILL_ABI { namespace mail {
+
+/// The sender's part of a post office: what one rank sends at its port, and what it keeps of each peer.
+template <class Port>
+class sending_desk {
+  public:
+    using options = typename Port::options;
+    using node = mail::node<typename Port::request>;
+    using outgoing = mail::outgoing<typename Port::request>;
+
+    Port& through() { return port_; }
+    void free() { port_.free(); }
+    const options& chosen() const { return chosen_; }
+    rank_t rank() const { return port_.rank(); }
+    int size() const { return port_.size(); }
+    traffic& counted() { return counted_; }
+
+    /// Called when the port ends.
+    void abandon() noexcept {
+        parcels_.abandon();
+        transfers_.abandon();
+    }
+
+    /// Posts a borrowed message and returns its id; 0 when the message has been copied.
+    std::uint64_t post(rank_t peer, channel on, const byte_pieces& pieces) {
+        const std::size_t size = pieces.size_bytes();
+        count_sent(size);
+        if (is_lost_to(peer)) return 0;
+        if (size <= chosen_.eager_bytes) return send_whole(note::lent, peer, on, pieces, size), 0;
+        outgoing& sent = outbox_.open(peer);
+        sent.pieces = pieces;
+        goes_unasked(peer, size) ? begin(sent, on, size) : announce(note::announce_lent, sent, on);
+        return sent.id;
+    }
+    /// Posts a buffer that is handed over; false when the receiver's mailbox has no room.
+    bool post(rank_t peer, channel on, buffer& bytes) {
+        std::size_t& outstanding = state_of(peer).outstanding.handed;
+        const std::size_t size = bytes.size();
+        if (is_lost_to(peer)) {
+            count_sent(size);
+            buffer().swap(bytes);
+            return true;
+        }
+        if (outstanding != 0 && (outstanding > chosen_.mailbox_bytes || size > chosen_.mailbox_bytes - outstanding))
+            return want(peer), false;
+        outstanding += size;
+        count_sent(size);
+        if (size <= chosen_.eager_bytes) {
+            send_whole(note::handed, peer, on, byte_view(bytes), size);
+            buffer().swap(bytes);
+            return true;
+        }
+        outgoing& sent = outbox_.open(peer);
+        sent.owned = std::move(bytes);
+        sent.pieces = byte_view(sent.owned);
+        announce(note::announce_handed, sent, on);
+        return true;
+    }
+    bool is_done(std::uint64_t id) const { return outbox_.find(id) == nullptr; }
+    rank_t receiver_of(std::uint64_t id) const {
+        const outgoing* const sent = outbox_.find(id);
+        return sent == nullptr ? no_rank : sent->peer;
+    }
+    /// Withdraws a message; false when it is being sent.
+    bool withdraw(std::uint64_t id) {
+        outgoing* const sent = outbox_.find(id);
+        if (sent == nullptr) return true;
+        if (sent->is_moving) return false;
+        if (sent->is_unasked) return stop(*sent), true;
+        const rank_t peer = sent->peer;
+        outbox_.close(*sent);
+        tell(peer, {.id = id, .kind = note::withdraw});
+        return true;
+    }
+
+    void tell(rank_t peer, envelope head, byte_view payload = {}) {
+        head.incarnation = incarnation_;
+        head.size = static_cast<std::uint32_t>(payload.size());
+        if (peer == rank()) return handle(peer, head, payload.data());
+        send(peer, head, payload.size(), [&](std::byte* at) {
+            if (!payload.empty()) std::memcpy(at, payload.data(), payload.size());
+        });
+    }
+    void tell_others(const envelope& head, byte_view payload = {}) {
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (peer != rank()) tell(peer, head, payload);
+    }
+
+    /// Whether only the arrival of a note can change anything.
+    bool only_waits_for_notes() const { return !parcels_.any_flying() && !transfers_.any() && unasked_ == 0; }
+    /// What is on its way to a silent peer does not use its sender's memory any more.
+    void free_memory_for(rank_t peer) {
+        if constexpr (MonitoringPort<Port>)
+            if (peer != no_rank && at(peer).is_silent) port_.copy_all(peer);
+    }
+    bool is_away(rank_t peer) const { return at(peer).has_left || at(peer).has_gone; }
+
+  protected:
+    /// Bytes of two kinds: of messages that are handed over, and of messages that go unasked.
+    struct credit {
+        std::size_t handed = 0;
+        std::size_t unasked = 0;
+    };
+    struct peer_state {
+        credit outstanding{};          ///< sent by this rank and not known to be taken
+        credit owed{};                 ///< taken by this rank, which has not told the peer
+        std::size_t came_unasked = 0;  ///< bytes of such messages whose sender has not been told that they are taken
+        std::uint32_t life = 0;        ///< counts those that have sat on the seat
+        bool want_sent = false;
+        bool has_gone = false;  ///< without a farewell, or by an exception, or it is silent
+        bool has_left = false;
+        bool is_silent = false;     ///< it may be heard again
+        bool asks_for_end = false;  ///< it wants to be told when this rank ends
+        bool monitors = false;      ///< and goes on without it
+        bool wanted = false;
+        std::optional<abort_notice> failure{};                            ///< what its body has thrown
+        std::vector<outgoing*> unasked{};                                 ///< being sent, in order
+        std::vector<unasked_arrival<typename Port::request>> arrivals{};  ///< being received
+    };
+
+    explicit sending_desk(const typename Port::place& of) : port_(of), parcels_(port_), transfers_(port_, outbox_) {}
+    ~sending_desk() = default;
+
+    /// Handles a note that has arrived, or that this rank sends itself.
+    virtual void handle(rank_t source, const envelope& head, const std::byte* payload) = 0;
+
+    void open(const options& chosen, std::uint32_t incarnation) {
+        chosen_ = chosen;
+        port_.configure(chosen);
+        incarnation_ = incarnation;
+        parcels_.set_capacity(chosen.eager_bytes);
+        transfers_.set_small(chosen.eager_bytes / 8);
+        peers_.assign(static_cast<std::size_t>(size()), {});
+        unasked_ = 0;
+        counted_ = {};
+    }
+
+    peer_state& state_of(rank_t peer) { return peers_[static_cast<std::size_t>(peer)]; }
+    const peer_state& at(rank_t peer) const { return peers_[static_cast<std::size_t>(peer)]; }
+    std::uint64_t life_of(rank_t peer) const {
+        if constexpr (MonitoringPort<Port>) return port_.incarnation(peer);
+        return 1;
+    }
+
+    /// Sends the next note of the first message to each peer; true if there was any.
+    bool send_on() {
+        bool any = false;
+        for (rank_t peer = 0; peer < size(); ++peer) {
+            auto& waiting = state_of(peer).unasked;
+            if (waiting.empty() || parcels_.flying_to(peer) >= most_flying) continue;
+            outgoing& sent = *waiting.front();
+            const std::size_t left = sent.pieces.size_bytes() - sent.begun, next = std::min(left, chosen_.eager_bytes);
+            send(peer, {.id = sent.id, .kind = note::go_on}, next, [&](std::byte* at) {
+                rill::detail::copy_from(sent.pieces, sent.begun, {at, next});
+            });
+            any = true;
+            sent.begun += next;
+            if (next != left) continue;
+            waiting.erase(waiting.begin());
+            --unasked_;
+            outbox_.close(sent);
+        }
+        return any;
+    }
+    /// Ends a message that goes unasked before all of it has been sent.
+    void stop(outgoing& sent) {
+        unasked_ -= std::erase(state_of(sent.peer).unasked, &sent);
+        tell(sent.peer, {.id = sent.id, .kind = note::withdraw});
+        outbox_.close(sent);
+    }
+    /// Nobody wants a message, or no more of it, unless it has been asked for and is being sent.
+    void give_up(outgoing& sent) {
+        if (sent.is_moving) return;
+        sent.is_unasked ? stop(sent) : outbox_.close(sent);
+    }
+
+    options chosen_{};
+    std::uint32_t incarnation_ = 0;
+    Port port_;
+    parcels<Port> parcels_;
+    outbox<typename Port::request> outbox_;
+    transfers<Port> transfers_;
+    std::vector<peer_state> peers_;
+    std::size_t unasked_ = 0;  ///< messages that are being sent unasked
+    traffic counted_;
+
+  private:
+    /// Notes of one message that are on their way at once. Two keep the line busy while a third is made.
+    static constexpr int most_flying = 2;
+
+    void count_sent(std::size_t size) { counted_ += {.messages_sent = 1, .bytes_sent = size}; }
+    /// Whether nothing reaches the peer any more, or nobody has taken its seat.
+    bool is_lost_to(rank_t peer) const { return (at(peer).has_gone && !at(peer).is_silent) || life_of(peer) == 0; }
+
+    /// Whether a borrowed message is sent without being asked for. It is if the receiver's memory for such messages has
+    /// room for all of it, so that it never stops half-way.
+    bool goes_unasked(rank_t peer, std::size_t size) {
+        if (peer == rank() || !chosen_.sends_unasked.value_or(port_.neighbours() != this->size())) return false;
+        std::size_t& outstanding = state_of(peer).outstanding.unasked;
+        if (size > chosen_.mailbox_bytes) return false;
+        if (size > chosen_.mailbox_bytes - outstanding) return want(peer), false;
+        outstanding += size;
+        return true;
+    }
+    /// Sends the sizes of the pieces at once, so that messages stay in order, and bytes if no other message is under
+    /// way.
+    void begin(outgoing& sent, channel on, std::size_t size) {
+        peer_state& to = state_of(sent.peer);
+        const std::size_t room = to.unasked.empty() ? chosen_.eager_bytes - announcement::table : 0;
+        sent.is_unasked = true;
+        sent.begun = std::min(room, size - 1);
+        send(sent.peer, head_of(note::begin, sent, on), announcement::table + sent.begun, [&](std::byte* at) {
+            announcement::write_sizes(sent.pieces, at);
+            rill::detail::copy_from(sent.pieces, 0, {at + announcement::table, sent.begun});
+        });
+        to.unasked.push_back(&sent);
+        ++unasked_;
+    }
+    void announce(note kind, outgoing& sent, channel on) {
+        const std::size_t small = transfers_.small();
+        send(sent.peer, head_of(kind, sent, on), announcement::size_bytes(sent.pieces, small),
+             [&](std::byte* at) { announcement::write(sent.pieces, small, at); });
+    }
+    static envelope head_of(note kind, const outgoing& sent, channel on) {
+        return {.context = on.context,
+                .id = sent.id,
+                .tag = on.tag,
+                .kind = kind,
+                .pieces = static_cast<std::uint8_t>(sent.pieces.count())};
+    }
+    void send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size) {
+        send(peer, {.context = on.context, .tag = on.tag, .kind = kind}, size, [&](std::byte* at) {
+            rill::detail::copy_from(pieces, 0, {at, size});
+        });
+    }
+    /// Asks for credit, once until some comes.
+    void want(rank_t peer) {
+        if (!std::exchange(state_of(peer).want_sent, true)) tell(peer, {.kind = note::want});
+    }
+    /// Sends a note whose content, of `size` bytes, `write(at)` writes.
+    template <class Write>
+    void send(rank_t peer, envelope head, std::size_t size, Write&& write) {
+        head.incarnation = incarnation_;
+        head.size = static_cast<std::uint32_t>(size);
+        parcel<typename Port::request>& made = parcels_.compose(size);
+        write(made.payload());
+        if (peer == rank())
+            handle(peer, head, made.payload());
+        else
+            parcels_.send(head, peer);
+    }
+};
+
+}}}  // namespace rill::RILL_ABI::mail
+
+// ===== rill/transport/detail/mail_receiving.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
+/// The receiver's part of a post office: the messages that have arrived or been announced, and those that are expected.
 template <class Port>
-std::uint64_t post_office<Port>::post(rank_t peer, channel on, const byte_pieces& pieces) {
-    const std::size_t size = pieces.size_bytes();
-    count_sent(size);
-    if (is_lost_to(peer)) return 0;
-    if (size <= chosen_.eager_bytes) return send_whole(note::lent, peer, on, pieces, size), 0;
-    outgoing& sent = outbox_.open(peer);
-    sent.pieces = pieces;
-    if (goes_unasked(peer, size)) return begin(sent, on, size);
-    return announce(note::announce_lent, sent, on);
-}
+class receiving_desk : public sending_desk<Port> {
+    using base = sending_desk<Port>;
 
-template <class Port>
-bool post_office<Port>::post(rank_t peer, channel on, buffer& bytes) {
-    std::size_t& outstanding = state_of(peer).outstanding.handed;
-    const std::size_t size = bytes.size();
-    if (is_lost_to(peer)) {
-        count_sent(size);
-        buffer().swap(bytes);
+  public:
+    using base::rank, base::size, base::tell;
+    using typename base::node, typename base::options;
+
+    /// Begins the work for an endpoint. `incarnation` is its number, equal on all ranks; notes with older ones are
+    /// ignored.
+    void open(const options& chosen, std::uint32_t incarnation) {
+        base::open(chosen, incarnation);
+        most_eager_bytes_ = std::max(most_eager_bytes_, chosen.eager_bytes);
+        if (landing_.size() < landing_size()) landing_ = storage(landing_size());
+        expected_.clear();
+        control_ = {};
+        watch_ = rill::detail::lookout(size());
+        known_open_ = every_context;
+    }
+    /// Ends the work for the endpoint and waits for nobody: transfers in progress continue, the rest is dropped.
+    void close() noexcept {
+        outbox_.for_each_open([&](outgoing& sent) {
+            if (!sent.is_moving) outbox_.close(sent);
+        });
+        inbox_.for_each([&](node& left) { discard(left); });
+        for (peer_state& peer : peers_) peer.unasked.clear();
+        unasked_ = 0;
+        landings_.clear();
+        transfers_.pool().clear();
+    }
+    control& knowledge() { return control_; }
+
+    /// Takes the earliest message from any of the peers that has arrived; else asks for the announced ones: null.
+    node* take(std::span<const rank_t> peers, channel on) {
+        node* best = nullptr;
+        for (const rank_t peer : peers)
+            if (node* n = inbox_.first(peer, on);
+                n != nullptr && n->is == node_state::complete && (best == nullptr || best->arrival > n->arrival))
+                best = n;
+        if (best == nullptr) best = ask_first(peers, on);
+        if (best != nullptr) taken(*best);
+        return best;
+    }
+    /// Takes the latest message that has arrived or been announced, and drops all older ones; null while it has not
+    /// arrived. A message that has been asked for is not dropped for later ones, so that repeated polls succeed.
+    node* take_latest(std::span<const rank_t> peers, channel on) {
+        node *newest = nullptr, *chosen = nullptr;
+        const auto is_later = [](const node& n, const node* than) {
+            return than == nullptr || n.arrival > than->arrival;
+        };
+        for (const rank_t peer : peers)
+            for (node* n = inbox_.first(peer, on); n != nullptr; n = inbox_.next(*n)) {
+                if (is_later(*n, newest)) newest = n;
+                if (n->latest && is_later(*n, chosen)) chosen = n;
+            }
+        if (newest == nullptr) return nullptr;
+        if (chosen == nullptr || newest->is == node_state::complete) chosen = newest;
+        for (const rank_t peer : peers)
+            for (node* n = inbox_.first(peer, on); n != nullptr;)
+                if (node* const seen = std::exchange(n, inbox_.next(*n)); seen != newest && seen != chosen) drop(*seen);
+        chosen->latest = true;
+        if (chosen->is == node_state::announced && !ask(*chosen)) return nullptr;
+        if (chosen->is != node_state::complete) return nullptr;
+        taken(*chosen);
+        return chosen;
+    }
+    /// Takes the first message from `peer` for `receive_into`. It may still have to arrive; `node::straight` says
+    /// whether it arrives straight in `targets`.
+    node* claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room) {
+        node* const n = inbox_.first(peer, on);
+        if (n == nullptr) return nullptr;
+        if (n->is == node_state::announced && n->size == room && n->source != rank()) {
+            inbox_.unlink(*n);
+            n->claimed = true;
+            ask(*n, targets);
+            return n;
+        }
+        if (n->is == node_state::announced && !ask(*n)) return nullptr;
+        if (n->is != node_state::complete) return nullptr;
+        inbox_.unlink(*n);
+        return n;
+    }
+    /// Gives back a claimed message in any state. One that arrives straight must have been redirected before.
+    void unclaim(node& n) {
+        if (n.is_gone()) return release(n);
+        if (n.straight && n.is == node_state::complete) assemble(n);
+        n.straight = n.claimed = false;
+        inbox_.put_back(n);
+    }
+    /// Completes the receive of a claimed message that has arrived.
+    void accept(node& n) {
+        repay(n);
+        this->counted_ += {.messages_received = 1, .bytes_received = n.size};
+    }
+    typename transfers<Port>::redirection redirect(node& n) { return {transfers_, n}; }
+
+    /// Asks for the next message of the channel that is not yet expected, as soon as it is announced.
+    void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
+        const expectation next(peer, on, targets);
+        if (node* const n = inbox_.first_unexpected(peer, on))
+            fulfil(*n, next);
+        else
+            expected_.push_back(next);
+    }
+    /// Removes all expectations of the channel, except of messages that have been asked for.
+    void forget(channel on) {
+        std::erase_if(expected_, [=](const expectation& e) { return e.on == on; });
+    }
+    /// Takes a message of the channel that arrives, or has arrived, in the targets of its expectation out of its list;
+    /// null where there is none.
+    node* take_placed(channel on) {
+        node* const found = inbox_.find([=](const node& n) { return n.placed && n.on == on; });
+        if (found != nullptr) {
+            inbox_.unlink(*found);
+            repay(*found);
+        }
+        return found;
+    }
+    /// Releases a message that is in no list and that nobody will take, now or when it has arrived.
+    void dispose(node& n) noexcept {
+        if (n.is == node_state::asked) {
+            n.doomed = true;
+            return;
+        }
+        if (n.is == node_state::begun)
+            for (auto& arrival : state_of(n.source).arrivals)
+                if (arrival.into == &n) arrival.into = nullptr;
+        release(n);
+    }
+    /// Called by the receiver when it will not read the message again.
+    void release(node& n) noexcept {
+        landings_.put(std::move(n.note));
+        transfers_.pool().put(std::move(n.body));
+        inbox_.recycle(n);
+    }
+
+    void close_context(std::uint64_t context) {
+        std::erase_if(expected_, [=](const expectation& e) { return e.on.context == context; });
+        control_.calls.close(context);
+        control_.forget(context);
+        watch_.forget(context);
+        known_open_ = every_context;
+        inbox_.for_each([&](node& n) {
+            if (n.on.context == context) drop(n);
+        });
+    }
+
+  protected:
+    using base::chosen_, base::outbox_, base::peers_, base::state_of, base::transfers_, base::unasked_;
+    using typename base::credit, typename base::outgoing, typename base::peer_state;
+
+    explicit receiving_desk(const typename Port::place& of) : base(of), inbox_(size()), watch_(size()) {}
+    ~receiving_desk() = default;
+
+    void deliver(rank_t source, const envelope& head, const std::byte* payload) {
+        const channel on{.context = head.context, .tag = head.tag};
+        node& n = inbox_.append(source, on);
+        n.handed = head.kind == note::handed || head.kind == note::announce_handed;
+        n.id = head.id;
+        n.life = state_of(source).life;
+        n.count = head.pieces;
+        if (head.kind == note::lent || head.kind == note::handed) {
+            keep_payload(n, payload, head.size);
+            n.size = head.size;
+            n.pieces = byte_view(n.payload(), n.size);
+        } else {
+            n.size = 0;
+            for (std::size_t i = 0; i < n.count; ++i) n.size += n.sizes[i] = announcement::size_of_piece(payload, i);
+            if (head.kind == note::begin) {
+                take_beginning(n, byte_view(payload, head.size).subspan(announcement::table));
+            } else {
+                keep_payload(n, payload, head.size);
+                n.is = node_state::announced;
+            }
+        }
+        if (watch_.is_fenced(source)) return drop(n);
+        if (head.context != known_open_) {
+            if (control_.calls.is_closed(head.context)) return drop(n);
+            known_open_ = head.context;
+        }
+        const auto is_it = [&](const expectation& e) { return e.peer == source && e.on == on; };
+        const auto found = std::find_if(expected_.begin(), expected_.end(), is_it);
+        if (found == expected_.end()) return;
+        const expectation by = *found;
+        expected_.erase(found);
+        fulfil(n, by);
+    }
+    /// Takes the next bytes of a message that comes unasked; false where it has not begun or is shorter.
+    bool take_more(rank_t source, std::uint64_t id, byte_view content) {
+        auto& arrivals = state_of(source).arrivals;
+        const auto found =
+            std::find_if(arrivals.begin(), arrivals.end(), [=](const auto& each) { return each.id == id; });
+        if (found == arrivals.end() || found->left < content.size()) return false;
+        node* const n = found->into;
+        if (n != nullptr) rill::detail::copy_across(content, n->parts, n->size - found->left);
+        found->left -= content.size();
+        if (found->left != 0) return true;
+        if (n != nullptr) n->is = node_state::complete;
+        arrivals.erase(found);
         return true;
     }
-    if (outstanding != 0 && (outstanding > chosen_.mailbox_bytes || size > chosen_.mailbox_bytes - outstanding))
-        return want(peer), false;
-    outstanding += size;
-    count_sent(size);
-    if (size <= chosen_.eager_bytes) {
-        send_whole(note::handed, peer, on, byte_view(bytes), size);
-        buffer().swap(bytes);
+    /// The rest of a message that comes unasked will not come.
+    void take_end(rank_t source, std::uint64_t id) {
+        auto& arrivals = state_of(source).arrivals;
+        const auto found =
+            std::find_if(arrivals.begin(), arrivals.end(), [=](const auto& each) { return each.id == id; });
+        if (found == arrivals.end()) return;
+        if (node* const n = found->into; n != nullptr) {
+            repay(*n);
+            discard(*n);
+        }
+        arrivals.erase(found);
+    }
+    /// Ends what stands for messages from and to a peer that nothing more comes from, and whose port has ended the
+    /// rest. Messages that are here can still be taken.
+    void forsake(rank_t peer) {
+        peer_state& of = state_of(peer);
+        unasked_ -= of.unasked.size();
+        of.unasked.clear();
+        outbox_.for_each_open([&](outgoing& sent) {
+            if (sent.peer == peer && !sent.is_moving) outbox_.close(sent);
+        });
+        inbox_.for_each_of(peer, [&](node& n) {
+            if (n.is == node_state::announced || n.is == node_state::begun) discard(n);
+        });
+        of.arrivals.clear();
+        of.outstanding = of.owed = {};
+        of.came_unasked = 0;
+        of.want_sent = of.wanted = false;
+        ++of.life;
+    }
+    void ended(node& n, bool withdrawn) {
+        if (n.doomed) return release(n);
+        if (!withdrawn) return assemble(n);
+        if (n.claimed) return;
+        inbox_.unlink(n);
+        release(n);
+    }
+    void drop(node& n) {
+        repay(n);
+        if (n.is == node_state::announced || n.is == node_state::begun)
+            tell(n.source, {.id = n.id, .kind = note::drop});
+        discard(n);
+    }
+    void discard(node& n) noexcept {
+        inbox_.unlink(n);
+        dispose(n);
+    }
+    void pay(rank_t peer) {
+        peer_state& to = state_of(peer);
+        if (to.owed.handed + to.owed.unasked == 0) return;
+        to.wanted = false;
+        const credit paid = std::exchange(to.owed, {});
+        to.came_unasked -= paid.unasked;
+        tell(peer, {.context = paid.unasked, .id = paid.handed, .kind = note::credit});
+    }
+
+    /// Large enough for notes of earlier endpoints, which may still arrive.
+    std::size_t landing_size() const { return storage::alignment + most_eager_bytes_; }
+
+    inbox<typename Port::request> inbox_;
+    storage landing_;  ///< of the next note
+    control control_;
+    rill::detail::lookout watch_;
+
+  private:
+    /// A message that this rank will receive, and the memory where it may be put.
+    struct expectation {
+        rank_t peer = no_rank;
+        channel on{};
+        byte_span targets[byte_pieces::most]{};
+        std::size_t count = 0;
+
+        expectation(rank_t from, channel which, std::span<const byte_span> places)
+            : peer(from), on(which), count(places.size() <= byte_pieces::most ? places.size() : 0) {
+            std::copy_n(places.begin(), count, targets);
+        }
+
+        std::span<const byte_span> places() const { return {targets, count}; }
+        bool has_room_for(std::size_t size) const { return count != 0 && size_bytes(places()) == size; }
+    };
+
+    void keep_payload(node& n, const std::byte* payload, std::size_t count) {
+        if (count <= node::inside) {
+            if (count != 0) std::memcpy(n.small, payload, count);
+            return;
+        }
+        if (payload == landing_.data() + storage::alignment) {
+            n.note = std::exchange(landing_, landings_.take(landing_size()));
+            return;
+        }
+        n.note = landings_.take(landing_size());
+        std::memcpy(n.note.data() + storage::alignment, payload, count);
+    }
+    /// Asks the sender for an announced message; false when it had been withdrawn, and is gone.
+    bool ask(node& n, std::span<const byte_span> targets = {}) {
+        n.straight = transfers_.place(n, targets);
+        if (n.source == rank()) {
+            n.withdrawn = !transfers_.copy(n);
+            return ended(n, n.withdrawn), !n.withdrawn;
+        }
+        const std::uint32_t tag = transfers_.expect(n);
+        tell(n.source, {.context = n.parts.size(), .id = n.id, .tag = tag, .kind = note::ask});
+        if (!n.straight) return true;
+        assemble(n);  // the small pieces are here; the large ones will arrive in the targets
+        for (std::size_t i = 0, at = 0; i < n.count; at += n.sizes[i++])
+            if (transfers_.is_small(n.sizes[i])) rill::detail::copy_across(n.pieces[i], targets, at);
         return true;
     }
-    outgoing& sent = outbox_.open(peer);
-    sent.owned = std::move(bytes);
-    sent.pieces = byte_view(sent.owned);
-    announce(note::announce_handed, sent, on);
-    return true;
-}
-
-template <class Port>
-bool post_office<Port>::withdraw(std::uint64_t id) {
-    outgoing* const sent = outbox_.find(id);
-    if (sent == nullptr) return true;
-    if (sent->is_moving) return false;
-    if (sent->is_unasked) return stop(*sent), true;
-    const rank_t peer = sent->peer;
-    outbox_.close(*sent);
-    tell(peer, {.id = id, .kind = note::withdraw});
-    return true;
-}
-
-/// Whether a borrowed message is sent without being asked for. It is if the receiver's memory for such messages has
-/// room for all of it, so that it never stops half-way.
-template <class Port>
-bool post_office<Port>::goes_unasked(rank_t peer, std::size_t size) {
-    if (peer == rank() || !chosen_.sends_unasked.value_or(port_.neighbours() != this->size())) return false;
-    std::size_t& outstanding = state_of(peer).outstanding.unasked;
-    if (size > chosen_.mailbox_bytes) return false;
-    if (size > chosen_.mailbox_bytes - outstanding) return want(peer), false;
-    outstanding += size;
-    return true;
-}
-
-/// Sends the sizes of the pieces at once, so that messages stay in order, and bytes if no other message is under way.
-template <class Port>
-std::uint64_t post_office<Port>::begin(outgoing& sent, channel on, std::size_t size) {
-    peer_state& to = state_of(sent.peer);
-    const std::size_t room = to.unasked.empty() ? chosen_.eager_bytes - announcement::table : 0;
-    sent.is_unasked = true;
-    sent.begun = std::min(room, size - 1);
-    const envelope head{.context = on.context,
-                        .id = sent.id,
-                        .incarnation = incarnation_,
-                        .tag = on.tag,
-                        .size = static_cast<std::uint32_t>(announcement::table + sent.begun),
-                        .kind = note::begin,
-                        .pieces = static_cast<std::uint8_t>(sent.pieces.count())};
-    parcel& made = parcels_.compose(head.size);
-    announcement::write_sizes(sent.pieces, made.payload());
-    rill::detail::copy_from(sent.pieces, 0, {made.payload() + announcement::table, sent.begun});
-    parcels_.send(head, sent.peer);
-    to.unasked.push_back(&sent);
-    ++unasked_;
-    return head.id;
-}
-
-/// Sends the next note of the first message to each peer; true if there was any.
-template <class Port>
-bool post_office<Port>::send_on() {
-    bool any = false;
-    for (rank_t peer = 0; peer < size(); ++peer) {
-        auto& waiting = state_of(peer).unasked;
-        if (waiting.empty() || parcels_.flying_to(peer) >= most_flying) continue;
-        outgoing& sent = *waiting.front();
-        const std::size_t left = sent.pieces.size_bytes() - sent.begun, next = std::min(left, chosen_.eager_bytes);
-        const envelope head{
-            .id = sent.id, .incarnation = incarnation_, .size = static_cast<std::uint32_t>(next), .kind = note::go_on};
-        rill::detail::copy_from(sent.pieces, sent.begun, {parcels_.compose(next).payload(), next});
-        parcels_.send(head, peer);
-        any = true;
-        sent.begun += next;
-        if (next != left) continue;
-        waiting.erase(waiting.begin());
-        --unasked_;
-        outbox_.close(sent);
+    /// Asks for an expected message before anybody waits for it.
+    void fulfil(node& n, const expectation& by) {
+        n.expected = true;
+        if (n.is != node_state::announced) return;
+        const bool fits = by.has_room_for(n.size) && n.source != rank();
+        if (ask(n, fits ? by.places() : std::span<const byte_span>{})) n.placed = std::exchange(n.straight, false);
     }
-    return any;
-}
-
-/// Ends a message that goes unasked before all of it has been sent.
-template <class Port>
-void post_office<Port>::stop(outgoing& sent) {
-    unasked_ -= std::erase(state_of(sent.peer).unasked, &sent);
-    tell(sent.peer, {.id = sent.id, .kind = note::withdraw});
-    outbox_.close(sent);
-}
-
-/// Asks for credit, once until some comes.
-template <class Port>
-void post_office<Port>::want(rank_t peer) {
-    if (!std::exchange(state_of(peer).want_sent, true)) tell(peer, {.kind = note::want});
-}
-
-template <class Port>
-void post_office<Port>::send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size) {
-    const envelope head{.context = on.context,
-                        .incarnation = incarnation_,
-                        .tag = on.tag,
-                        .size = static_cast<std::uint32_t>(size),
-                        .kind = kind};
-    parcel& sent = parcels_.compose(size);
-    std::byte* at = sent.payload();
-    for (const byte_view piece : pieces) {
-        if (!piece.empty()) std::memcpy(at, piece.data(), piece.size());
-        at += piece.size();
+    /// Asks for the first message of each peer that is only announced. Returns one that is here at once, which only a
+    /// message from this rank itself can be; else null.
+    node* ask_first(std::span<const rank_t> peers, channel on) {
+        node* here = nullptr;
+        for (const rank_t peer : peers) {
+            node* const n = inbox_.first(peer, on);
+            if (n == nullptr || n->is != node_state::announced) continue;
+            if (ask(*n) && n->is == node_state::complete) here = n;
+        }
+        return here;
     }
-    if (peer == rank())
-        deliver(peer, head, sent.payload());
-    else
-        parcels_.send(head, peer);
-}
+    /// Sets `pieces` of an announced message to where they lie.
+    void assemble(node& n) {
+        const std::byte* content = n.payload() + announcement::table;
+        n.pieces = {};
+        std::size_t part = 0;
+        for (std::size_t i = 0; i < n.count; ++i) {
+            if (transfers_.is_small(n.sizes[i])) {
+                n.pieces.push({content, n.sizes[i]});
+                content += announcement::aligned(n.sizes[i]);
+                continue;
+            }
+            n.pieces.push({n.parts[part].data(), n.sizes[i]});
+            for (std::size_t left = n.sizes[i]; left > 0; left -= n.parts[part++].size()) {
+            }
+        }
+    }
+    void taken(node& n) {
+        inbox_.unlink(n);
+        accept(n);
+    }
+    /// Makes room for a message that comes unasked; `content`: its first bytes.
+    void take_beginning(node& n, byte_view content) {
+        n.unasked = true;
+        n.is = node_state::begun;
+        transfers_.place_whole(n);
+        state_of(n.source).came_unasked += n.size;
+        state_of(n.source).arrivals.push_back({.id = n.id, .left = n.size, .into = &n});
+        take_more(n.source, n.id, content);
+    }
+    /// Returns credit for a message to its sender, in lumps, or at once where the sender waits for it.
+    void repay(const node& n) {
+        if (!n.handed && !n.unasked) return;
+        peer_state& from = state_of(n.source);
+        if (n.life != from.life) return;
+        if (n.source == rank()) {
+            from.outstanding.handed -= n.size;
+            return;
+        }
+        std::size_t& owed = n.handed ? from.owed.handed : from.owed.unasked;
+        owed += n.size;
+        if (from.wanted || owed >= chosen_.mailbox_bytes / 4) pay(n.source);
+    }
 
+    std::uint64_t known_open_ = every_context;
+    std::size_t most_eager_bytes_ = 0;   ///< the largest value that any endpoint has chosen
+    std::vector<expectation> expected_;  ///< those whose messages have neither arrived nor been announced, in order
+    storage_pool landings_;
+};
+
+}}}  // namespace rill::RILL_ABI::mail
+
+// ===== rill/transport/detail/mail_post_office.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace mail {
+
+/// Handles one rank's messages and notes, sent and received. It never waits. It lives as long as its port, so
+/// that the next endpoint on the same processes finishes the transfers that an endpoint leaves behind.
+///
+/// What stands here are the notes of the control channel: what ends contexts, who has entered which call, and what
+/// becomes of the peers.
 template <class Port>
-std::uint64_t post_office<Port>::announce(note kind, outgoing& sent, channel on) {
-    const std::size_t size = announcement::size_bytes(sent.pieces, transfers_.small());
-    const envelope head{.context = on.context,
-                        .id = sent.id,
-                        .incarnation = incarnation_,
-                        .tag = on.tag,
-                        .size = static_cast<std::uint32_t>(size),
-                        .kind = kind,
-                        .pieces = static_cast<std::uint8_t>(sent.pieces.count())};
-    parcel& told = parcels_.compose(size);
-    announcement::write(sent.pieces, transfers_.small(), told.payload());
-    if (sent.peer == rank())
-        deliver(sent.peer, head, told.payload());
-    else
-        parcels_.send(head, sent.peer);
-    return head.id;
-}
+class post_office final : public receiving_desk<Port> {
+    using base = receiving_desk<Port>;
+
+  public:
+    using base::is_away, base::rank, base::size, base::tell, base::tell_others;
+    using typename base::node;
+
+    explicit post_office(const typename Port::place& of) : base(of) {}
+
+    /// Advances all transfers and handles at most one note; false when nothing has happened. A port that `wakes` is
+    /// asked whether anything has come only where it `looks`.
+    bool progress(bool looks = true) {
+        if constexpr (Port::wakes)
+            if (looks) port_.look();
+        bool moved = parcels_.any_flying() && parcels_.progress();
+        if (unasked_ != 0) moved |= send_on();
+        if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
+        constexpr std::size_t lead = parcel<typename Port::request>::lead;
+        std::byte* const landed = landing_.data() + lead;
+        if (hear_news()) return true;
+        const received_note note = port_.receive_note(landed, landing_.size() - lead);
+        if (note.source == no_rank) return mourn() || hear_goodbye() || judge() || moved;
+        envelope head;
+        if (note.size >= sizeof head) std::memcpy(&head, landed, sizeof head);
+        if (note.size != sizeof head + head.size) refuse(note.source, head);
+        handle(note.source, head, landing_.data() + storage::alignment);
+        return true;
+    }
+
+    /// Throws `peer_failure` where none of the peers will do any more what this rank waits for on a channel: all have
+    /// gone, or have left and no deadline would end the wait.
+    void require_any(std::span<const rank_t> peers, channel on, deadline until) const {
+        const auto is_gone = [this](rank_t peer) { return at(peer).has_gone; };
+        const auto is_over = [this](rank_t peer) { return is_away(peer); };
+        if (peers.empty() || !std::all_of(peers.begin(), peers.end(), is_over) || watch_.is_watched(on)) return;
+        const rank_t first = peers.front();
+        if (std::all_of(peers.begin(), peers.end(), is_gone)) {
+            if (watch_.is_open(on.context)) return;
+            abort_notice notice = at(first).failure.value_or(notice_of_loss(first));
+            notice.context = on.context;
+            throw_error(notice);
+        }
+        if (!until.is_never()) return;
+        throw_error({.context = on.context,
+                     .culprit = first,
+                     .reason = text_of({"rank ", first, " has left, and rank ", rank(), " waits for it"})});
+    }
+    /// The same of a wait for messages, in a context that is monitored.
+    void require_coming(std::span<const rank_t> peers, channel on) const {
+        require_heard(peers, on);
+        if (watch_.waits_in_vain(peers, on)) throw_error(rill::detail::notice_of_ends(rank(), peers, on));
+    }
+    /// Throws `peer_failure` where a wait in a context that is monitored is for peers that are silent.
+    void require_heard(std::span<const rank_t> peers, channel on) const {
+        if (watch_.waits_for_silent(peers, on)) throw_error(rill::detail::notice_of_silence(rank(), peers, on));
+    }
+
+    // See `MonitoredTransport`.
+
+    void monitor(channel on) {
+        if (!control_.monitors) {
+            control_.begin_to_monitor();
+            port_.monitor();
+            tell_others({.kind = note::monitor});
+        }
+        watch_.watch(on);
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (watch_.has_ended(peer)) say(peer, on, peer_change::ended);
+    }
+    /// The conversation goes on: what arrives is dropped.
+    void fence(rank_t peer, std::uint64_t incarnation) {
+        if (incarnation == 0 || incarnation != life_of(peer)) return;
+        watch_.fence(peer);
+        inbox_.for_each_of(peer, [&](node& n) { drop(n); });
+    }
+
+    // What ends contexts, and the calls of others.
+
+    /// The rank that says which notice was the first: the lowest that is there.
+    rank_t judging() const {
+        rank_t lowest = 0;
+        while (lowest != rank() && is_away(lowest)) ++lowest;
+        return lowest;
+    }
+    /// Declares one of the reports of a context, of which there must be one, as what ended it, and tells all ranks.
+    void decide(std::uint64_t context) {
+        const abort_notice first = control_.foremost_report(context);
+        control_.learn(first);
+        tell_others({.kind = note::verdict}, packed_notice(first).view());
+    }
+    /// Tells those who have asked what has been entered by now: the call in question, or a later one meanwhile, or that
+    /// neither will ever be.
+    void answer_questions(std::uint64_t context) {
+        const auto answered = [&](const control::question& asked) {
+            if (asked.context != context) return false;
+            auto entered = control_.calls.entered_or_later(context, asked.number);
+            if (!entered && control_.has_departed) entered = {.number = asked.number, .kind = operation::departure};
+            if (!entered) return false;
+            tell(asked.peer, {.context = context, .kind = note::answer},
+                 {reinterpret_cast<const std::byte*>(&*entered), sizeof(call_signature)});
+            return entered->number == asked.number;
+        };
+        std::erase_if(control_.questions, answered);
+    }
+
+    // The end of a run.
+
+    /// The body of this rank has returned: it enters nothing more.
+    void depart() {
+        control_.has_departed = true;
+        const std::vector<control::question> asked = control_.questions;
+        for (const control::question& each : asked) answer_questions(each.context);
+    }
+    /// This rank has ended. The rounds of leaving need all of the ranks: where some may come or be lost, each tells
+    /// each.
+    void leave() {
+        control_.has_left = true;
+        control_.any_failed |= control_.failure.has_value();
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (state_of(peer).asks_for_end) tell_own_end(peer);
+        if (takes_newcomers() && !control_.monitors) tell_others({.id = 1, .kind = note::monitor});
+        go_on_leaving();
+    }
+    /// Those that monitor go on after a failure, and are not waited for.
+    bool have_all_left(bool after_failure) const {
+        if (!control_.has_left) return false;
+        if (takes_newcomers()) return nobody_is_left(after_failure);
+        if (control_.monitors && any_is_away() && nobody_is_left(after_failure)) return true;
+        for (int round = 0; round < leaving_rounds(); ++round)
+            if (!is_heard(round) && !(after_failure && at(below(round)).monitors)) return false;
+        return true;
+    }
+    /// Whether a failure of this rank ends nobody else: the others monitor, or are away.
+    bool do_all_others_go_on() const {
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (peer != rank() && life_of(peer) != 0 && !is_away(peer) && !at(peer).monitors) return false;
+        return true;
+    }
+    bool takes_newcomers() const {
+        if constexpr (MonitoringPort<Port>) return port_.takes_newcomers();
+        return false;
+    }
+    /// Lets the port notice it when a rank goes that this one waits for.
+    void watch_leaving() {
+        for (int round = 0; round < leaving_rounds(); ++round)
+            if (!is_heard(round)) port_.watch(below(round));
+    }
+
+  private:
+    using base::at, base::chosen_, base::control_, base::inbox_, base::incarnation_, base::landing_, base::outbox_;
+    using base::deliver, base::discard, base::drop, base::ended, base::forsake, base::give_up, base::life_of, base::pay;
+    using base::parcels_, base::peers_, base::port_, base::transfers_, base::unasked_, base::watch_;
+    using base::send_on, base::state_of, base::take_end, base::take_more;
+    using typename base::outgoing, typename base::peer_state;
+
+    void handle(rank_t source, const envelope& head, const std::byte* payload) override {
+        if (head.incarnation != incarnation_ && head.kind != note::ask) return;
+        if (!is_whole(head, payload, transfers_.small()) || !may_say(source, head)) refuse(source, head);
+        peer_state& peer = state_of(source);
+        switch (head.kind) {
+            case note::lent:
+            case note::handed:
+            case note::announce_lent:
+            case note::announce_handed: return deliver(source, head, payload);
+            case note::begin:
+                if (announcement::size_of_pieces(payload, head.pieces) > chosen_.mailbox_bytes - peer.came_unasked)
+                    refuse(source, head);
+                return deliver(source, head, payload);
+            case note::go_on:
+                if (!take_more(source, head.id, {payload, head.size})) refuse(source, head);
+                return;
+            case note::ask:
+                if (!transfers_.answer(source, head.id, head.tag, head.context)) refuse(source, head);
+                return;
+            case note::withdraw:
+                take_end(source, head.id);
+                return inbox_.for_each_of(source, [&](node& n) {
+                    if (n.id == head.id && n.is == node_state::announced) discard(n);
+                });
+            case note::drop:
+                if (outgoing* const sent = outbox_.find(head.id); sent != nullptr) give_up(*sent);
+                return;
+            case note::credit:
+                if (head.id > peer.outstanding.handed || head.context > peer.outstanding.unasked) refuse(source, head);
+                peer.outstanding.handed -= head.id;
+                peer.outstanding.unasked -= head.context;
+                peer.want_sent = false;
+                return;
+            case note::want: peer.wanted = true; return pay(source);
+            default: return handle_control(source, head, payload);
+        }
+    }
+    [[noreturn]] void refuse(rank_t source, const envelope& head) const {
+        throw protocol_error(abort_notice{
+            .context = every_context,
+            .kind = failure::protocol,
+            .culprit = source,
+            .reason = "rank " + std::to_string(source) + " sent rank " + std::to_string(rank()) + " a note of kind " +
+                      std::to_string(static_cast<int>(head.kind)) + ", with " + std::to_string(head.size) +
+                      " bytes, which this build does not know: all ranks must run the same program"});
+    }
+    void handle_control(rank_t source, const envelope& head, const std::byte* payload) {
+        switch (head.kind) {
+            case note::report: return hear(source, packed_notice::unpack({payload, head.size}));
+            case note::verdict: return hear_end(packed_notice::unpack({payload, head.size}), head, payload);
+            case note::question:
+                control_.remember({.peer = source, .context = head.context, .number = head.id});
+                return answer_questions(head.context);
+            case note::answer: {
+                call_signature call;
+                std::memcpy(&call, payload, sizeof call);
+                return control_.learn(source, head.context, call);
+            }
+            case note::monitor:
+                state_of(source).asks_for_end = true;
+                state_of(source).monitors |= head.id == 0;
+                if (control_.has_left) tell_own_end(source);
+                return;
+            case note::ended:
+                if (head.size != 0) hear_failure(source, packed_notice::unpack({payload, head.size}));
+                return tell_end(source);
+            case note::loss: return hear_end(notice_of_loss(static_cast<rank_t>(head.id)), head, payload);
+            default:
+                control_.rounds_heard |= std::uint32_t{1} << (head.id / 2);
+                control_.any_failed |= head.id % 2 != 0;
+                go_on_leaving();
+        }
+    }
+    /// Whether `source` may send this rank such a note.
+    bool may_say(rank_t source, const envelope& head) const {
+        if (head.kind == note::loss) return head.id < static_cast<unsigned>(size());
+        return head.kind != note::leave || (head.id / 2 < static_cast<unsigned>(leaving_rounds()) &&
+                                            source == below(static_cast<int>(head.id / 2)));
+    }
+
+    // What ends contexts.
+
+    /// Stores a report of an abort. If the context has already ended here, answers with the notice that ended it: the
+    /// rank that sent this notice may have died before it told `source`.
+    void hear(rank_t source, const abort_notice& report) {
+        const abort_notice* const first = control_.first_before(report);
+        if (first == nullptr)
+            control_.reports.push_back({source, report});
+        else
+            tell(source, {.kind = note::verdict}, packed_notice(*first).view());
+    }
+    /// Stores what has ended contexts, before a wait throws it. Where it is the first that this rank hears, it goes on
+    /// to those that this rank tells of its end: who has decided or noticed it may not reach all others.
+    void hear_end(const abort_notice& notice, const envelope& head, const std::byte* payload) {
+        const bool is_known = control_.first_before(notice) != nullptr;
+        control_.learn(notice);
+        if (is_known || control_.first_before(notice) == nullptr) return;
+        for (int round = 0; round < leaving_rounds(); ++round)
+            tell(below(round, -1), {.id = head.id, .kind = head.kind}, {payload, head.size});
+    }
+    /// Decides on the judging rank which reports were the first; true when there were any. Called only when no note is
+    /// left to read: if this rank has not read notes for long, another one may have decided, and its verdict must be
+    /// read first.
+    bool judge() {
+        if (control_.reports.empty() || judging() != rank()) return false;
+        while (!control_.reports.empty()) decide(control_.reports.front().notice.context);
+        return true;
+    }
+
+    // What becomes of the peers.
+
+    /// True when a peer has gone. Called only when no note is left to read, since a verdict of before comes first.
+    /// Where this rank does not monitor, that ends all contexts. Others hear of it also where another failure has ended
+    /// this rank's contexts: the peer may have been the one that told of that, and may not have told all. The loss is
+    /// known here even where telling it throws.
+    bool mourn() {
+        const rank_t gone = port_.take_loss();
+        if (gone == no_rank) return false;
+        const abort_notice notice = notice_of_loss(gone);
+        const abort_notice* const first = control_.first_before(notice);
+        const bool is_news = first == nullptr || !rill::detail::same_failure(*first, notice);
+        state_of(gone).has_gone = true;
+        forsake(gone);
+        control_.learn(notice);
+        control_.any_failed |= !control_.monitors;
+        tell_end(gone);
+        if (is_news) tell_loss(gone);
+        go_on_leaving();
+        return true;
+    }
+    /// Who monitors finds out by itself.
+    void tell_loss(rank_t gone) {
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (peer != rank() && !at(peer).asks_for_end)
+                tell(peer, {.id = static_cast<std::uint64_t>(gone), .kind = note::loss});
+    }
+    /// The body of a peer has thrown. The peer asks for nothing more.
+    void hear_failure(rank_t peer, const abort_notice& failure) {
+        peer_state& of = state_of(peer);
+        of.has_gone = true;
+        of.failure = failure;
+        outbox_.for_each_open([&](outgoing& sent) {
+            if (sent.peer == peer) give_up(sent);
+        });
+        go_on_leaving();
+    }
+    /// Learns that a peer has left; true when one has. Called only when no note is left to read, and after the
+    /// transfers: what the peer has said before is here.
+    bool hear_goodbye() {
+        const rank_t left = port_.take_goodbye();
+        if (left == no_rank) return false;
+        state_of(left).has_left = true;
+        tell_end(left);
+        go_on_leaving();
+        return true;
+    }
+    /// Learns what else has become of a peer; true when there was news.
+    bool hear_news() {
+        if constexpr (MonitoringPort<Port>) {
+            const peer_news news = port_.take_news();
+            if (news.peer == no_rank) return false;
+            peer_state& of = state_of(news.peer);
+            if (news.change == peer_change::arrived) {
+                forsake(news.peer);
+                of = {.life = of.life};
+                watch_.begins(news.peer);
+                if (control_.monitors || control_.has_left)
+                    tell(news.peer, {.id = control_.monitors ? 0U : 1U, .kind = note::monitor});
+            } else {
+                of.has_gone = of.is_silent = news.change == peer_change::silent;
+                watch_.be_silent(news.peer, of.is_silent);
+                if (of.is_silent) tell_loss(news.peer);
+            }
+            tell_change(news.peer, news.change);
+            return true;
+        }
+        return false;
+    }
+    /// Nothing more comes of this life of a peer.
+    void tell_end(rank_t peer) {
+        if (watch_.ends(peer)) tell_change(peer, peer_change::ended);
+    }
+    void tell_change(rank_t of, peer_change change) {
+        for (const channel on : watch_.channels()) say(of, on, change);
+    }
+    void say(rank_t of, channel on, peer_change change) {
+        const buffer bytes = to_message({.kind = change, .incarnation = life_of(of)});
+        deliver(of,
+                {.context = on.context,
+                 .tag = on.tag,
+                 .size = static_cast<std::uint32_t>(bytes.size()),
+                 .kind = note::lent},
+                bytes.data());
+    }
+    /// Whether all others have ended or are silent.
+    bool nobody_is_left(bool after_failure) const {
+        for (rank_t peer = 0; peer < size(); ++peer) {
+            if (peer == rank() || life_of(peer) == 0 || (after_failure && at(peer).monitors)) continue;
+            if (!watch_.has_ended(peer) && !at(peer).is_silent) return false;
+        }
+        return true;
+    }
+    bool any_is_away() const {
+        return std::any_of(peers_.begin(), peers_.end(),
+                           [](const peer_state& of) { return of.has_gone || of.has_left; });
+    }
+
+    // The rounds in which all ranks learn that all have ended.
+
+    void tell_own_end(rank_t peer) {
+        if (!control_.failure) return tell(peer, {.kind = note::ended});
+        tell(peer, {.kind = note::ended}, packed_notice(*control_.failure).view());
+    }
+    int leaving_rounds() const { return static_cast<int>(std::bit_width(static_cast<unsigned>(size() - 1))); }
+    /// The rank 2^round below this one, or above it.
+    rank_t below(int round, int sign = 1) const {
+        return static_cast<rank_t>((rank() + std::int64_t{size()} - sign * (std::int64_t{1} << round)) % size());
+    }
+    /// Whether the rank that tells this one in a round has done so, or is not there any more.
+    bool is_heard(int round) const { return (control_.rounds_heard >> round & 1) != 0 || is_away(below(round)); }
+    /// After as many rounds as the number of ranks has bits, each rank knows that all have ended.
+    void go_on_leaving() {
+        for (int& told = control_.rounds_told;
+             control_.has_left && told < leaving_rounds() && (told == 0 || is_heard(told - 1)); ++told)
+            tell(below(told, -1),
+                 {.id = 2U * static_cast<unsigned>(told) + (control_.any_failed ? 1U : 0U), .kind = note::leave});
+    }
+};
 
 }}}  // namespace rill::RILL_ABI::mail
 
@@ -2724,7 +2547,7 @@ class waiting {
 
     rank_t rank() const { return office_.rank(); }
     int size() const { return office_.size(); }
-    const Port& through() const { return office_.through(); }
+    Port& through() { return office_.through(); }
     const options& chosen() const { return office_.chosen(); }
     bool is_concurrent() const { return mutex_.is_enabled(); }
     fiber_team& fibers() { return fibers_; }
@@ -2827,8 +2650,8 @@ class waiting {
 
   protected:
     struct entrance : optional_mutex {
-        explicit entrance(const Port& of) : through(of) {}
-        const Port& through;
+        explicit entrance(Port& of) : through(of) {}
+        Port& through;
         std::atomic<int> comers{0};  ///< threads that are about to hold the mutex
     };
     /// Holds the mutex. At its end all who wait in the port look again, since anything may have changed.
@@ -3003,20 +2826,32 @@ class endings : public waiting<Port> {
         const abort_notice* const first = find_notice(context);
         return first == nullptr ? std::nullopt : std::optional(*first);
     }
-    std::optional<abort_notice> origin_of(const abort_notice& told) {
-        const guard lock(mutex_);
-        return office_.knowledge().origin_of(told);
-    }
 
-    /// The body of this rank has thrown: ends all contexts of the ranks that do not monitor. `leave` tells the others.
-    void fail(const abort_notice& given) {
-        {
-            const guard lock(mutex_);
-            office_.knowledge().failure = travelling(given);
-            office_.knowledge().monitors = false;  // this rank does not go on
-            if (office_.do_all_others_go_on()) return;
+    /// Calls the body as this rank's part of a run and tells all ranks how it ended. An exception ends the run on all
+    /// ranks but those that monitor: these are told that this rank has ended.
+    ///
+    /// Returns when all ranks have ended; rethrows the exception of this rank's body, or else throws what ended the
+    /// run. After an exception it does not wait for ranks that go on.
+    void run(function_ref<void()> body) {
+        std::exception_ptr thrown;
+        try {
+            body();
+        } catch (const typename Port::library_error& caught) {
+            tell_if_possible(caught.notice());
+            throw;
+        } catch (...) {
+            thrown = std::current_exception();
+            abort_notice notice = rill::detail::notice_of_thrown(rank(), [this](const abort_notice& told) {
+                const guard lock(mutex_);
+                return office_.knowledge().origin_of(told);
+            });
+            if (notice.culprit == no_rank) notice.culprit = rank();
+            fail(notice);
         }
-        abort(given);
+        leave();
+        const auto failed = await_all_left();
+        if (thrown) std::rethrow_exception(thrown);
+        if (failed) throw_error(*failed);
     }
     /// Tells the others that this rank has ended.
     void leave() {
@@ -3066,6 +2901,27 @@ class endings : public waiting<Port> {
     }
 
   private:
+    /// The body of this rank has thrown: ends all contexts of the ranks that do not monitor. `leave` tells the others.
+    void fail(const abort_notice& given) {
+        {
+            const guard lock(mutex_);
+            office_.knowledge().failure = travelling(given);
+            office_.knowledge().monitors = false;  // this rank does not go on
+            if (office_.do_all_others_go_on()) return;
+        }
+        abort(given);
+    }
+    /// Used when the port itself has failed: tries to tell the other ranks, and waits for nothing.
+    void tell_if_possible(abort_notice notice) noexcept {
+        notice.context = every_context;
+        notice.culprit = rank();
+        try {
+            fail(notice);
+            leave();
+        } catch (...) {
+        }
+    }
+
     const abort_notice* find_notice(std::uint64_t context) {
         return office_.knowledge().find_notice({context, last_tag});
     }
@@ -3113,7 +2969,7 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
 
     bool is_in_use() const { return in_use_; }
     /// The chunk size of a dense collective; the same on all ranks.
-    std::size_t chunk_bytes() const {
+    std::size_t chunk_bytes() {
         constexpr std::size_t frame_head = 512;  // more than a head takes
         if (chosen().chunk_bytes != 0) return chosen().chunk_bytes;
         if (through().neighbours() == size()) return static_cast<std::size_t>(-1);
@@ -3201,7 +3057,7 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
     void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
         const guard lock(mutex_);
         require_alive();
-        office_.expect({peer, on, targets});
+        office_.expect(peer, on, targets);
     }
     void forget(channel on) noexcept {
         guard lock(mutex_);
@@ -3278,7 +3134,7 @@ class engine : public endings<Port>, public std::enable_shared_from_this<engine<
         return office_.receiver_of(id);
     }
     void redirect(guard& lock, node& n) {
-        redirection<Port> under_way = office_.redirect(n);
+        auto under_way = office_.redirect(n);
         settle(lock, n.source, n.on.context, [&] { return under_way.look(); });
     }
 
@@ -3538,59 +3394,6 @@ class sending {
 
 }}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mail_run.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace mail {
-
-/// One rank's part of a run: calls the body and tells all ranks how it ended. An exception ends the run on all ranks
-/// but those that monitor: these are told that this rank has ended.
-template <class Port>
-class rank_run {
-  public:
-    explicit rank_run(engine<Port>& of) : engine_(of) {}
-
-    /// Returns when all ranks have ended; rethrows the exception of this rank's body, or else throws what ended the
-    /// run. After an exception it does not wait for ranks that go on.
-    void run(void (*body)(void*), void* argument) {
-        try {
-            body(argument);
-        } catch (const typename Port::library_error& caught) {
-            tell_if_possible(caught.notice());
-            throw;
-        } catch (...) {
-            abort_notice notice = rill::detail::notice_of_thrown(
-                engine_.rank(), [this](const abort_notice& told) { return engine_.origin_of(told); });
-            if (notice.culprit == no_rank) notice.culprit = engine_.rank();
-            fail(std::move(notice));
-        }
-        engine_.leave();
-        const auto failed = engine_.await_all_left();
-        if (thrown_) std::rethrow_exception(thrown_);
-        if (failed) throw_error(*failed);
-    }
-
-  private:
-    /// Used when the port itself has failed: tries to tell the other ranks, and waits for nothing.
-    void tell_if_possible(abort_notice notice) noexcept {
-        notice.culprit = engine_.rank();
-        try {
-            fail(std::move(notice));
-            engine_.leave();
-        } catch (...) {
-        }
-    }
-    void fail(abort_notice notice) {
-        thrown_ = std::current_exception();
-        notice.context = every_context;
-        engine_.fail(notice);
-    }
-
-    engine<Port>& engine_;
-    std::exception_ptr thrown_;
-};
-
-}}}  // namespace rill::RILL_ABI::mail
-
 // ===== rill/transport/detail/mail_endpoint.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
@@ -3720,21 +3523,6 @@ class endpoint {
         return message(engine_, *taken);
     }
 };
-
-/// Calls `body(net)` as this rank's part of a run: see `rank_run`.
-template <class Port, class Endpoint, class Body>
-void run(engine<Port>& by, Endpoint& net, Body& body) {
-    struct start {
-        Endpoint& net;
-        Body& body;
-    } own{net, body};
-    rank_run(by).run(
-        [](void* given) {
-            start& of = *static_cast<start*>(given);
-            of.body(of.net);
-        },
-        &own);
-}
 
 }}}  // namespace rill::RILL_ABI::mail
 
@@ -4142,7 +3930,7 @@ class registry {
 
     /// Collective; the index of the first engine that is free on all ranks, if there is one. No rank returns before all
     /// have called. Throws `mismatch` where the ranks' builds or options differ.
-    static std::optional<std::size_t> agree_on(const engine& speaker, const engines& known, const options& chosen) {
+    static std::optional<std::size_t> agree_on(engine& speaker, const engines& known, const options& chosen) {
         const std::uint64_t common[] = {mix64(RILL_VERSION_MAJOR, RILL_VERSION_MINOR), chosen.eager_bytes,
                                         chosen.chunk_bytes, chosen.mailbox_bytes};
         constexpr const char* names[] = {"of other versions of rill", "with other values of eager_bytes",
@@ -4288,7 +4076,7 @@ static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint> && C
 template <class Body>
 void run(MPI_Comm processes, Body&& body, const options& chosen) {
     endpoint net(processes, chosen);
-    mail::run(*net.engine_, net, body);
+    net.engine_->run([&] { body(net); });
 }
 /// Runs `body` on all processes: on MPI_COMM_WORLD.
 template <class Body>
