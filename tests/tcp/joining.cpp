@@ -266,7 +266,7 @@ TEST_CASE("of processes that join at the same time on one seat, at most one does
         };
         pid_t both[2];
         for (pid_t& each : both) each = processes::start_one(act_later, joiner);
-        beside_members(3, members, no_change, no_change, [&](const tcp::options&) {
+        beside_members(3, members, no_change, no_change, [&](const tcp::options& third) {
             CHECK(::write(gate[1], "go", 2) == 2);
             int joined = 0;
             for (const pid_t each : both) {
@@ -275,6 +275,7 @@ TEST_CASE("of processes that join at the same time on one seat, at most one does
                 joined += status == 0 ? 1 : 0;
             }
             CHECK(joined <= 1);
+            join_and_talk(third);  // both have ended: the seat is free again
         });
         for (const int end : gate) ::close(end);
     }
